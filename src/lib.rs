@@ -17,6 +17,7 @@
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
+//! | [`word_wrap`] | text broken into lines |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
@@ -53,9 +54,10 @@ pub(crate) mod quote;
 
 pub(crate) mod lc0_folders;
 
+pub(crate) mod word_wrap;
+
 pub(crate) mod os_error;
 
-#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub(crate) mod zeroed_array;
 
 pub(crate) mod sync;

@@ -1,13 +1,34 @@
-//! Large arrays in memory maps of their own. The system provides their memory page by page when it is first touched, and
-//! gets all of it back when the array is dropped.
+//! Memory of zeros in maps of its own, and arrays in it. The system provides it page by page when it is first touched,
+//! and gets all of it back when its owner is dropped.
 
 #![allow(unsafe_code, reason = "a memory map is read as an array: see the SAFETY note of the only block")]
+#![cfg_attr(
+    any(feature = "loom", feature = "shuttle"),
+    allow(dead_code, reason = "the atomics of a model checker cannot be made from zeros")
+)]
 
 use memmap2::MmapMut;
 use std::alloc::{Layout, handle_alloc_error};
+use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use zerocopy::FromZeros;
+
+/// Maps memory of zeros. Huge pages make it faster to read, but then the smallest piece that the system provides is 2 MB.
+///
+/// # Errors
+/// There is no address space, or `bytes` is 0.
+pub(crate) fn zeroed_memory(bytes: usize, uses_huge_pages: bool) -> io::Result<MmapMut> {
+    let map = MmapMut::map_anon(bytes)?;
+    #[cfg(target_os = "linux")]
+    if uses_huge_pages {
+        // The advice may fail. The memory works without huge pages too, only a little slower.
+        let _ = map.advise(memmap2::Advice::HugePage);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = uses_huge_pages;
+    Ok(map)
+}
 
 /// An array of `LENGTH` elements, whose bytes are zero at first. Its elements can only be changed if they are atomics or
 /// the like. They are never dropped.
@@ -17,22 +38,14 @@ pub(crate) struct ZeroedArray<T, const LENGTH: usize> {
 }
 
 impl<T: FromZeros, const LENGTH: usize> ZeroedArray<T, LENGTH> {
-    /// Allocates the array; ends the process if there is no address space, as a `Box` does. With huge pages the array is
-    /// read faster, but the smallest piece of memory that the system provides is 2 MB.
+    /// Allocates the array ([`zeroed_memory`]); ends the process if there is no address space, as a `Box` does.
     pub(crate) fn new(uses_huge_pages: bool) -> Self {
         const {
             assert!(size_of::<[T; LENGTH]>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
         }
-        let Ok(map) = MmapMut::map_anon(size_of::<[T; LENGTH]>()) else {
+        let Ok(map) = zeroed_memory(size_of::<[T; LENGTH]>(), uses_huge_pages) else {
             handle_alloc_error(Layout::new::<[T; LENGTH]>())
         };
-        #[cfg(target_os = "linux")]
-        if uses_huge_pages {
-            // The advice may fail. The array works without huge pages too, only a little slower.
-            let _ = map.advise(memmap2::Advice::HugePage);
-        }
-        #[cfg(not(target_os = "linux"))]
-        let _ = uses_huge_pages;
         ZeroedArray { map, elements: PhantomData }
     }
 }

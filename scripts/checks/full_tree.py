@@ -27,8 +27,9 @@ import subprocess
 import sys
 import time
 
+from process_memory import FULL, megabytes
+
 LIMITS = {"stop": 0.050, "movetime": 0.020, "position": 0.050, "ucinewgame": 0.050, "quit": 0.050}
-FULL = "the tree has reached its limit"
 MOVES = ["e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 e1g1 f8e7", "d2d4 d7d5 c2c4 e7e6 b1c3 g8f6 c1g5 f8e7 e2e3 e8g8",
          "c2c4 e7e5 b1c3 g8f6 g2g3 d7d5 c4d5 f6d5 f1g2 d5b6"]
 
@@ -59,8 +60,7 @@ class Engine:
         self.wait_for("readyok")
 
     def peak_megabytes(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmHWM:\s+(\d+)", status.read()).group(1)) * 1024 / 1e6
+        return megabytes(self.process.pid, "VmHWM")
 
 
 def search_for(engine, seconds):

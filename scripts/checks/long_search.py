@@ -17,6 +17,8 @@ import sys
 import threading
 import time
 
+from process_memory import FULL, megabytes
+
 PARTS = 10
 LEAST_PV = 3
 
@@ -34,7 +36,7 @@ class Search:
 
     def read(self):
         for line in self.process.stdout:
-            self.is_full |= "the tree has reached its limit" in line
+            self.is_full |= FULL in line
             if found := re.search(r" nodes (\d+) .* pv (.*)", line):
                 self.nodes, self.pv = int(found.group(1)), found.group(2).split()
 
@@ -44,8 +46,7 @@ class Search:
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def resident_megabytes(self):
-        with open(f"/proc/{self.process.pid}/status", encoding="ascii") as status:
-            return int(re.search(r"VmRSS:\s+(\d+)", status.read()).group(1)) * 1024 / 1e6
+        return megabytes(self.process.pid, "VmRSS")
 
 
 def main():

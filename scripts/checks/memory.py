@@ -20,13 +20,14 @@ import time
 from collections import Counter
 from pathlib import Path
 
+from process_memory import FULL, megabytes
+
 SLACK_MB = 16.0
 POSITIONS = [
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P1B2/2PBPN2/PP1N1PPP/R2QK2R w KQ - 2 8",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 1",
 ]
-FULL = "the tree has reached its limit"
 # The visits of the base: full batches on all threads, and less than two megabytes of tree.
 FEW_VISITS = 2000
 PATIENCE = 120.0
@@ -72,9 +73,7 @@ class Engine:
 
     def peak_mb(self):
         """The most memory that the process has had in RAM so far."""
-        status = Path(f"/proc/{self.process.pid}/status").read_text()
-        line = next(line for line in status.splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) * 1024 / 1e6
+        return megabytes(self.process.pid, "VmHWM")
 
     def quit(self):
         self.send("quit")

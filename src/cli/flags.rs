@@ -4,6 +4,7 @@
 //! and `--name=true`. clap reads the flags, prints the help and suggests corrections; the row checks the values.
 
 use crate::options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
+use crate::word_wrap::wrap_words;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
 /// Adds to `command` the flags of the rows that `applies` selects. The help shows `defaults` as the default values.
@@ -96,20 +97,5 @@ fn help(spec: &Spec, defaults: &Options) -> String {
 
 /// `text` broken into lines for a terminal of 100 columns, minus clap's indentation.
 fn wrapped(text: &str) -> String {
-    const WIDTH: usize = 88;
-    let mut lines = String::new();
-    let mut column = 0;
-    for word in text.split(' ') {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
-            lines.push('\n');
-            column = 0;
-        } else if column > 0 {
-            lines.push(' ');
-            column += 1;
-        }
-        lines.push_str(word);
-        column += length;
-    }
-    lines
+    wrap_words(text.split(' '), 88)
 }

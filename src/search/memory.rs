@@ -77,7 +77,8 @@ pub(crate) fn supply(tree: &Tree, limit: u64, params: &SearchParams) -> Supply {
     tree.allow_growth(reserved < limit);
     let limit = usable(reserved, limit);
     let next = bytes_of_next_iteration(params).min(limit / PART_FOR_NEXT);
-    match limit.saturating_sub(tree.used_bytes()) {
+    let used = reserved.saturating_sub(tree.free_bytes());
+    match limit.saturating_sub(used) {
         left if left <= next => Supply::UsedUp,
         left if left <= 2 * next => Supply::Short,
         _ => Supply::Ample,

@@ -3,6 +3,7 @@
 use super::game::FinishedGame;
 use super::score::GameScore;
 use crate::chess::Position;
+use crate::word_wrap::wrap_words;
 use shakmaty::san::SanPlus;
 use std::fmt::Write;
 
@@ -36,18 +37,8 @@ pub fn text(game: &FinishedGame, names: [&str; 2]) -> String {
     tag("PlyCount", &game.moves.len().to_string());
     tag("Termination", game.ending.text());
     text.push('\n');
-    let mut column = 0;
-    for word in words(game).iter().map(String::as_str).chain([result]) {
-        if column > 0 && column + 1 + word.len() > LINE_LENGTH {
-            text.push('\n');
-            column = 0;
-        } else if column > 0 {
-            text.push(' ');
-            column += 1;
-        }
-        text.push_str(word);
-        column += word.len();
-    }
+    let words = words(game);
+    text.push_str(&wrap_words(words.iter().map(String::as_str).chain([result]), LINE_LENGTH));
     text.push_str("\n\n");
     text
 }

@@ -138,9 +138,8 @@ impl FreeLists {
     /// Takes up to `most` runs of `count` words into an empty stock.
     fn take_runs(&self, count: usize, most: usize, stock: &mut Vec<u32>) {
         let mut list = lock(&self.runs[count]);
-        let left = list.len().saturating_sub(most);
-        stock.extend(list.drain(left..));
-        if left == 0 {
+        take_last(&mut list, most, stock);
+        if list.is_empty() {
             self.note_length(count, false);
         }
         drop(list);
@@ -190,10 +189,9 @@ fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     Some(start)
 }
 
-/// Takes up to [`HANDFUL`] entries off a list into an empty stock.
-fn take_handful(list: &Mutex<Vec<u32>>, stock: &mut Vec<u32>) {
-    let mut list = lock(list);
-    let left = list.len().saturating_sub(HANDFUL);
+/// Moves up to `most` entries from the end of a list into a stock.
+fn take_last(list: &mut Vec<u32>, most: usize, stock: &mut Vec<u32>) {
+    let left = list.len().saturating_sub(most);
     stock.extend(list.drain(left..));
 }
 
@@ -224,7 +222,7 @@ impl Allocator {
     pub(super) fn take_node(&mut self, storage: &Storage) -> Option<NodeId> {
         let free = &storage.free;
         if self.spare_nodes.is_empty() && free.free_nodes.load(Ordering::Relaxed) > 0 {
-            take_handful(&free.nodes, &mut self.spare_nodes);
+            take_last(&mut lock(&free.nodes), HANDFUL, &mut self.spare_nodes);
             free.free_nodes.fetch_sub(self.spare_nodes.len() as u64, Ordering::Relaxed);
         }
         let entry = match self.spare_nodes.pop() {
@@ -243,10 +241,7 @@ impl Allocator {
     pub(super) fn take_run(&mut self, storage: &Storage, count: u32) -> Option<u32> {
         let free = &storage.free;
         let class = count as usize;
-        if self.spare_runs.len() <= class {
-            self.spare_runs.resize_with(class + 1, Vec::new);
-        }
-        let spare = &mut self.spare_runs[class];
+        let spare = self.spare_runs_of(class);
         if spare.is_empty() && free.free_words.load(Ordering::Relaxed) > 0 {
             free.take_runs(class, HANDFUL, spare);
         }
@@ -258,11 +253,15 @@ impl Allocator {
 
     /// Puts a free run of `count` words into the stock.
     pub(super) fn keep_run(&mut self, start: u32, count: u32) {
-        let class = count as usize;
-        if self.spare_runs.len() <= class {
-            self.spare_runs.resize_with(class + 1, Vec::new);
+        self.spare_runs_of(count as usize).push(start);
+    }
+
+    /// The spare runs of `length` words.
+    fn spare_runs_of(&mut self, length: usize) -> &mut Vec<u32> {
+        if self.spare_runs.len() <= length {
+            self.spare_runs.resize_with(length + 1, Vec::new);
         }
-        self.spare_runs[class].push(start);
+        &mut self.spare_runs[length]
     }
 
     /// Returns the whole stock to the tree's lists. Other threads may be searching.

@@ -388,21 +388,13 @@ impl Storage {
         Links { edges_left: node.status().stored_edge_count(), ..self.links(node) }
     }
 
-    /// Frees the priors and links of a node that no other thread uses, and passes each child to `let_go`. Returns the
-    /// number of freed bytes.
-    pub(super) fn free_edges(
-        &self,
-        node: &Node,
-        allocator: &mut Allocator,
-        mut let_go: impl FnMut(NodeId),
-    ) -> u64 {
+    /// Frees the priors and links of a node that no other thread uses, and passes each child to `let_go`.
+    pub(super) fn free_edges(&self, node: &Node, allocator: &mut Allocator, mut let_go: impl FnMut(NodeId)) {
         let count = node.status().stored_edge_count();
         if count == 0 {
-            return 0;
+            return;
         }
-        let prior_words = count.div_ceil(4) as u32;
-        allocator.keep_run(node.priors(), prior_words);
-        let mut freed_words = u64::from(prior_words);
+        allocator.keep_run(node.priors(), count.div_ceil(4) as u32);
         let mut links = self.stored_links(node);
         let mut start = node.links.swap(0, Ordering::Relaxed);
         while start != 0 && links.enter_segment(start).is_some() {
@@ -412,9 +404,7 @@ impl Storage {
             }
             start = links.next_segment.load(Ordering::Acquire);
             allocator.keep_run(links.rest_start - 1, words);
-            freed_words += u64::from(words);
         }
-        size_of::<AtomicU32>() as u64 * freed_words
     }
 }
 

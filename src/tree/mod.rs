@@ -245,9 +245,13 @@ impl Tree {
 
     /// The number of bytes that hold nodes, priors, links and tables.
     pub fn used_bytes(&self) -> u64 {
+        self.reserved_bytes().saturating_sub(self.free_bytes())
+    }
+
+    /// The number of bytes on the free lists.
+    pub fn free_bytes(&self) -> u64 {
         let free = &self.storage.free;
-        let free_bytes = free.free_bytes() + free.free_nodes() * self.extra_bytes_per_node();
-        self.reserved_bytes().saturating_sub(free_bytes)
+        free.free_bytes() + free.free_nodes() * self.extra_bytes_per_node()
     }
 
     /// The size of the extra statistics of one node in bytes; 0 if this tree has none.

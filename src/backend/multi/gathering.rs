@@ -11,12 +11,9 @@
 //! nearly as much time as a full batch. When the device is idle, the batch also goes as soon as no search is left that
 //! could add to it, or when the first job has waited for [`State::patience`].
 
-use super::merge::{Job, distribute, evaluate};
-use crate::backend::queue::{OwnedRequest, reply_channel};
-use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Ticket,
-};
+use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
+use crate::backend::ticket::catch_panic;
+use crate::backend::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
 use crate::sync::thread::{Builder, JoinHandle};
 use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, wait_timeout};
 use std::collections::VecDeque;
@@ -252,7 +249,7 @@ impl Backend for GatheringBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(CollectedBatch { shared: Arc::clone(&self.shared), requests: Vec::new() })
+        CopiedBatch::boxed(&self.shared)
     }
 
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
@@ -268,51 +265,35 @@ impl Backend for GatheringBackend {
     }
 }
 
-struct CollectedBatch {
-    shared: Arc<Shared>,
-    requests: Vec<OwnedRequest>,
-}
-
-impl Batch for CollectedBatch {
-    fn len(&self) -> usize {
-        self.requests.len()
+impl Intake for Shared {
+    fn attributes(&self) -> &Attributes {
+        self.inner.attributes()
     }
 
-    fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        self.requests.push(OwnedRequest::new(request));
-        Added::Queued
-    }
-
-    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        let CollectedBatch { shared, requests } = *self;
-        if let Err(error) = check_batch_size(shared.inner.attributes(), requests.len()) {
-            return Done::boxed(Err(error));
+    fn take(&self, job: Job) {
+        let mut state = self.lock();
+        if state.is_closed {
+            return;
         }
-        let (reply, ticket) = reply_channel(&shared.inner.attributes().name);
-        let mut state = shared.lock();
-        // If the backend is closed, the reply is dropped, and the ticket fails.
-        if !state.is_closed {
-            let is_first = state.jobs.is_empty();
-            state.positions += requests.len();
-            state.jobs.push_back(Job { requests, reply });
-            if is_first {
-                state.first_arrival = Some(Instant::now());
-            }
-            // The first job starts the patience of an idle device.
-            let wakes = (is_first && state.batches_in_flight == 0) || shared.is_due(&state);
-            drop(state);
-            if wakes {
-                shared.changed.notify_one();
-            }
+        let is_first = state.jobs.is_empty();
+        state.positions += job.requests.len();
+        state.jobs.push_back(job);
+        if is_first {
+            state.first_arrival = Some(Instant::now());
         }
-        Box::new(ticket)
+        // The first job starts the patience of an idle device.
+        let wakes = (is_first && state.batches_in_flight == 0) || self.is_due(&state);
+        drop(state);
+        if wakes {
+            self.changed.notify_one();
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::queue::WorkerTicket;
+    use crate::backend::queue::{OwnedRequest, WorkerTicket, reply_channel};
     use crate::backend::synthetic::{RandomBackend, RandomOptions};
     use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
 

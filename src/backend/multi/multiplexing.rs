@@ -13,19 +13,16 @@
 //! request has to be copied, because the backend is not chosen yet when the request is added.
 
 use super::children::{Child, cached_by_any, common_attributes, devices_of};
-use super::merge::{Job, distribute, evaluate};
-use crate::backend::queue::{OwnedRequest, WorkQueue, Workers, reply_channel};
-use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Ticket,
-};
+use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
+use crate::backend::queue::{WorkQueue, Workers};
+use crate::backend::ticket::catch_panic;
+use crate::backend::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// Several backends that take batches from one queue.
 pub struct MultiplexingBackend {
-    attributes: Arc<Attributes>,
+    queued: Arc<Queued>,
     children: Arc<[Child]>,
-    queue: Arc<WorkQueue<Job>>,
     _workers: Workers<Job>,
 }
 
@@ -35,7 +32,7 @@ impl MultiplexingBackend {
     /// # Errors
     /// A thread cannot be started.
     pub fn new(children: Vec<Child>) -> Result<MultiplexingBackend, BackendError> {
-        let attributes = Arc::new(common_attributes("multiplexing", &children));
+        let attributes = common_attributes("multiplexing", &children);
         let children: Arc<[Child]> = children.into();
         let queue = Arc::new(WorkQueue::new());
         let mut workers = Workers::new();
@@ -45,21 +42,18 @@ impl MultiplexingBackend {
                 workers.start(&attributes.name, &queue, move |queue| work(&children, index, queue))?;
             }
         }
-        Ok(MultiplexingBackend { attributes, children, queue, _workers: workers })
+        let queued = Arc::new(Queued { attributes, jobs: queue });
+        Ok(MultiplexingBackend { queued, children, _workers: workers })
     }
 }
 
 impl Backend for MultiplexingBackend {
     fn attributes(&self) -> &Attributes {
-        &self.attributes
+        &self.queued.attributes
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(QueuedBatch {
-            attributes: Arc::clone(&self.attributes),
-            queue: Arc::clone(&self.queue),
-            requests: Vec::new(),
-        })
+        CopiedBatch::boxed(&self.queued)
     }
 
     fn cached(&self, request: EvalRequest<'_>) -> Option<Evaluation> {
@@ -75,30 +69,20 @@ impl Backend for MultiplexingBackend {
     }
 }
 
-struct QueuedBatch {
-    attributes: Arc<Attributes>,
-    queue: Arc<WorkQueue<Job>>,
-    requests: Vec<OwnedRequest>,
+/// The queue, with the attributes that all children have in common.
+struct Queued {
+    attributes: Attributes,
+    jobs: Arc<WorkQueue<Job>>,
 }
 
-impl Batch for QueuedBatch {
-    fn len(&self) -> usize {
-        self.requests.len()
+impl Intake for Queued {
+    fn attributes(&self) -> &Attributes {
+        &self.attributes
     }
 
-    fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        self.requests.push(OwnedRequest::new(request));
-        Added::Queued
-    }
-
-    fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        if let Err(error) = check_batch_size(&self.attributes, self.requests.len()) {
-            return Done::boxed(Err(error));
-        }
-        let (reply, ticket) = reply_channel(&self.attributes.name);
-        // If the queue is closed, the job is dropped with its reply, and the ticket fails.
-        let _ = self.queue.push(Job { requests: self.requests, reply });
-        Box::new(ticket)
+    fn take(&self, job: Job) {
+        // A closed queue drops the job.
+        let _ = self.jobs.push(job);
     }
 }
 

@@ -10,7 +10,6 @@
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates, score};
 use crate::backend::{Added, EvalRequest};
-use crate::search::policy::select;
 use crate::search::state::{Minibatch, SearchContext};
 use crate::tree::{NodeId, State};
 use std::collections::HashSet;
@@ -83,14 +82,7 @@ impl Expected<'_> {
         while left > 0 {
             let Some((best, rival_score)) = ranking.best_and_rival() else { break };
             let candidate = &mut candidates[best];
-            let visits = select::visits_until_overtaken(
-                candidate.prior,
-                exploration,
-                candidate.started,
-                candidate.utility,
-                rival_score,
-            )
-            .clamp(1, left);
+            let visits = candidate.visits_until_overtaken(exploration, rival_score).clamp(1, left);
             left -= visits;
             candidate.share += visits;
             candidate.started = candidate.started.saturating_add(visits);

@@ -6,7 +6,6 @@ use super::mate::mate_plies;
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, list_candidates};
 use crate::backend::{Added, EvalRequest};
-use crate::search::policy::select;
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
 
@@ -38,12 +37,11 @@ pub(super) fn prefetch(
     if filled >= target {
         return;
     }
-    let budget = target - filled;
     let skips_ruled_out = mate_plies(context, counters).is_some();
     if by_visits {
         return add_expected(context, scratch, batch, skips_ruled_out, target);
     }
-    Prefetch { context, scratch, batch, skips_ruled_out }.below(context.tree.root(), budget, 0);
+    Prefetch { context, scratch, batch, skips_ruled_out }.below(context.tree.root(), target - filled, 0);
 }
 
 /// The state of a prefetch, and the parts of the search that it reads and changes.
@@ -80,13 +78,7 @@ impl Prefetch<'_> {
                 continue;
             }
             let rival = candidates.get(rank + 1).map_or(f32::NEG_INFINITY, |next| next.score);
-            let share = select::visits_until_overtaken(
-                candidate.prior,
-                exploration,
-                candidate.started,
-                candidate.utility,
-                rival,
-            );
+            let share = candidate.visits_until_overtaken(exploration, rival);
             let share = (share as usize).min(budget - used);
             let m = context.tree.link(candidate.link).edge().packed_move();
             let history = &mut self.scratch.walk.history;

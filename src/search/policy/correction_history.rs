@@ -10,14 +10,13 @@
 //! other keys. The table has a fixed size and no lock. A slot is one atomic word, and one of two simultaneous updates
 //! may be lost. The table is kept from move to move, and cleared for a new game.
 
+use super::slot_table::{SlotTable, pack, unpack};
 use crate::backend::position_key::mix;
 use crate::chess::Position;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::Ordering;
 use crate::tree::Sample;
 use shakmaty::{Color, Role};
 
-/// The table has 2^16 slots of 8 bytes: 512 KiB.
-const SLOT_BITS: u32 = 16;
 /// The upper bound of a slot's weight, unless a single update weighs more. With it, new visits always change the mean.
 const MAX_WEIGHT: f32 = 2048.0;
 /// The weight at which half of a slot's mean is applied.
@@ -27,16 +26,16 @@ const PRIOR_WEIGHT: f32 = 4.0;
 pub struct CorrectionHistory {
     /// Each slot has an f32 mean of (network's wl - found wl) in the high half, and the f32 weight of that mean in the
     /// low half.
-    slots: Box<[AtomicU64]>,
+    slots: SlotTable,
 }
 
 impl CorrectionHistory {
     /// The size of the table.
-    pub const BYTES: u64 = 8 << SLOT_BITS;
+    pub const BYTES: u64 = SlotTable::BYTES;
 
     /// A table without errors, which corrects nothing.
     pub fn new() -> CorrectionHistory {
-        CorrectionHistory { slots: (0..1 << SLOT_BITS).map(|_| AtomicU64::new(0)).collect() }
+        CorrectionHistory { slots: SlotTable::new() }
     }
 
     /// The number of a position's slot, counted from 1. 0 means no slot. Two positions that are mirror images of each
@@ -55,18 +54,13 @@ impl CorrectionHistory {
                 .map(|role| (board.by_color(side) & board.by_role(role)).count() as u64);
             key = mix(key ^ counts.iter().fold(0, |all, count| all << 8 | count));
         }
-        (key >> (64 - SLOT_BITS)) as u32 + 1
-    }
-
-    fn entry(&self, slot: u32) -> Option<&AtomicU64> {
-        self.slots.get(slot.checked_sub(1)? as usize)
+        SlotTable::slot(key)
     }
 
     /// The value of a leaf, corrected by the share `lambda` of the mean error in its slot. The smaller the weight of
     /// that mean, the smaller the correction.
     pub fn correct(&self, slot: u32, sample: Sample, lambda: f32) -> Sample {
-        let Some(entry) = self.entry(slot) else { return sample };
-        let (mean, weight) = unpack(entry.load(Ordering::Relaxed));
+        let Some((mean, weight)) = self.slots.get(slot) else { return sample };
         let wl = (sample.wl - lambda * mean * weight / (weight + PRIOR_WEIGHT)).clamp(-1.0, 1.0);
         Sample { wl, d: sample.d.min(1.0 - wl.abs()), ..sample }
     }
@@ -74,14 +68,14 @@ impl CorrectionHistory {
     /// Adds visits with the total weight `weight` to a slot. `error` is the network's wl minus the wl that these visits
     /// found.
     pub fn learn(&self, slot: u32, error: f32, weight: f32) {
-        let Some(entry) = self.entry(slot) else { return };
+        let Some(entry) = self.slots.entry(slot) else { return };
         if weight <= 0.0 || !error.is_finite() {
             return;
         }
         let (mean, known) = unpack(entry.load(Ordering::Relaxed));
         let known = (known + weight).min(MAX_WEIGHT.max(weight));
         let mean = mean + (error - mean) * weight / known;
-        entry.store(pack(mean, known), Ordering::Relaxed);
+        entry.store(pack((mean, known)), Ordering::Relaxed);
     }
 }
 
@@ -89,14 +83,6 @@ impl Default for CorrectionHistory {
     fn default() -> CorrectionHistory {
         CorrectionHistory::new()
     }
-}
-
-fn pack(mean: f32, weight: f32) -> u64 {
-    u64::from(mean.to_bits()) << 32 | u64::from(weight.to_bits())
-}
-
-fn unpack(entry: u64) -> (f32, f32) {
-    (f32::from_bits((entry >> 32) as u32), f32::from_bits(entry as u32))
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@
 //! | [`subtree_bias`] | corrections of the network's values by what subtrees found after the same moves |
 //! | [`contempt`] | contempt and calibration of the network's values |
 //! | [`correction_history`] | corrections of the network's values by its errors in similar positions |
+//! | [`slot_table`] | the table of pairs of numbers behind both corrections |
 //! | [`outcome_model`] | the distribution of a game's outcome behind contempt and scores |
 //! | [`math`] | arithmetic that gives the same bits on every machine |
 
@@ -21,6 +22,7 @@ pub(crate) mod outcome_model;
 pub(crate) mod params;
 pub(crate) mod policy_temperature;
 pub(crate) mod select;
+mod slot_table;
 pub(crate) mod subtree_bias;
 pub(crate) mod uncertainty;
 

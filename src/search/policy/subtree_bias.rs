@@ -10,13 +10,12 @@
 //! last two moves and the 5 x 5 pattern too. Unlike KataGo, the table has a fixed size, and nodes that leave the tree
 //! leave their contributions behind. It is cleared for a new game.
 
+use super::slot_table::{SlotTable, pack, unpack};
 use crate::backend::position_key::mix;
 use crate::chess::Position;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::Ordering;
 use shakmaty::{Color, Position as _, Square};
 
-/// The table has 2^16 slots of 8 bytes: 512 KiB.
-const SLOT_BITS: u32 = 16;
 /// A slot with less weight corrects nothing.
 const LEAST_WEIGHT: f32 = 0.001;
 /// The pattern has all squares up to this distance from the target.
@@ -25,16 +24,16 @@ const PATTERN_DISTANCE: i32 = 2;
 /// The table of sums. [`SubtreeBias::slot`] gives the slot of a position.
 pub struct SubtreeBias {
     /// Each slot has the f32 sum of weight times difference in the high half, and the f32 sum of weights in the low half.
-    slots: Box<[AtomicU64]>,
+    slots: SlotTable,
 }
 
 impl SubtreeBias {
     /// The size of the table.
-    pub const BYTES: u64 = 8 << SLOT_BITS;
+    pub const BYTES: u64 = SlotTable::BYTES;
 
     /// A table that corrects nothing.
     pub fn new() -> SubtreeBias {
-        SubtreeBias { slots: (0..1 << SLOT_BITS).map(|_| AtomicU64::new(0)).collect() }
+        SubtreeBias { slots: SlotTable::new() }
     }
 
     /// The number of the slot of the last position, counted from 1. 0 means no slot, because two moves are not known.
@@ -66,27 +65,22 @@ impl SubtreeBias {
                 key = mix(key ^ code);
             }
         }
-        (key >> (64 - SLOT_BITS)) as u32 + 1
-    }
-
-    fn entry(&self, slot: u32) -> Option<&AtomicU64> {
-        self.slots.get(slot.checked_sub(1)? as usize)
+        SlotTable::slot(key)
     }
 
     /// The mean difference of a slot.
     pub fn bias(&self, slot: u32) -> f32 {
-        let (sum, weight) =
-            self.entry(slot).map_or((0.0, 0.0), |entry| unpack(entry.load(Ordering::Relaxed)));
+        let (sum, weight) = self.slots.get(slot).unwrap_or_default();
         if weight > LEAST_WEIGHT { (sum / weight).clamp(-2.0, 2.0) } else { 0.0 }
     }
 
     /// Adds to the sums of a slot.
     pub fn add(&self, slot: u32, sum: f32, weight: f32) {
-        let Some(entry) = self.entry(slot) else { return };
+        let Some(entry) = self.slots.entry(slot) else { return };
         let added = |entry| {
             let (old_sum, old_weight) = unpack(entry);
             let new = (old_sum + sum, (old_weight + weight).max(0.0));
-            (new.0.is_finite() && new.1.is_finite()).then(|| pack(new.0, new.1))
+            (new.0.is_finite() && new.1.is_finite()).then(|| pack(new))
         };
         // A contribution that is not finite is left out.
         let _ = entry.fetch_update(Ordering::Relaxed, Ordering::Relaxed, added);
@@ -97,14 +91,6 @@ impl Default for SubtreeBias {
     fn default() -> SubtreeBias {
         SubtreeBias::new()
     }
-}
-
-fn pack(sum: f32, weight: f32) -> u64 {
-    u64::from(sum.to_bits()) << 32 | u64::from(weight.to_bits())
-}
-
-fn unpack(entry: u64) -> (f32, f32) {
-    (f32::from_bits((entry >> 32) as u32), f32::from_bits(entry as u32))
 }
 
 #[cfg(test)]

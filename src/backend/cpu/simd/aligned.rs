@@ -1,5 +1,6 @@
 //! Memory for weights and activations. It is zeroed and aligned to cache lines; large blocks use huge pages.
 
+use crate::zeroed_array::zeroed_memory;
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
 
@@ -43,14 +44,9 @@ impl<T: Plain> AlignedVec<T> {
         // The multiplication is checked because a wrapped product would make an allocation too small for the
         // slice.
         let bytes = len.checked_mul(size_of::<T>()).expect("a length in bytes fits a usize");
-        let mapped = if bytes >= MAPPED_BYTES { MmapMut::map_anon(bytes).ok() } else { None };
+        let mapped = if bytes >= MAPPED_BYTES { zeroed_memory(bytes, true).ok() } else { None };
         let memory = match mapped {
-            Some(map) => {
-                #[cfg(target_os = "linux")]
-                // The advice may fail. The memory works without huge pages too, only a little slower.
-                let _ = map.advise(memmap2::Advice::HugePage);
-                Memory::Mapped(map)
-            }
+            Some(map) => Memory::Mapped(map),
             None => Memory::Lines(vec![CacheLine([0; 16]); bytes.div_ceil(size_of::<CacheLine>())]),
         };
         AlignedVec { memory, len, element: std::marker::PhantomData }

@@ -52,6 +52,12 @@ impl Candidate {
             task: Task::Nothing,
         }
     }
+
+    /// The number of visits after which the score is below `rival_score`; `exploration` is that of the choice.
+    #[inline]
+    pub(crate) fn visits_until_overtaken(&self, exploration: f32, rival_score: f32) -> u32 {
+        select::visits_until_overtaken(self.prior, exploration, self.started, self.utility, rival_score)
+    }
 }
 
 /// The way in which a descent uses a candidate's share of the visits.

@@ -3,7 +3,6 @@
 use super::candidates::{Candidate, Choice, Task, list_candidates, list_next, score};
 use super::ranking::Ranking;
 use super::walk::Walk;
-use crate::search::policy::select;
 use crate::search::state::SearchContext;
 use crate::tree::{Node, State};
 
@@ -49,14 +48,7 @@ pub(crate) fn plan(
         // If all moves were pruned, there is nothing to do.
         let Some((best, rival_score)) = ranking.best_and_rival() else { break };
         let candidate = &mut candidates[best];
-        let visits = select::visits_until_overtaken(
-            candidate.prior,
-            exploration,
-            candidate.started,
-            candidate.utility,
-            rival_score,
-        )
-        .min(left);
+        let visits = candidate.visits_until_overtaken(exploration, rival_score).min(left);
         if candidate.task == Task::Nothing {
             let task = match candidate.child {
                 Some(child) => task_at(context.tree.node(child)),

@@ -13,8 +13,8 @@
 //! also compares the key in the record. Records are written front to back, so an overwritten record loses its key
 //! first.
 
-use crate::backend::cache_line::load_ahead;
 use crate::backend::{CompactPrior, Evaluation, Value};
+use crate::cache_line::load_ahead;
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of words of a record before its priors: one for the key, one for q and d, and one for m, e and the number

@@ -8,7 +8,7 @@
 /// Starts to load the cache line that contains the first byte of `value`, without waiting for the data. Does nothing on
 /// processors other than x86-64.
 #[inline]
-pub(super) fn load_ahead<T>(value: &T) {
+pub(crate) fn load_ahead<T>(value: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

@@ -9,6 +9,7 @@ use super::arena::{Arena, Entry};
 use super::node::Node;
 use super::node_id::NodeId;
 use super::sizes::{LONGEST_RUN, NODE_BLOCK, PerNode, WORD_BLOCK, Words};
+use crate::cache_line::load_ahead;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -224,6 +225,8 @@ impl Allocator {
         if self.spare_nodes.is_empty() && free.free_nodes.load(Ordering::Relaxed) > 0 {
             take_last(&mut lock(&free.nodes), HANDFUL, &mut self.spare_nodes);
             free.free_nodes.fetch_sub(self.spare_nodes.len() as u64, Ordering::Relaxed);
+            // Freed entries lie anywhere in memory, and the thread will soon write to all of these.
+            self.spare_nodes.iter().for_each(|&entry| storage.nodes.get(entry).load_ahead());
         }
         let entry = match self.spare_nodes.pop() {
             Some(entry) => entry,
@@ -244,6 +247,7 @@ impl Allocator {
         let spare = self.spare_runs_of(class);
         if spare.is_empty() && free.free_words.load(Ordering::Relaxed) > 0 {
             free.take_runs(class, HANDFUL, spare);
+            spare.iter().for_each(|&start| load_ahead(storage.words.get(start)));
         }
         match spare.pop().or_else(|| split_longer(storage, count)) {
             Some(start) => Some(start),

@@ -27,6 +27,7 @@ use super::node::Node;
 use super::node_id::NodeId;
 use super::priors::{Place, PriorCode};
 use super::status::MOST_EDGES;
+use crate::cache_line::load_ahead;
 use crate::chess::{PackedMove, Position};
 use crate::sync::atomic::{AtomicU32, Ordering};
 use std::num::NonZeroU32;
@@ -383,28 +384,54 @@ impl Storage {
         true
     }
 
-    /// The links of a node that threads are kept out of.
-    pub(super) fn stored_links<'tree>(&'tree self, node: &'tree Node) -> Links<'tree> {
-        Links { edges_left: node.status().stored_edge_count(), ..self.links(node) }
+    /// Passes all links of several nodes that no thread changes to `read`, one segment of a node at a time, with the
+    /// node's place in the list. Each node comes with its number of edges. Reads one segment of each node before it goes
+    /// on to their next segments, so that the processor loads them all at the same time.
+    pub(super) fn read_together<'tree>(
+        &'tree self,
+        nodes: impl Iterator<Item = (&'tree Node, usize)>,
+        mut read: impl FnMut(usize, Segment<'tree>),
+    ) {
+        let load_next = |links: &Links<'tree>| {
+            let start = links.next_segment.load(Ordering::Acquire);
+            if start != 0 {
+                load_ahead(self.words.get(start));
+            }
+            start
+        };
+        let mut rest: Vec<(usize, u32, Links<'tree>)> = Vec::new();
+        for (place, (node, edges_left)) in nodes.enumerate() {
+            let links = Links { edges_left, ..self.links(node) };
+            rest.push((place, load_next(&links), links));
+        }
+        while !rest.is_empty() {
+            rest.retain_mut(|(place, start, links)| {
+                if links.enter_segment(*start).is_none() {
+                    return false;
+                }
+                let words = links.rest.as_slice();
+                read(*place, Segment { start: *start, links: words });
+                *start = load_next(links);
+                true
+            });
+        }
+    }
+}
+
+/// A segment of links.
+pub(super) struct Segment<'tree> {
+    start: u32,
+    links: &'tree [[AtomicU32; LINK_WORDS]],
+}
+
+impl<'tree> Segment<'tree> {
+    /// The segment's run of words: the first one, and their number.
+    pub(super) fn run(&self) -> (u32, u32) {
+        (self.start, segment_words(self.links.len()))
     }
 
-    /// Frees the priors and links of a node that no other thread uses, and passes each child to `let_go`.
-    pub(super) fn free_edges(&self, node: &Node, allocator: &mut Allocator, mut let_go: impl FnMut(NodeId)) {
-        let count = node.status().stored_edge_count();
-        if count == 0 {
-            return;
-        }
-        allocator.keep_run(node.priors(), count.div_ceil(4) as u32);
-        let mut links = self.stored_links(node);
-        let mut start = node.links.swap(0, Ordering::Relaxed);
-        while start != 0 && links.enter_segment(start).is_some() {
-            let words = segment_words(links.rest.len());
-            for words in links.rest.by_ref() {
-                Link { words }.child().into_iter().for_each(&mut let_go);
-            }
-            start = links.next_segment.load(Ordering::Acquire);
-            allocator.keep_run(links.rest_start - 1, words);
-        }
+    pub(super) fn links(&self) -> impl Iterator<Item = Link<'tree>> {
+        self.links.iter().map(|words| Link { words })
     }
 }
 

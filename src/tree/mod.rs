@@ -20,6 +20,7 @@
 //! | [`invariants`] | checks a whole tree, for tests |
 //! | [`reroot`] | makes another node the root when the game goes on |
 //! | [`recycle`] | frees memory in a full tree |
+//! | [`sweep`] | chooses the nodes that lose their edges in a full tree |
 //! | this file | the [`Tree`] |
 //! | [`recycler`] | the state of recycling |
 //! | [`transpositions`] | the table of shared nodes |
@@ -77,6 +78,7 @@ mod recycler;
 mod reroot;
 mod sizes;
 mod status;
+mod sweep;
 mod transpositions;
 
 pub use allocator::Allocator;
@@ -86,12 +88,12 @@ pub use invariants::BrokenInvariant;
 pub use links::{Link, LinkId, Links};
 pub use node::{Node, Sample, Totals};
 pub use node_id::NodeId;
-pub use recycle::Recycling;
+pub use recycler::RecyclingShare;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
 use crate::chess::Position;
 use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{Mutex, OnceLock};
+use crate::sync::OnceLock;
 use allocator::Storage;
 use recycler::Recycler;
 use sizes::PerNode;
@@ -103,7 +105,7 @@ pub struct Tree {
     table: Transpositions,
     extra_statistics: OnceLock<PerNode<ExtraStatistics>>,
     root: AtomicU32,
-    recycler: Mutex<Recycler>,
+    recycler: Recycler,
 }
 
 impl Tree {
@@ -121,7 +123,7 @@ impl Tree {
             table: Transpositions::new(),
             extra_statistics: OnceLock::new(),
             root: AtomicU32::new(root.raw()),
-            recycler: Mutex::default(),
+            recycler: Recycler::default(),
         }
     }
 

@@ -24,6 +24,7 @@
 //! protocol depends on them. `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
 
 use super::status::{Bounds, Outcome, State, Status};
+use crate::cache_line::load_ahead;
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
@@ -101,7 +102,7 @@ impl Node {
         Status(self.status.load(Ordering::Acquire))
     }
 
-    fn update_status(&self, ordering: Ordering, change: impl Fn(Status) -> Option<Status>) -> bool {
+    fn update_status(&self, ordering: Ordering, mut change: impl FnMut(Status) -> Option<Status>) -> bool {
         let change = |bits| change(Status(bits)).map(|status| status.0);
         self.status.fetch_update(ordering, Ordering::Relaxed, change).is_ok()
     }
@@ -167,24 +168,49 @@ impl Node {
         })
     }
 
-    /// Lets threads enter a condemned node again.
-    pub(super) fn pardon(&self) {
-        self.set_status(|status| match status.bounds().is_exact() {
+    /// Lets threads enter a condemned node again. `false` if the node has become unreachable; then the caller must free it.
+    pub(super) fn pardon(&self) -> bool {
+        self.end_condemnation(|status| match status.bounds().is_exact() {
             true => status.with_state(State::Terminal),
             false => status.with_state(State::Expanded),
-        });
+        })
     }
 
     /// Ends the condemnation of a node whose edges were freed. A proven result stays valid without the proof. Any other
-    /// node keeps its visits and their mean value, and its next visit evaluates it again.
-    pub(super) fn collapse(&self) {
-        self.set_status(|status| {
+    /// node keeps its visits and their mean value, and its next visit evaluates it again. `false` if the node has become
+    /// unreachable; then the caller must free its entry.
+    pub(super) fn collapse(&self) -> bool {
+        self.links.store(0, Ordering::Relaxed);
+        self.end_condemnation(|status| {
             let status = status.with_edge_count(0);
             match status.bounds().is_exact() {
                 true => status.with_state(State::Terminal),
                 false => Status(status.0 | Status::COLLAPSED).with_state(State::Unevaluated),
             }
+        })
+    }
+
+    fn end_condemnation(&self, change: impl Fn(Status) -> Status) -> bool {
+        self.update_status(Ordering::AcqRel, |status| (!status.is_doomed()).then(|| change(status)))
+    }
+
+    /// Turns an unreachable node into a free entry, and returns its status. `None` if the node is condemned: then the
+    /// thread that has condemned it will find it doomed and free it.
+    pub(super) fn end_or_doom(&self) -> Option<Status> {
+        let mut ended = None;
+        self.update_status(Ordering::AcqRel, |status| {
+            ended = (!status.is_condemned()).then_some(status);
+            Some(if ended.is_some() { Status::default() } else { status.doomed() })
         });
+        ended
+    }
+
+    /// Starts to load the node into the processor's cache, for a thread that will free or begin it.
+    #[inline]
+    pub(super) fn load_ahead(&self) {
+        // The node may lie in two cache lines.
+        load_ahead(&self.wl_sum);
+        load_ahead(&self.key);
     }
 
     /// Ends the result of an outlived repetition. The node keeps its visits and their mean value, and its next visit

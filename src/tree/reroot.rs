@@ -75,7 +75,7 @@ impl Tree {
         let old = self.root();
         self.set_root(new);
         if !self.node(old).is_shared() || self.table.let_go(old, &self.storage) {
-            self.recycling().add_unreachable(old);
+            self.recycler.add_unreachable(old);
         }
     }
 

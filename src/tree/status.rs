@@ -101,7 +101,7 @@ const RESULT_BITS: u32 = 0xFF << KIND_SHIFT & 0xFC | !0 << PLIES_SHIFT;
 pub(super) struct Status(pub(super) u32);
 
 impl Status {
-    /// The entry of the arena holds a node, so it is not free.
+    /// The entry of the arena holds a node, so it is not free. A condemned node without this flag is doomed.
     pub(super) const IN_USE: u32 = 1 << 8;
     /// The node is in the transposition table, so it may have several parents.
     pub(super) const SHARED: u32 = 1 << 9;
@@ -143,6 +143,16 @@ impl Status {
     /// Whether recycling keeps threads out of the node, to free its edges.
     pub(super) fn is_condemned(self) -> bool {
         self.state() == State::Evaluating && self.stored_edge_count() > 0
+    }
+
+    /// Whether the node is condemned and nothing refers to it any more.
+    pub(super) fn is_doomed(self) -> bool {
+        self.is_condemned() && !self.has(Status::IN_USE)
+    }
+
+    /// The status of a condemned node to which nothing refers any more.
+    pub(super) fn doomed(self) -> Status {
+        Status(self.0 & !Status::IN_USE)
     }
 
     pub(super) fn with_edge_count(self, count: usize) -> Status {

@@ -21,6 +21,7 @@ use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
 use super::sizes::{FIRST_SHARD_LENGTH, PerNode, SHARD_BITS};
 use super::status::Status;
+use crate::cache_line::load_ahead;
 use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{PoisonError, RwLock};
 
@@ -55,14 +56,15 @@ impl Shard {
     }
 
     /// Removes the entry of the node `id`, whose key begins with the bits of `key_start`; the bits that are unknown are
-    /// zero. Later entries of the same run of entries move up, so that a search for them does not end at the gap.
-    fn remove(&mut self, id: NodeId, key_start: u32) {
+    /// zero. Later entries of the same run of entries move up, so that a search for them does not end at the gap. `false`
+    /// if the shard has no such entry.
+    fn remove(&mut self, id: NodeId, key_start: u32) -> bool {
         let length = self.entries.len();
         let entry_at = |place: usize| self.entries[place].load(Ordering::Relaxed);
         let from = self.first_place(key_start);
         let Some(mut gap) = (from..length).chain(0..from).find(|&place| entry_at(place) as u32 == id.raw())
         else {
-            return;
+            return false;
         };
         let mut place = gap;
         loop {
@@ -80,6 +82,7 @@ impl Shard {
         }
         self.entries[gap].store(0, Ordering::Relaxed);
         self.used.fetch_sub(1, Ordering::Relaxed);
+        true
     }
 
     /// Adds an entry that the shard does not have yet.
@@ -141,21 +144,59 @@ impl Transpositions {
     /// Counts one reference less to a shared node. If it was the last one, removes the node from the table and returns
     /// `true`: then the caller must free the node.
     pub(super) fn let_go(&self, id: NodeId, storage: &Storage) -> bool {
-        let references = self.references.get_or_make(id.raw());
+        self.count_one_less(id) && self.remove_unused(id, storage)
+    }
+
+    /// Does the same as [`Transpositions::let_go`] for several nodes at once, and passes the nodes that must be freed to
+    /// `free`. The memory of each step is loaded for all nodes together.
+    pub(super) fn let_go_all(&self, ids: &mut Vec<NodeId>, storage: &Storage, free: impl FnMut(NodeId)) {
+        for id in ids.iter() {
+            load_ahead(self.references.get_or_make(id.raw()));
+        }
+        ids.retain(|&id| {
+            let is_unused = self.count_one_less(id);
+            if is_unused {
+                load_ahead(self.shard_of(id, storage));
+            }
+            is_unused
+        });
+        for &id in ids.iter() {
+            self.load_entry_ahead(id, storage);
+        }
+        ids.drain(..).filter(|&id| self.remove_unused(id, storage)).for_each(free);
+    }
+
+    fn shard_of(&self, id: NodeId, storage: &Storage) -> &RwLock<Shard> {
+        self.shard(storage.node(id).key.load(Ordering::Relaxed))
+    }
+
+    /// Counts one reference less to a shared node. Returns whether none is left.
+    fn count_one_less(&self, id: NodeId) -> bool {
         let change = |word: u32| (1..COUNT_MASK).contains(&(word & COUNT_MASK)).then(|| word - 1);
+        let references = self.references.get_or_make(id.raw());
         let before = references.fetch_update(Ordering::AcqRel, Ordering::Relaxed, change);
-        if before.is_err() || before.is_ok_and(|word| word & COUNT_MASK > 1) {
-            return false;
+        before.is_ok_and(|word| word & COUNT_MASK == 1)
+    }
+
+    /// Starts to load the table's entry of a node into the processor's cache.
+    fn load_entry_ahead(&self, id: NodeId, storage: &Storage) {
+        // A model checker would try the lock in many interleavings for nothing.
+        if cfg!(any(feature = "loom", feature = "shuttle")) {
+            return;
         }
-        let shard = self.shard(storage.node(id).key.load(Ordering::Relaxed));
-        let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
-        // A thread may have found the node in the table meanwhile.
-        let word = references.load(Ordering::Relaxed);
-        let is_last = word & COUNT_MASK == 0;
-        if is_last {
-            shard.remove(id, word & !COUNT_MASK);
+        let shard = self.shard_of(id, storage).read().unwrap_or_else(PoisonError::into_inner);
+        let word = self.references.get_or_make(id.raw()).load(Ordering::Relaxed);
+        if let Some(entry) = shard.entries.get(shard.first_place(word & !COUNT_MASK)) {
+            load_ahead(entry);
         }
-        is_last
+    }
+
+    /// Removes a node without references from the table. `false` if it has references again, because a thread has found
+    /// it meanwhile, or if another thread has removed it after that.
+    fn remove_unused(&self, id: NodeId, storage: &Storage) -> bool {
+        let mut shard = self.shard_of(id, storage).write().unwrap_or_else(PoisonError::into_inner);
+        let word = self.references.get_or_make(id.raw()).load(Ordering::Relaxed);
+        word & COUNT_MASK == 0 && shard.remove(id, word & !COUNT_MASK)
     }
 
     fn grow(&self, shard: &RwLock<Shard>) {

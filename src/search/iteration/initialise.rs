@@ -1,7 +1,7 @@
 //! Step 1, initialise: makes room in the tree if its memory is short, and begins an empty minibatch.
 
 use crate::search::memory::{self, Supply};
-use crate::search::state::{Minibatch, Parking, Recycling, SearchContext, SharedControl, SpentMemory, Turn};
+use crate::search::state::{Minibatch, Parking, Recycling, SearchContext, Share, SharedControl, SpentMemory};
 use crate::sync::pause;
 
 /// The most nodes that a worker frees, and the most that it looks at, before it goes on with its search. Both take about
@@ -41,17 +41,13 @@ pub(crate) fn make_room(
         }
         // The edges of condemned nodes can be freed only when this worker, too, has been outside the tree.
         parking.pass(index)?;
-        let mut has_worked = false;
-        if let Some(mut turn) = recycling.try_take() {
-            let work = take_turn(context, control, parking, recycling, index, &mut turn);
-            fruitless = if work.freed > 0 { 0 } else { fruitless + work.looked_at };
-            has_worked = work.freed > 0 || work.looked_at > 0;
-        }
+        let work = recycle(context, control, parking, recycling, index);
+        fruitless = if work.freed > 0 { 0 } else { fruitless + work.looked_at };
         // If two sweeps free nothing, all memory is in use by visits in flight. They must not wait for each other.
         if supply(context) != Supply::UsedUp || fruitless > 2 * context.tree.reserved_nodes() {
             return Some(());
         }
-        if !has_worked {
+        if work.freed == 0 && work.looked_at == 0 {
             pause();
         }
     }
@@ -68,46 +64,86 @@ struct Work {
     looked_at: u64,
 }
 
-/// Frees nodes until memory is no longer short, or until the worker has done its share, or must wait for others.
+/// Frees nodes until memory is no longer short, or until the worker has done its part, or must wait for others. Also
+/// frees what workers have condemned that are away, so that their evaluations keep no nodes busy.
+fn recycle(
+    context: &SearchContext,
+    control: &SharedControl,
+    parking: &Parking,
+    recycling: &Recycling,
+    index: usize,
+) -> Work {
+    let mut work = Work::default();
+    if let Some(mut share) = recycling.try_take(index) {
+        take_turn(context, control, parking, recycling, index, &mut share, &mut work);
+    }
+    for other in (0..recycling.shares()).filter(|&other| other != index) {
+        if recycling.has_condemned()
+            && parking.is_away(other)
+            && let Some(mut share) = recycling.try_take(other)
+        {
+            collapse_condemned(context, control, parking, recycling, &mut share, &mut work);
+        }
+    }
+    work
+}
+
 fn take_turn(
     context: &SearchContext,
     control: &SharedControl,
     parking: &Parking,
     recycling: &Recycling,
     index: usize,
-    turn: &mut Turn,
-) -> Work {
-    let mut tree = context.tree.recycling();
-    let mut work = Work::default();
-    let most_looked_at = LOOKED_AT_IN_TURN.min(context.tree.reserved_nodes());
+    share: &mut Share,
+    work: &mut Work,
+) {
+    let tree = &context.tree;
+    let most_looked_at = LOOKED_AT_IN_TURN.min(tree.reserved_nodes());
     loop {
-        if tree.has_condemned() {
-            let have_departed = turn.users.as_ref().is_none_or(|users| parking.have_departed(users));
-            // A report reads the tree under the lock of the control.
-            if !have_departed || !control.is_unlocked() {
-                return work;
-            }
-            work.freed += tree.collapse_condemned();
-            recycling.note_condemned(false);
-            turn.users = None;
+        if !collapse_condemned(context, control, parking, recycling, share, work) {
+            return;
         }
-        work.freed += tree.free_unreachable(FREED_IN_TURN.saturating_sub(work.freed));
+        work.freed += tree.free_unreachable(&mut share.nodes, FREED_IN_TURN.saturating_sub(work.freed));
         let is_done = work.freed >= FREED_IN_TURN || work.looked_at >= most_looked_at;
         if is_done || supply(context) == Supply::Ample {
-            return work;
+            return;
         }
         if !tree.has_unreachable() {
-            work.looked_at += tree.condemn(most_looked_at - work.looked_at);
-            recycling.note_condemned(tree.has_condemned());
-            turn.users = Some(parking.other_users(index));
-            report(context, turn);
+            let most = most_looked_at - work.looked_at;
+            work.looked_at += tree.condemn(&mut share.nodes, most, recycling.shares());
+            recycling.note_condemned(share);
+            share.users = Some(parking.other_users(index));
+            report(context, recycling);
         }
     }
 }
 
+/// Collapses the condemned nodes of a share, unless other threads may still use their edges. `false` in this case.
+fn collapse_condemned(
+    context: &SearchContext,
+    control: &SharedControl,
+    parking: &Parking,
+    recycling: &Recycling,
+    share: &mut Share,
+    work: &mut Work,
+) -> bool {
+    if !share.nodes.has_condemned() {
+        return true;
+    }
+    let have_departed = share.users.as_ref().is_none_or(|users| parking.have_departed(users));
+    // A report reads the tree under the lock of the control.
+    if !have_departed || !control.is_unlocked() {
+        return false;
+    }
+    work.freed += context.tree.collapse_condemned(&mut share.nodes);
+    recycling.note_none_condemned();
+    share.users = None;
+    true
+}
+
 /// Tells the user once that memory is short.
-fn report(context: &SearchContext, turn: &mut Turn) {
-    if !std::mem::replace(&mut turn.has_reported, true) {
+fn report(context: &SearchContext, recycling: &Recycling) {
+    if recycling.may_report() {
         let megabytes = context.memory_limit / 1_000_000;
         context.responder.message(&format!(
             "the tree has reached its limit of {megabytes} MB: from now on the least visited positions are removed"

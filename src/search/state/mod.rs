@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`context`] | [`SearchContext`]: constant while the search runs |
 //! | [`control`] | [`SharedControl`]: the stop flag, and the [`Control`] behind its lock |
-//! | [`recycling`] | [`Recycling`]: whose turn it is to recycle the tree |
+//! | [`recycling`] | [`Recycling`]: the shares of the workers in recycling the tree |
 //! | [`parking`] | [`Parking`]: which workers use the tree, and the minibatches of the workers that do not |
 //! | [`minibatch`] | [`Minibatch`]: the visits that one worker has in flight |
 //! | [`counters`] | [`Counters`]: figures that any worker may change |
@@ -26,7 +26,7 @@ pub(crate) use control::{Control, FirstChoice, LastReport, SharedControl};
 pub(crate) use counters::{Counters, VisitCounts};
 pub(crate) use minibatch::{Gathered, Leaf, Minibatch, SpentMemory, Step, StepIndex};
 pub(crate) use parking::Parking;
-pub(crate) use recycling::{Recycling, Turn};
+pub(crate) use recycling::{Recycling, Share};
 pub use setup::SearchSetup;
 
 use super::info::Responder;
@@ -52,7 +52,7 @@ impl SearchState {
             counters: Counters::new(setup.tablebase_hits),
             control: SharedControl::new(Control::new(setup.stopper, setup.start, !setup.is_open_ended)),
             parking: Parking::new(setup.params.threads.max(1)),
-            recycling: Recycling::default(),
+            recycling: Recycling::new(setup.params.threads.max(1)),
             may_overtake: setup.may_overtake,
             predecessors: Mutex::new(setup.predecessors),
         }

@@ -95,6 +95,11 @@ impl Parking {
         users.0.iter().all(|&(user, departures)| state.departures[user] != departures)
     }
 
+    /// Whether the worker does not use the tree now.
+    pub(crate) fn is_away(&self, index: usize) -> bool {
+        !matches!(self.state().places[index], Place::Working)
+    }
+
     /// Ends the worker's use of the tree for good.
     pub(crate) fn leave(&self, index: usize) {
         self.set(index, Place::Left);
@@ -170,6 +175,7 @@ mod tests {
         assert!(parking.resume(0).is_some() && parking.resume(1).is_some());
         // The worker 2 is outside anyway.
         let users = parking.other_users(0);
+        assert!([0, 1, 2].map(|index| parking.is_away(index)) == [false, false, true]);
         assert!(!parking.have_departed(&users));
         assert!(parking.pass(0).is_some());
         assert!(!parking.have_departed(&users));

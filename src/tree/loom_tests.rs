@@ -5,7 +5,7 @@
 //! already replaced, with one exception: if the other thread loads the original value before it replaces it, `loom`
 //! does not try the run in which the reader still sees the original.
 
-use super::{Allocator, Edge, Link, LinkId, Node, NodeId, Sample, State, Totals, Tree};
+use super::{Allocator, Edge, Link, LinkId, Node, NodeId, RecyclingShare, Sample, State, Totals, Tree};
 use crate::chess::{PackedMove, Position};
 use crate::sync::atomic::{Ordering, fence};
 use crate::sync::{Arc, check_model};
@@ -393,4 +393,82 @@ fn threads_that_fill_a_chunk_get_entries_of_their_own() {
         assert!(taken[0] != taken[1] && !taken.contains(&tree.root()));
         assert!(taken.iter().all(|&id| tree.node(id).state() == State::Unevaluated));
     });
+}
+
+#[test]
+fn a_node_that_is_found_while_it_is_let_go_is_freed_once() {
+    check_model(3, || {
+        let tree = Arc::new(Tree::new());
+        let mut allocator = Allocator::default();
+        let id = tree.table.find_or_make(7, &tree.storage, &mut allocator).expect("room is left");
+        tree.take_back(&mut allocator);
+        let lets_go = {
+            let tree = tree.clone();
+            spawn(move || tree.table.let_go(id, &tree.storage).then_some(id))
+        };
+        let finds = {
+            let tree = tree.clone();
+            spawn(move || {
+                let mut allocator = Allocator::default();
+                let found = tree.table.find_or_make(7, &tree.storage, &mut allocator).expect("room is left");
+                tree.take_back(&mut allocator);
+                (found, tree.table.let_go(found, &tree.storage).then_some(found))
+            })
+        };
+        let first = lets_go.join().unwrap();
+        let (found, second) = finds.join().unwrap();
+        // The second thread has found the node before it was removed, or has made another one.
+        match found == id {
+            true => assert!(first.is_some() != second.is_some(), "{first:?} {second:?}"),
+            false => assert_eq!((first, second), (Some(id), Some(found))),
+        }
+    });
+}
+
+/// A share that has condemned `id`.
+fn share_that_condemns(tree: &Tree, id: NodeId) -> RecyclingShare {
+    assert!(tree.node(id).condemn());
+    let mut share = RecyclingShare::default();
+    share.condemned.push(id);
+    share
+}
+
+#[test]
+fn a_node_that_one_thread_condemned_and_another_one_made_unreachable_is_freed_once() {
+    check_model(2, || {
+        // The root leads to a parent, its child and its grandchild. One thread collapses the parent, the other one the
+        // child.
+        let (tree, links) = tree_with_links(1);
+        let parent = child_of(&tree, links[0], None);
+        let child = child_of(&tree, link_below(&tree, parent), None);
+        let grandchild = child_of(&tree, link_below(&tree, child), Some(7));
+        let free_before = tree.storage.free.free_nodes();
+        let shares = [parent, child].map(|id| share_that_condemns(&tree, id));
+        let threads = shares.map(|mut share| {
+            let tree = tree.clone();
+            spawn(move || {
+                tree.collapse_condemned(&mut share);
+                tree.free_unreachable(&mut share, 8);
+            })
+        });
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(!tree.has_unreachable());
+        assert_eq!(tree.node(parent).state(), State::Unevaluated);
+        assert_eq!(tree.storage.free.free_nodes(), free_before + 2);
+        let mut allocator = Allocator::default();
+        let mut reused: Vec<NodeId> = (0..2).filter_map(|_| allocator.take_node(&tree.storage)).collect();
+        reused.sort_unstable_by_key(|id| id.raw());
+        assert_eq!(reused, [child, grandchild]);
+    });
+}
+
+/// Expands the node `id`. Returns its only link.
+fn link_below(tree: &Tree, id: NodeId) -> LinkId {
+    let (node, edge) = (tree.node(id), Edge::new(PackedMove::from_bits(64), 1.0));
+    let mut allocator = Allocator::default();
+    assert!(node.try_claim() && tree.link_exactly(node, &[edge], &mut allocator));
+    assert!(tree.expand(node, [1.0].into_iter(), &mut allocator));
+    tree.take_back(&mut allocator);
+    node.finish(one_visit());
+    tree.links(node).map(|(id, _)| id).next().expect("the link was just made")
 }

@@ -24,6 +24,7 @@
 //! | this file | the [`Tree`] |
 //! | [`recycler`] | the state of recycling |
 //! | [`transpositions`] | the table of shared nodes |
+//! | [`shard`] | a part of this table |
 //! | [`extra_statistics`] | weights and variances, for the searches that need them |
 //! | [`links`] | a node's moves that were visited or come next, with their children |
 //! | [`allocator`] | the arenas and their free lists |
@@ -76,6 +77,7 @@ mod priors;
 mod recycle;
 mod recycler;
 mod reroot;
+mod shard;
 mod sizes;
 mod status;
 mod sweep;
@@ -92,8 +94,8 @@ pub use recycler::RecyclingShare;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
 use crate::chess::Position;
-use crate::sync::atomic::{AtomicU32, Ordering};
 use crate::sync::OnceLock;
+use crate::sync::atomic::{AtomicU32, Ordering};
 use allocator::Storage;
 use recycler::Recycler;
 use sizes::PerNode;

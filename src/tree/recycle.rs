@@ -60,9 +60,7 @@ impl Tree {
     pub fn free_unreachable(&self, share: &mut RecyclingShare, most_nodes: usize) -> usize {
         let guard = self.recycler.free_edges();
         let mut count = 0;
-        while count < most_nodes
-            && (!share.unreachable.is_empty() || self.recycler.take_unreachable(share))
-        {
+        while count < most_nodes && (!share.unreachable.is_empty() || self.recycler.take_unreachable(share)) {
             let left = share.unreachable.len().saturating_sub(GROUP);
             let ids: Vec<NodeId> = share.unreachable.drain(left..).collect();
             count += ids.len();

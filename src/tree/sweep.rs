@@ -56,7 +56,8 @@ impl Sweep {
                 self.fewest_visits_worth_keeping(tree, (until_next / PART_SAMPLED).min(SAMPLE_ENTRIES));
             self.until_sample = until_next;
         }
-        let most = most.min(RANGE).min(self.until_sample).min(arena.reserved().saturating_sub(self.hand.into()));
+        let most =
+            most.min(RANGE).min(self.until_sample).min(arena.reserved().saturating_sub(self.hand.into()));
         let entries = arena.made_from(self.hand);
         let nodes = &entries[..entries.len().min(most as usize)];
         let start = self.hand;

@@ -19,86 +19,22 @@
 
 use super::allocator::{Allocator, Storage};
 use super::node_id::NodeId;
-use super::sizes::{FIRST_SHARD_LENGTH, PerNode, SHARD_BITS};
+use super::shard::{Pieces, Shard};
+use super::sizes::{FIRST_SHARD_LENGTH, References, SHARD_BITS};
 use super::status::Status;
 use crate::cache_line::load_ahead;
-use crate::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use crate::sync::{PoisonError, RwLock};
 
 const COUNT_BITS: u32 = 12;
 const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
 
-#[derive(Debug, Default)]
-struct Shard {
-    /// The upper half of the key and the node's index, or 0 for a free entry.
-    entries: Box<[AtomicU64]>,
-    used: AtomicUsize,
-}
-
-impl Shard {
-    fn new(length: usize) -> Shard {
-        Shard { entries: (0..length).map(|_| AtomicU64::new(0)).collect(), used: AtomicUsize::new(0) }
-    }
-
-    fn is_full(&self) -> bool {
-        4 * self.used.load(Ordering::Relaxed) >= 3 * self.entries.len()
-    }
-
-    /// The first place for an entry with this key.
-    fn first_place(&self, entry_key: u32) -> usize {
-        ((u64::from(entry_key) * self.entries.len() as u64) >> 32) as usize
-    }
-
-    /// All entries, in the order in which a search for an entry with this key probes them.
-    fn places(&self, entry_key: u32) -> impl Iterator<Item = &AtomicU64> {
-        let first = self.first_place(entry_key);
-        self.entries[first..].iter().chain(&self.entries[..first])
-    }
-
-    /// Removes the entry of the node `id`, whose key begins with the bits of `key_start`; the bits that are unknown are
-    /// zero. Later entries of the same run of entries move up, so that a search for them does not end at the gap. `false`
-    /// if the shard has no such entry.
-    fn remove(&mut self, id: NodeId, key_start: u32) -> bool {
-        let length = self.entries.len();
-        let entry_at = |place: usize| self.entries[place].load(Ordering::Relaxed);
-        let from = self.first_place(key_start);
-        let Some(mut gap) = (from..length).chain(0..from).find(|&place| entry_at(place) as u32 == id.raw())
-        else {
-            return false;
-        };
-        let mut place = gap;
-        loop {
-            place = (place + 1) % length;
-            let entry = entry_at(place);
-            if entry == 0 || place == gap {
-                break;
-            }
-            // The entry may move to the gap unless its first place lies between the gap and the entry's place.
-            let first = self.first_place((entry >> 32) as u32);
-            if (place + length - first) % length >= (place + length - gap) % length {
-                self.entries[gap].store(entry, Ordering::Relaxed);
-                gap = place;
-            }
-        }
-        self.entries[gap].store(0, Ordering::Relaxed);
-        self.used.fetch_sub(1, Ordering::Relaxed);
-        true
-    }
-
-    /// Adds an entry that the shard does not have yet.
-    fn enter(&mut self, entry: u64) {
-        let free = self.places((entry >> 32) as u32).find(|place| place.load(Ordering::Relaxed) == 0);
-        if let Some(place) = free {
-            place.store(entry, Ordering::Relaxed);
-            self.used.fetch_add(1, Ordering::Relaxed);
-        }
-    }
-}
-
 pub(super) struct Transpositions {
     shards: Box<[RwLock<Shard>]>,
+    /// The memory of long shards.
+    pieces: Pieces,
     bytes: AtomicU64,
-    references: PerNode<AtomicU32>,
+    references: References,
     /// Is mixed into each key. After a change, no node that is in the table is found any more.
     salt: AtomicU64,
 }
@@ -107,7 +43,7 @@ impl Transpositions {
     pub(super) fn new() -> Transpositions {
         let shards = (0..1 << SHARD_BITS).map(|_| RwLock::default()).collect();
         let (bytes, salt) = (AtomicU64::new(0), AtomicU64::new(0));
-        Transpositions { shards, bytes, references: PerNode::default(), salt }
+        Transpositions { shards, pieces: Pieces::default(), bytes, references: References::default(), salt }
     }
 
     /// Forgets all nodes: none is found any more. They stay in the table until they are let go. No search may be running.
@@ -186,7 +122,7 @@ impl Transpositions {
         }
         let shard = self.shard_of(id, storage).read().unwrap_or_else(PoisonError::into_inner);
         let word = self.references.get_or_make(id.raw()).load(Ordering::Relaxed);
-        if let Some(entry) = shard.entries.get(shard.first_place(word & !COUNT_MASK)) {
+        if let Some(entry) = shard.entries(word & !COUNT_MASK, &self.pieces).next() {
             load_ahead(entry);
         }
     }
@@ -196,27 +132,17 @@ impl Transpositions {
     fn remove_unused(&self, id: NodeId, storage: &Storage) -> bool {
         let mut shard = self.shard_of(id, storage).write().unwrap_or_else(PoisonError::into_inner);
         let word = self.references.get_or_make(id.raw()).load(Ordering::Relaxed);
-        word & COUNT_MASK == 0 && shard.remove(id, word & !COUNT_MASK)
+        word & COUNT_MASK == 0 && shard.remove(id, word & !COUNT_MASK, &self.pieces)
     }
 
     fn grow(&self, shard: &RwLock<Shard>) {
         let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have grown the shard meanwhile.
-        if !shard.is_full() {
-            return;
+        if shard.is_full() {
+            let before = shard.bytes();
+            shard.grow(FIRST_SHARD_LENGTH, &self.pieces);
+            self.bytes.fetch_add(shard.bytes() - before, Ordering::Relaxed);
         }
-        let length = shard.entries.len();
-        let fresh = Shard::new(length + (length / 4).max(FIRST_SHARD_LENGTH));
-        let entries: Vec<u64> = shard.entries.iter().map(|entry| entry.load(Ordering::Relaxed)).collect();
-        self.replace(&mut shard, fresh, entries.into_iter().filter(|&entry| entry != 0));
-    }
-
-    fn replace(&self, shard: &mut Shard, mut fresh: Shard, entries: impl Iterator<Item = u64>) {
-        entries.for_each(|entry| fresh.enter(entry));
-        let size = |shard: &Shard| size_of_val(&*shard.entries) as u64;
-        self.bytes.fetch_add(size(&fresh), Ordering::Relaxed);
-        self.bytes.fetch_sub(size(shard), Ordering::Relaxed);
-        *shard = fresh;
     }
 
     /// Finds or makes the node of the position with this key, and counts a reference for the caller. `None` means that
@@ -239,7 +165,7 @@ impl Transpositions {
                 continue;
             }
             let mut made: Option<NodeId> = None;
-            for place in guard.places(entry_key) {
+            for place in guard.entries(entry_key, &self.pieces) {
                 let mut entry = place.load(Ordering::Acquire);
                 if entry == 0 {
                     let fresh = match made {

@@ -2,7 +2,6 @@
 
 use super::allocator::Allocator;
 use super::node_id::NodeId;
-use super::sweep::Sweep;
 use crate::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// The number of unreachable nodes that a thread takes at once.
@@ -17,6 +16,19 @@ pub(super) struct Recycler {
     /// Is locked for reading while a thread frees edges, and for writing while another one reads edges of nodes that may
     /// be unreachable.
     edges: RwLock<()>,
+}
+
+/// The state of the [sweep](super::sweep), which goes on from one search to the next.
+#[derive(Default)]
+pub(super) struct Sweep {
+    /// The entry of the arena at which the sweep goes on.
+    pub(super) hand: u32,
+    /// The number of entries that the hand passes before the next sample.
+    pub(super) until_sample: u64,
+    /// Nodes with fewer visits than this are condemned.
+    pub(super) threshold: u32,
+    /// The state of the generator of random numbers.
+    pub(super) random: u64,
 }
 
 /// The nodes that one thread recycles at a time.

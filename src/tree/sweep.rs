@@ -7,6 +7,7 @@
 use super::Tree;
 use super::links::LINK_WORDS;
 use super::node::Node;
+use super::recycler::Sweep;
 use super::status::{State, Status};
 use std::ops::Range;
 
@@ -24,19 +25,6 @@ const PART_SAMPLED: u64 = 16;
 const LEAST_UNTIL_SAMPLE: u64 = 1 << 12;
 /// The most entries that a thread gets at once.
 const RANGE: u64 = 1 << 10;
-
-/// The state of the sweep, which goes on from one search to the next.
-#[derive(Default)]
-pub(super) struct Sweep {
-    /// The entry of the arena at which the sweep goes on.
-    hand: u32,
-    /// The number of entries that the hand passes before the next sample.
-    until_sample: u64,
-    /// Nodes with fewer visits than this are condemned.
-    threshold: u32,
-    /// The state of the generator of random numbers.
-    random: u64,
-}
 
 /// Entries of the arena in which one thread condemns nodes.
 pub(super) struct Swath<'tree> {

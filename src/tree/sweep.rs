@@ -48,10 +48,10 @@ impl Sweep {
             most.min(RANGE).min(self.until_sample).min(arena.reserved().saturating_sub(self.hand.into()));
         let entries = arena.made_from(self.hand);
         let nodes = &entries[..entries.len().min(most as usize)];
-        let start = self.hand;
-        self.hand = if nodes.is_empty() { 0 } else { start + nodes.len() as u32 };
-        self.until_sample -= nodes.len() as u64;
-        Swath { nodes, indices: start..start + nodes.len() as u32, threshold: self.threshold }
+        let (start, length) = (self.hand, nodes.len() as u32);
+        self.hand = if nodes.is_empty() { 0 } else { start.checked_add(length).unwrap_or(0) };
+        self.until_sample -= u64::from(length);
+        Swath { nodes, indices: start..start.saturating_add(length), threshold: self.threshold }
     }
 
     /// Takes back the entries from `first` on, which a thread has not looked at. Other threads may have gone on beyond

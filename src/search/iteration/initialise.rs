@@ -100,12 +100,10 @@ fn take_turn(
     let tree = &context.tree;
     let most_looked_at = LOOKED_AT_IN_TURN.min(tree.reserved_nodes());
     loop {
-        if !collapse_condemned(context, control, parking, recycling, share, work) {
-            return;
-        }
+        let must_wait = !collapse_condemned(context, control, parking, recycling, share, work);
         work.freed += tree.free_unreachable(&mut share.nodes, FREED_IN_TURN.saturating_sub(work.freed));
         let is_done = work.freed >= FREED_IN_TURN || work.looked_at >= most_looked_at;
-        if is_done || supply(context) == Supply::Ample {
+        if must_wait || is_done || supply(context) == Supply::Ample {
             return;
         }
         if !tree.has_unreachable() {

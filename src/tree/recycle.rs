@@ -140,6 +140,8 @@ impl Tree {
         }
         share.condemned = condemned;
         share.condemned.clear();
+        // The share's worker may be away for long.
+        self.recycler.give_back_unreachable(share);
         share.freed.give_back(&self.storage);
         count
     }

@@ -172,7 +172,7 @@ fn slots_on(
     };
     let limited = left_out
         .map(|library| -> Result<Gemms> {
-            let gemms = Gemms::new(maker.gpu, options.gemm)?.without(library);
+            let gemms = Gemms::new(maker.gpu, maker.kernels, options.gemm)?.without(library);
             gemms.avoid(maker.gemms.avoided());
             gemms.limit_to(maker.gemms.limits());
             gemms.set_table(maker.gemms.table());

@@ -3,6 +3,7 @@
 //! Running a program only enqueues its work on the device. It neither allocates memory nor waits.
 
 use super::super::error::{Result, RocmError};
+use super::arguments::GemmArguments;
 use super::gemm::{GemmOperands, GemmShape};
 use super::hip::{Device, DeviceBuffer, Event, EventKind, Stream};
 use super::hipblaslt::{self, HipblasLt};
@@ -121,6 +122,13 @@ enum Operation {
         grid: Grid,
         arguments: ArgumentWords,
     },
+    /// A matrix product by our own kernel, and the launch that adds up its partial sums. These are in the lane's
+    /// workspace.
+    OwnProduct {
+        launch: (Function, Grid),
+        sum: Option<(Function, Grid)>,
+        arguments: GemmArguments,
+    },
     Rocblas {
         shape: GemmShape,
         operands: GemmOperands,
@@ -157,6 +165,17 @@ impl Step {
         // SAFETY: the assertion above checks that the structure fits.
         unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
         Step::of(name, Operation::Kernel { function, grid, arguments: words }, 0.0)
+    }
+
+    /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided.
+    pub(crate) fn own_product(
+        name: String,
+        launch: (Function, Grid),
+        sum: Option<(Function, Grid)>,
+        arguments: GemmArguments,
+        shape: &GemmShape,
+    ) -> Step {
+        Step::of(name, Operation::OwnProduct { launch, sum, arguments }, 2.0 * shape.multiply_adds())
     }
 
     /// A matrix product by rocBLAS.
@@ -207,6 +226,13 @@ impl Step {
                 // SAFETY: the forward pass filled the structure for this kernel, with addresses in memory that lives as
                 // long as the program. The slot waits for the stream before it drops the program.
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
+            }
+            Operation::OwnProduct { launch, sum, arguments } => {
+                let arguments = GemmArguments { partial: blas.workspace.address(), ..*arguments };
+                std::iter::once(launch).chain(sum).try_for_each(|(function, grid)| {
+                    // SAFETY: as above. The number of partial sums was limited to the workspace.
+                    unsafe { function.launch(stream, *grid, (&raw const arguments).cast()) }
+                })
             }
             Operation::Rocblas { shape, operands, solution } => {
                 let rocblas = blas.rocblas.as_ref().ok_or_else(|| absent("rocBLAS"))?;

@@ -14,8 +14,8 @@ pub(super) struct Case {
     /// The kernel's whole name.
     pub(super) kernel: String,
     pub(super) shape: String,
-    /// Whether the kernel exists only where there are matrix instructions.
-    pub(super) needs_matrix_instructions: bool,
+    /// Whether the kernel does not exist on every architecture.
+    pub(super) may_be_absent: bool,
     pub(super) make: Make,
 }
 
@@ -40,14 +40,19 @@ impl Case {
             suffix: suffix.to_owned(),
             kernel: format!("{family}_{}{suffix}", element.name()),
             shape,
-            needs_matrix_instructions: false,
+            may_be_absent: false,
             make: Box::new(make),
         }
     }
 
     /// This case, of a kernel that needs matrix instructions.
     pub(super) fn with_matrix_instructions(self) -> Case {
-        Case { needs_matrix_instructions: true, ..self }
+        self.absent_elsewhere()
+    }
+
+    /// This case, of a kernel that some architectures do not have.
+    pub(super) fn absent_elsewhere(self) -> Case {
+        Case { may_be_absent: true, ..self }
     }
 }
 

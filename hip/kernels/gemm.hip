@@ -10,13 +10,13 @@
 //   a thread owns  runs of eight neighbouring results; the cores of gemm_cores.h say which
 //   types          f32, f16, bf16; sums are fp32
 //   layouts        x [rows][x_stride], weights [outputs][weights_stride], output and residual [rows][output_stride]
-//   shared memory  GEMM_STAGES * (rows + columns) * 64 bytes: 32 KB for 128 x 128 (48 KB on NVIDIA)
+//   shared memory  2 * (rows + columns) * 64 bytes: 32 KB for 128 x 128; at most 48 KB on NVIDIA
 //   wave size      32 or 64
 //   memory         a tile reads (rows + columns) * inputs elements
 //
 // A block goes along the summed axis in steps of 64 bytes per row. While it multiplies one step from shared memory, it
 // loads the next: into registers, and from there into the other half of the shared memory, or directly into shared
-// memory on machines with asynchronous copies, which are two steps ahead. One barrier per step is enough, because a
+// memory on machines with asynchronous copies, which are two to five steps ahead. One barrier per step is enough, because a
 // stage is written only after the barrier behind its last use.
 //
 // With `splits` above 1, that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
@@ -29,11 +29,12 @@
 #include "activations.h"
 #include "gemm_cores.h"
 
-#if GPU_ASYNCHRONOUS_COPIES
-#define GEMM_STAGES 3
-#else
-#define GEMM_STAGES 2
-#endif
+// The number of steps that shared memory holds at a time, for steps of `vectors` vectors. With asynchronous copies it is
+// as many as fit into 48 KB, NVIDIA's limit for arrays of constant size, and at most six.
+GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
+    const i32 most = 48 * 1024 / 16 / vectors;
+    return !GPU_ASYNCHRONOUS_COPIES ? 2 : most < 6 ? most : 6;
+}
 
 // Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
 // that it handles.
@@ -121,7 +122,8 @@ GPU_FUNCTION void gemm(const GemmArguments& a) {
     using Core = CoreOf<T, ROWS, COLUMNS, THREADS>;
     constexpr i32 STEP = GEMM_STEP_BYTES / sizeof(T);
     constexpr i32 X_VECTORS = ROWS * GEMM_ROW_VECTORS, STAGE = (ROWS + COLUMNS) * GEMM_ROW_VECTORS;
-    GPU_SHARED(Words4, shared, GEMM_STAGES * STAGE);
+    constexpr i32 STAGES = gemm_stages(STAGE);
+    GPU_SHARED(Words4, shared, STAGES * STAGE);
 
     const i32 tiles_across = (a.outputs + COLUMNS - 1) / COLUMNS;
     const i32 first_row = block_x() / tiles_across * ROWS, first_column = block_x() % tiles_across * COLUMNS;
@@ -148,20 +150,20 @@ GPU_FUNCTION void gemm(const GemmArguments& a) {
     auto multiply = [&](i32 stage) { core.multiply(shared + stage * STAGE, shared + stage * STAGE + X_VECTORS); };
 #if GPU_ASYNCHRONOUS_COPIES
 #pragma unroll
-    for (i32 step = 0; step < GEMM_STAGES - 1; step++) {
+    for (i32 step = 0; step < STAGES - 1; step++) {
         if (step < steps) load(step);
         end_copies();
     }
-    i32 stage = 0, next = GEMM_STAGES - 1;
+    i32 stage = 0, next = STAGES - 1;
 #pragma unroll 1
     for (i32 step = 0; step < steps; step++) {
-        wait_for_copies<GEMM_STAGES - 2>();
+        wait_for_copies<STAGES - 2>();
         synchronise_block();
-        if (step + GEMM_STAGES - 1 < steps) load(next);
+        if (step + STAGES - 1 < steps) load(next);
         end_copies();
         multiply(stage);
-        stage = stage == GEMM_STAGES - 1 ? 0 : stage + 1;
-        next = next == GEMM_STAGES - 1 ? 0 : next + 1;
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        next = next == STAGES - 1 ? 0 : next + 1;
     }
 #else
     auto land = [&](i32 stage) {
@@ -214,7 +216,7 @@ GPU_FUNCTION void gemm(const GemmArguments& a) {
         return;
     }
 
-    constexpr i32 ROOM = GEMM_STAGES * STAGE / (2 * THREADS);
+    constexpr i32 ROOM = STAGES * STAGE / (2 * THREADS);
     constexpr i32 TOGETHER = ROOM < Core::RUN_COUNT ? ROOM : Core::RUN_COUNT;
     synchronise_block();
 #pragma unroll 1

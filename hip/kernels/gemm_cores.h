@@ -5,7 +5,7 @@
 // memory as four vectors of 16 bytes per row. Vector v of row r is at place v ^ (r / 2 % 4) of the row, so that eight
 // lanes that read the same vector of eight neighbouring rows, or two whole rows, use all 32 banks once (README.md).
 //
-// The rows of the weights lie in "slots" in an order that the core chooses, so that a thread's results are runs of eight
+// The rows of the weights lie in "slots", in an order that the core chooses so that a thread's results are runs of eight
 // neighbouring outputs:
 //   column_of_slot(slot)   the block's column of weights that belongs into this slot
 //   multiply(x, weights)   adds the products of one step

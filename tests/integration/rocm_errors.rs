@@ -163,7 +163,8 @@ fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<Str
 fn the_table_of_products_is_followed_unless_an_entry_fails() {
     let folder = libraries();
     let file = folder.path().join("products.csv");
-    let options = format!("max_batch=2,streams=1,graph=false,wait=block,tuning_file={}", file.display());
+    let options =
+        format!("gemm=library,max_batch=2,streams=1,graph=false,wait=block,tuning_file={}", file.display());
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
     let of_a_batch = |calls: &[String], function: &str| {

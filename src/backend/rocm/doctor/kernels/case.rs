@@ -14,8 +14,10 @@ pub(super) struct Case {
     /// The kernel's whole name.
     pub(super) kernel: String,
     pub(super) shape: String,
-    /// Whether the kernel does not exist on every architecture.
-    pub(super) may_be_absent: bool,
+    /// Whether the kernel exists only where there are matrix instructions.
+    pub(super) needs_matrix_instructions: bool,
+    /// Whether some architectures have other kernels instead.
+    pub(super) is_optional: bool,
     pub(super) make: Make,
 }
 
@@ -40,19 +42,20 @@ impl Case {
             suffix: suffix.to_owned(),
             kernel: format!("{family}_{}{suffix}", element.name()),
             shape,
-            may_be_absent: false,
+            needs_matrix_instructions: false,
+            is_optional: false,
             make: Box::new(make),
         }
     }
 
     /// This case, of a kernel that needs matrix instructions.
     pub(super) fn with_matrix_instructions(self) -> Case {
-        self.absent_elsewhere()
+        Case { needs_matrix_instructions: true, ..self }
     }
 
-    /// This case, of a kernel that some architectures do not have.
-    pub(super) fn absent_elsewhere(self) -> Case {
-        Case { may_be_absent: true, ..self }
+    /// This case, of a kernel instead of which some architectures have others.
+    pub(super) fn optional(self) -> Case {
+        Case { is_optional: true, ..self }
     }
 }
 

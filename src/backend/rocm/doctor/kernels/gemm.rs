@@ -41,7 +41,7 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let plain =
         Shape { rows: 1, outputs: 8, inputs: 8, products: 1, activation: NONE, has_residual: false, gap: 0 };
     let mut cases = Vec::new();
-    for (index, size) in tile_sizes().into_iter().enumerate() {
+    for size in tile_sizes() {
         let shapes = vec![
             Shape {
                 rows: 37,
@@ -57,9 +57,7 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             Shape { rows: 5, outputs: 27, inputs: 40, activation: SWISH, ..plain },
             plain,
         ];
-        // Of the quick examination's tiles, the first two differ in how waves share them.
-        let quick = if index < 2 { 2 } else { 1 };
-        cases.extend(some(shapes, is_quick, quick).into_iter().map(|shape| tile_case(element, size, shape)));
+        cases.extend(some(shapes, is_quick, 2).into_iter().map(|shape| tile_case(element, size, shape)));
     }
     let any =
         Shape { rows: 19, outputs: 5, inputs: 27, products: 2, activation: MISH, has_residual: true, gap: 3 };
@@ -76,7 +74,7 @@ fn tile_case(element: ElementType, size: TileSize, shape: Shape) -> Case {
     let TileSize { rows, columns, threads } = size;
     let suffix = format!("_{rows}x{columns}_{threads}");
     let blocks = shape.rows.div_ceil(rows) * shape.outputs.div_ceil(columns);
-    product(("gemm", element, &suffix), shape, (blocks, threads)).absent_elsewhere()
+    product(("gemm", element, &suffix), shape, (blocks, threads)).optional()
 }
 
 fn any_case(element: ElementType, shape: Shape) -> Case {

@@ -7,7 +7,7 @@
 use super::avoided::{Avoided, BlasLibrary};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
 use super::ffi::program::{BlasLibraries, Step};
@@ -65,9 +65,6 @@ pub(super) struct GemmProblem {
     pub(super) operands: GemmOperands,
     pub(super) bias: Address,
 }
-
-/// The size of the workspace for a product, in bytes. hipBLASLt's split-K and stream-K kernels keep partial sums in it.
-pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
 
 /// The number of algorithms to request from hipBLASLt.
 const PROPOSALS: usize = 16;
@@ -257,17 +254,29 @@ impl Gemms {
         choices.into_iter().map(GemmChoice::Own).collect()
     }
 
-    /// Whether tuning should also time a product by rocBLAS followed by a separate kernel for the epilogue.
+    /// Whether hipBLASLt is available and has the epilogue.
+    pub(super) fn hipblaslt_has(&self, epilogue: Epilogue) -> bool {
+        self.hipblaslt.as_ref().is_some_and(|(_, handle)| handle.supports(epilogue))
+    }
+
+    /// Whether tuning should also time a plain product followed by a separate kernel for the epilogue: where rocBLAS,
+    /// which has no epilogues, is preferred, and where no library has this epilogue.
     pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
         let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
-        shape.epilogue != Epilogue::None
-            && self.may_ask(BlasLibrary::Rocblas, &plain)
-            && !self.prefers_hipblaslt
+        let has_library = self.has(BlasLibrary::Rocblas) || self.has(BlasLibrary::HipblasLt);
+        let is_only_ours = has_library && !self.hipblaslt_has(shape.epilogue);
+        let prefers_rocblas = self.may_ask(BlasLibrary::Rocblas, &plain) && !self.prefers_hipblaslt;
+        shape.epilogue != Epilogue::None && (is_only_ours || prefers_rocblas)
     }
 
     /// The choice of the table, or the architecture's default, or else our own kernel; `None` if there is none of these.
     pub(super) fn choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
         let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
+        // For a product with an epilogue, this choice means a plain product by whoever computes that fastest, and then a
+        // separate kernel.
+        if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.epilogue != Epilogue::None) {
+            return measured;
+        }
         let rocblas = GemmChoice::Rocblas { solution: None };
         let hipblaslt = GemmChoice::HipblasLt { rank: 0 };
         let by_default = if self.prefers_hipblaslt && shape.input_type != ElementType::Fp32 {
@@ -347,7 +356,7 @@ impl Gemms {
         let GemmProblem { shape, operands, bias } = *problem;
         match choice {
             GemmChoice::Own(choice) => match &self.own {
-                Some(own) => own.step(name, problem, choice).map(Some),
+                Some(own) => own.step(name, &shape, (operands, bias), choice).map(Some),
                 None => Ok(None),
             },
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),

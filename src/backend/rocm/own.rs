@@ -5,11 +5,10 @@
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::GemmArguments;
-use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::Address;
 use super::ffi::module::{Function, Grid, Module};
 use super::ffi::program::Step;
-use super::gemm::{GemmProblem, WORKSPACE_BYTES};
 use super::kernels::{activation_code, grid};
 use crate::net::architecture::Activation;
 use std::cell::RefCell;
@@ -57,6 +56,9 @@ const ANY: Tile = tile(16, 16, 256, 100.0);
 
 /// The number of elements that kernels load at a time.
 const VECTOR: usize = 8;
+
+/// The index of the word of [`GemmArguments`] that is the address of the partial sums.
+const PARTIAL: usize = std::mem::offset_of!(GemmArguments, partial) / size_of::<u64>();
 
 /// The bytes of each row that a kernel multiplies in one step.
 const STEP_BYTES: usize = 64;
@@ -177,8 +179,13 @@ impl OwnKernels {
     ///
     /// # Errors
     /// The architecture has no such kernel.
-    pub(super) fn step(&self, name: &str, problem: &GemmProblem, choice: OwnChoice) -> Result<Step> {
-        let GemmProblem { shape, operands, bias } = *problem;
+    pub(super) fn step(
+        &self,
+        name: &str,
+        shape: &GemmShape,
+        (operands, bias): (GemmOperands, Address),
+        choice: OwnChoice,
+    ) -> Result<Step> {
         let element = shape.input_type;
         let aligned =
             [operands.weights, operands.x, operands.y, bias].iter().all(|address| address.is_aligned(16));
@@ -194,7 +201,7 @@ impl OwnKernels {
         };
         let tile = choice.tile();
         let launch_grid = Grid {
-            blocks: (tiles(&shape, tile) as u32, (shape.batch * choice.splits) as u32),
+            blocks: (tiles(shape, tile) as u32, (shape.batch * choice.splits) as u32),
             threads: tile.size.threads,
         };
         let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
@@ -219,7 +226,7 @@ impl OwnKernels {
             activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
             reserved: 0,
         };
-        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, arguments, &shape))
+        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, PARTIAL), shape))
     }
 }
 
@@ -233,6 +240,11 @@ pub(super) fn activation(epilogue: Epilogue) -> Activation {
         Epilogue::None | Epilogue::Bias => Activation::None,
         Epilogue::BiasRelu => Activation::Relu,
         Epilogue::BiasSwish => Activation::Swish,
+        Epilogue::BiasRelu2 => Activation::Relu2,
+        Epilogue::BiasTanh => Activation::Tanh,
+        Epilogue::BiasSigmoid => Activation::Sigmoid,
+        Epilogue::BiasSelu => Activation::Selu,
+        Epilogue::BiasMish => Activation::Mish,
     }
 }
 

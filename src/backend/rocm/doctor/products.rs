@@ -123,7 +123,7 @@ impl Examiner<'_> {
         let mut trial = None;
         let name = name(shape);
         let gemms = self.gemms;
-        if asks_hipblaslt && gemms.has(BlasLibrary::HipblasLt) {
+        if asks_hipblaslt && gemms.hipblaslt_has(shape.epilogue) {
             let item = format!("hipBLASLt, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));

@@ -3,7 +3,6 @@
 //! Running a program only enqueues its work on the device. It neither allocates memory nor waits.
 
 use super::super::error::{Result, RocmError};
-use super::arguments::GemmArguments;
 use super::gemm::{GemmOperands, GemmShape};
 use super::hip::{Device, DeviceBuffer, Event, EventKind, Stream};
 use super::hipblaslt::{self, HipblasLt};
@@ -127,7 +126,9 @@ enum Operation {
     OwnProduct {
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
-        arguments: GemmArguments,
+        arguments: ArgumentWords,
+        /// The index of the argument that is the workspace's address.
+        workspace: usize,
     },
     Rocblas {
         shape: GemmShape,
@@ -141,6 +142,14 @@ enum Operation {
     },
     /// The step's lane waits for all work that is already on another lane.
     WaitFor(Lane),
+}
+
+fn words_of<A: KernelArguments>(arguments: A) -> ArgumentWords {
+    const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
+    let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
+    // SAFETY: the assertion above checks that the structure fits.
+    unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
+    words
 }
 
 /// A kernel launch, a matrix product, or a wait of one lane for another.
@@ -160,22 +169,20 @@ impl Step {
         grid: Grid,
         arguments: A,
     ) -> Step {
-        const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
-        let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
-        // SAFETY: the assertion above checks that the structure fits.
-        unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
-        Step::of(name, Operation::Kernel { function, grid, arguments: words }, 0.0)
+        Step::of(name, Operation::Kernel { function, grid, arguments: words_of(arguments) }, 0.0)
     }
 
-    /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided.
-    pub(crate) fn own_product(
+    /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided. It
+    /// takes the same arguments, of which the 64-bit word number `workspace` becomes the address of the workspace.
+    pub(crate) fn own_product<A: KernelArguments>(
         name: String,
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
-        arguments: GemmArguments,
+        (arguments, workspace): (A, usize),
         shape: &GemmShape,
     ) -> Step {
-        Step::of(name, Operation::OwnProduct { launch, sum, arguments }, 2.0 * shape.multiply_adds())
+        let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), workspace };
+        Step::of(name, operation, 2.0 * shape.multiply_adds())
     }
 
     /// A matrix product by rocBLAS.
@@ -227,11 +234,14 @@ impl Step {
                 // long as the program. The slot waits for the stream before it drops the program.
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
             }
-            Operation::OwnProduct { launch, sum, arguments } => {
-                let arguments = GemmArguments { partial: blas.workspace.address(), ..*arguments };
+            Operation::OwnProduct { launch, sum, arguments, workspace } => {
+                let mut arguments = *arguments;
+                if let Some(word) = arguments.get_mut(*workspace) {
+                    word.write(blas.workspace.address().0);
+                }
                 std::iter::once(launch).chain(sum).try_for_each(|(function, grid)| {
                     // SAFETY: as above. The number of partial sums was limited to the workspace.
-                    unsafe { function.launch(stream, *grid, (&raw const arguments).cast()) }
+                    unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
                 })
             }
             Operation::Rocblas { shape, operands, solution } => {

@@ -251,7 +251,7 @@ fn a_card_that_computes_something_else_is_replaced_by_the_processor() {
 fn libraries_that_compute_something_else_are_replaced_by_our_own_kernels() {
     let machine = Machine::new();
     let settings = [("RUKH_EMULATOR_WRONG", "rocblas,hipblaslt")];
-    let options = "max_batch=1,streams=1,wait=block,tune=off";
+    let options = "max_batch=2,streams=1,wait=block,tune=off";
     let said = machine.search(&["--backend=rocm-fp16", "-o", options], &settings);
     is_correct(&said);
     assert!(

@@ -410,3 +410,43 @@ pub(super) fn list_next(
 fn score(prior: f32, started: u32, utility: f32, exploration: f32) -> f32 {
     prior * exploration / (1.0 + started as f32) + utility
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::PackedMove;
+    use crate::tree::{Allocator, Edge};
+
+    #[test]
+    fn a_plan_ends_with_the_chosen_candidates_in_the_order_of_the_list() {
+        const EXPLORATION: f32 = 2.0;
+        let tree = Tree::new();
+        let mut allocator = Allocator::default();
+        let root = tree.node(tree.root());
+        let edges: Vec<Edge> = (1..=201).map(|bits| Edge::new(PackedMove::from_bits(bits), 0.25)).collect();
+        assert!(root.try_claim() && tree.link_exactly(root, &edges, &mut allocator));
+        assert!(tree.expand(root, edges.iter().map(|edge| edge.prior()), &mut allocator));
+        let mut candidates = Candidates::default();
+        for (id, link) in tree.links(root) {
+            candidates.push(id, None, link.edge().prior(), 0.5, 0);
+        }
+        candidates.compute_scores(0, EXPLORATION);
+        assert_eq!(candidates.best_and_rival(), Some((0, 1.0)));
+        let links: Vec<LinkId> = candidates.iter().map(|candidate| candidate.link).collect();
+        for index in [130, 0, 200, 130] {
+            candidates.set_task(index, Task::Enter);
+            candidates.add_visits(index, 1, EXPLORATION);
+        }
+        candidates.set_task(50, Task::Evaluate);
+        assert_eq!(candidates.best_and_rival(), Some((1, 1.0)));
+        assert_eq!(candidates.get(130).map(|candidate| candidate.score), Some(0.5 / 3.0 + 0.5));
+        let mut chosen = Vec::new();
+        candidates.take_chosen(&mut chosen);
+        let found: Vec<_> = chosen.iter().map(|next| (next.link, next.share, next.task)).collect();
+        let expected = [(0, 1), (130, 2), (200, 1)];
+        assert_eq!(found, expected.map(|(index, share)| (links[index], share, Task::Enter)));
+        chosen.clear();
+        candidates.take_chosen(&mut chosen);
+        assert!(chosen.is_empty() && candidates.task(50) == Task::Nothing);
+    }
+}

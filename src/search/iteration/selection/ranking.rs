@@ -99,7 +99,7 @@ mod tests {
         assert_eq!((best(&with_nan), best_and_rival(&with_nan)), (Some(4), Some((4, 2.0))));
         let all_nan = [[f32::NAN; LANES]];
         assert_eq!((best(&all_nan), best_and_rival(&all_nan)), (Some(0), Some((0, LAST_CHOICE))));
-        for count in 1..60 {
+        for count in 1..60_usize {
             for _ in 0..200 {
                 let mut scores: Vec<f32> = (0..count).map(|_| roll()).collect();
                 let expected = expected(&scores);

@@ -100,11 +100,11 @@ impl PackedMove {
 fn role_at(board: &Board, square: Square) -> Role {
     let is_one_of = |pieces: Bitboard| usize::from(pieces.contains(square));
     let code = is_one_of(board.pawns())
-        | is_one_of(board.knights()) * 2
-        | is_one_of(board.bishops()) * 3
-        | is_one_of(board.rooks()) * 4
-        | is_one_of(board.queens()) * 5
-        | is_one_of(board.kings()) * 6;
+        + is_one_of(board.knights()) * 2
+        + is_one_of(board.bishops()) * 3
+        + is_one_of(board.rooks()) * 4
+        + is_one_of(board.queens()) * 5
+        + is_one_of(board.kings()) * 6;
     // No square is empty here, and 7 is not a code.
     [Role::Pawn, Role::Pawn, Role::Knight, Role::Bishop, Role::Rook, Role::Queen, Role::King, Role::King]
         [code & 7]

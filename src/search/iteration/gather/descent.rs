@@ -28,6 +28,10 @@ pub(super) struct Found {
     pub(super) leaves: u32,
     pub(super) out_of_order: u32,
     pub(super) collisions: u32,
+    /// The visits backed up out of order, and how many of them were absorbed. They are added to the counters of the
+    /// search together, because other threads use these too.
+    counts: VisitCounts,
+    absorbed: u64,
 }
 
 /// A node on the path of a descent.
@@ -46,10 +50,6 @@ pub(super) struct Descent<'a> {
     pub(super) scratch: &'a mut Scratch,
     pub(super) batch: &'a mut Minibatch,
     pub(super) found: Found,
-    /// The visits backed up out of order, and how many of them were absorbed. They are added to `counters` together,
-    /// because other threads use these too.
-    pub(super) counts: VisitCounts,
-    pub(super) absorbed: u64,
 }
 
 impl Descent<'_> {
@@ -66,8 +66,8 @@ impl Descent<'_> {
             _ => self.collide(in_flight),
         }
         if self.found.out_of_order > 0 {
-            self.counters.count_visits(self.counts);
-            self.counters.absorbed.fetch_add(self.absorbed, Ordering::Relaxed);
+            self.counters.count_visits(self.found.counts);
+            self.counters.absorbed.fetch_add(self.found.absorbed, Ordering::Relaxed);
         }
         self.found
     }
@@ -168,7 +168,7 @@ impl Descent<'_> {
                     is_proof: false,
                 };
                 self.back_up_from(parent, finished, place.depth);
-                self.absorbed += u64::from(absorbed);
+                self.found.absorbed += u64::from(absorbed);
             }
         }
         if left > 0 {
@@ -254,7 +254,7 @@ impl Descent<'_> {
     /// Backs visits up at once. `depth` is the depth of the visited node.
     fn back_up_from(&mut self, from: StepIndex, finished: Finished, depth: usize) {
         back_up(self.context, self.counters, &mut self.batch.gathered.steps, from, finished);
-        self.counts = self.counts.with(depth + 1, finished.visits);
+        self.found.counts = self.found.counts.with(depth + 1, finished.visits);
         self.found.out_of_order += finished.visits;
     }
 

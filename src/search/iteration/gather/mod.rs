@@ -12,7 +12,7 @@ mod leaf;
 use super::collisions::collisions_allowed;
 use super::scratch::Scratch;
 use super::selection::RootFocus;
-use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl, VisitCounts};
+use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
@@ -48,16 +48,7 @@ pub(super) fn gather(
             return;
         }
         let events_before = batch.gathered.collision_events;
-        let descent = Descent {
-            context,
-            counters,
-            control,
-            scratch,
-            batch,
-            found: Found::default(),
-            counts: VisitCounts::default(),
-            absorbed: 0,
-        };
+        let descent = Descent { context, counters, control, scratch, batch, found: Found::default() };
         let found = descent.start(budget, &focus);
         debug_assert_eq!(
             scratch.walk.history.positions().len(),

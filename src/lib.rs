@@ -20,6 +20,7 @@
 //! | [`word_wrap`] | text broken into lines |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
+//! | [`cache_line`] | loads memory into the processor's cache before it is read |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
 #![allow(
@@ -59,5 +60,7 @@ pub(crate) mod word_wrap;
 pub(crate) mod os_error;
 
 pub(crate) mod zeroed_array;
+
+pub(crate) mod cache_line;
 
 pub(crate) mod sync;

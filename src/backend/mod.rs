@@ -13,7 +13,7 @@
 //! | [`synthetic`] | evaluates without a network, for tests and for measuring the search |
 //! | [`queue`] | runs worker threads and their queue |
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
-//! | [`ticket`], [`position_key`], [`cache_line`], [`winograd`] | provide tools that several backends use |
+//! | [`ticket`], [`position_key`], [`winograd`] | provide tools that several backends use |
 //! | [`batch_costs`] | keeps how long a device's batches take, by size |
 //! | [`evaluation`], [`error`] | define the result types |
 //!
@@ -21,7 +21,6 @@
 //! the request on to [`cpu`] or [`rocm`]. The ticket returns the evaluations, and the cache keeps them.
 
 mod batch_costs;
-mod cache_line;
 pub mod cpu;
 mod error;
 mod evaluation;

@@ -24,6 +24,7 @@
 //! protocol depends on them. `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
 
 use super::status::{Bounds, Outcome, State, Status};
+use crate::cache_line::load_ahead;
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
@@ -348,6 +349,14 @@ impl Node {
             d: (self.d_sum.load(Ordering::Relaxed) as f64 * scale) as f32,
             m: self.m_mean(),
         }
+    }
+
+    /// Starts to load the node's value into the processor's cache.
+    #[inline]
+    pub fn load_value_ahead(&self) {
+        // The node may lie in two cache lines.
+        load_ahead(&self.wl_sum);
+        load_ahead(&self.status);
     }
 
     /// `wl` of [`Node::mean`].

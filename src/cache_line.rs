@@ -9,13 +9,18 @@
 /// processors other than x86-64.
 #[inline]
 pub(crate) fn load_ahead<T>(value: &T) {
+    load_ahead_at(std::ptr::from_ref(value).addr());
+}
+
+/// The same for the cache line with this address. Nothing happens if the address is not valid.
+#[inline]
+pub(crate) fn load_ahead_at(address: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-        // SAFETY: every x86-64 processor has the instruction. It reads nothing and never faults, and the address comes
-        // from a reference.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::from_ref(value).cast()) };
+        // SAFETY: every x86-64 processor has the instruction. It reads nothing and never faults, whatever the address.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(std::ptr::without_provenance(address)) };
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = value;
+    let _ = address;
 }

@@ -4,6 +4,7 @@
 #include "attention_any.hip"
 #include "convolution.hip"
 #include "dense.hip"
+#include "gemm.hip"
 #include "heads.hip"
 #include "layer_norm.hip"
 #include "planes.hip"

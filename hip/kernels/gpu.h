@@ -4,7 +4,7 @@
 // headers and device libraries), an NVIDIA GPU (NVRTC or nvcc, without CUDA headers), and the host (a C++ compiler;
 // each GPU thread is a fiber, see host/platform.h). Each platform defines
 //
-//   GPU_FUNCTION                   qualifiers of a device function
+//   GPU_FUNCTION                   qualifiers of a device function; GPU_METHOD those of a structure's function
 //   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value
 //   GPU_SHARED(Type, name, count)  memory shared by a block, aligned to 16 bytes
 //   GPU_CONSTANT                   qualifiers of a constant table
@@ -19,6 +19,12 @@
 //                                  access that many bytes of global memory; the address is a multiple of that number
 //   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
 //   low_half, high_half            the values of a pair of halves
+//   dot_halves(a, b, sum)          sum + a . b, for two pairs of halves, without rounding in between to fp16
+//   GPU_ASYNCHRONOUS_COPIES        1 where copy16_or_clear, end_copies and wait_for_copies exist
+//   copy16_or_clear(to, from, copies)
+//                                  starts to copy 16 bytes from global to shared memory, or to clear them
+//   end_copies(), wait_for_copies<COUNT>()
+//                                  end a group of copies; wait until at most COUNT groups of this thread are pending
 //   float_bits, float_of_bits      convert a float to its bits and back
 //   select_bytes(high, low, selector)
 //                                  each byte of the result is the byte of low (0 to 3) or of high (4 to 7) that the

@@ -17,6 +17,9 @@
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head dimension, and for f32 |
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
+// | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any product, in tiles of that size |
+// | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a product with splits |
+// | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
 // | attention_policy | AttentionPolicyArguments | 512 | B | softmax over the legal moves, from queries and keys |
 // | policy | PolicyArguments | 512 | B | softmax over the legal moves, from a row of logits |
 // | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | the last layer of the value and moves-left heads |
@@ -102,6 +105,30 @@ typedef struct DenseArguments {
     float epsilon;
     rukh_i32 reserved;
 } DenseArguments;
+
+// output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) + residual[r][n], for each of `products` products.
+// Sizes and strides count elements. Except for gemm_any, inputs, x_stride and weights_stride are multiples of 8.
+typedef struct GemmArguments {
+    const void* x;         // [rows][x_stride] T
+    const void* weights;   // [outputs][weights_stride] T
+    void* output;          // [rows][output_stride] T; a row's start may be at any element
+    const void* bias;      // [outputs] T; null for none
+    const void* residual;  // laid out as the output, and may be the output; null for none
+    float* partial;        // [splits][products][rows][outputs, rounded up to a multiple of 8]; unused if splits is 1
+    long long x_batch;     // the distances from one product's matrices to the next product's
+    long long weights_batch;
+    long long output_batch;
+    rukh_i32 rows;
+    rukh_i32 outputs;
+    rukh_i32 inputs;
+    rukh_i32 x_stride;
+    rukh_i32 weights_stride;
+    rukh_i32 output_stride;
+    rukh_i32 products;
+    rukh_i32 splits;  // the number of parts of the summed axis: at least 1, and at most its steps of 64 bytes
+    rukh_i32 activation;
+    rukh_i32 reserved;
+} GemmArguments;
 
 // output = softmax(scale * Q K^T + logits) V for each position and head. For (position, square, head),
 //   Q      begins at qkv + (64 * position + square) * stride + head * depth,
@@ -213,6 +240,7 @@ static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
 static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
+static_assert(sizeof(GemmArguments) == 112, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");

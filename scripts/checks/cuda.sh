@@ -3,9 +3,9 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor; if none is named, the first three run. Each
-# step has a time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do
-# everything but sanitize, compare and doctor: `correct speed profile`, then `branches sweep large`.
+# Steps: correct speed profile branches sweep large sanitize compare doctor own; if none is named, the first three run.
+# Each step has a time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do
+# everything but sanitize, compare, doctor and own: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
@@ -226,6 +226,30 @@ step_doctor() {
     return $status
 }
 
+# Compares our own products with the libraries', product by product and in whole passes. The figures of every product
+# and of every tile are checked, with guards around the matrices. Takes at most 210 s after the networks are made.
+step_own() {
+    large_networks
+    local name status=0 reports=() begin=$SECONDS
+    run 40 own-kernels.log "$rukh" doctor --stage=kernels --weights="$here/tests/data/micro-attn.pb.gz" \
+        --backend=rocm-fp16 --time-limit=35 --report="$out/own-kernels" || status=1
+    grep -E "gemm.*(wrong|damage)" "$out/own-kernels.txt" && status=1
+    for name in "${names[@]}"; do
+        [ -e "$random/$name.pb.gz" ] || continue
+        run 35 "own-$name.log" "$rukh" doctor --quick --stage=products --weights="$random/$name.pb.gz" \
+            --backend=rocm-fp16 --backend-opts=max_batch=512,tune=off --time-limit=25 --report="$out/own-$name"
+        [ -s "$out/own-$name.json" ] && reports+=("$out/own-$name.json")
+    done
+    python3 "$here/scripts/checks/cuda_tables.py" own "${reports[@]}" | tee "$out/own.txt" || status=1
+    milliseconds=300
+    for name in "${names[@]}"; do
+        [ $((SECONDS - begin)) -lt 175 ] || { echo "$name NOT DONE for lack of time"; continue; }
+        measure 50 own-passes.txt "$name" "gemm=library,tuning_file=$name-library.csv,wait=spin" \
+            "gemm=own,tuning_file=$name-own.csv,wait=spin" "gemm=auto,tuning_file=$name-all.csv,wait=spin" || status=1
+    done
+    return $status
+}
+
 # Checks correctness with parallel branches, with kernels that are launched early, and with tuned matrix products.
 step_branches() {
     local name status=0 log
@@ -301,7 +325,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

@@ -3,8 +3,10 @@
 
 usage: cuda_tables.py speed FILE ...             the fastest options of each network, beside lc0's speed and our target
        cuda_tables.py compare THIS OTHER         the median speed of one version, and its ratio to that of the other
+       cuda_tables.py own FILE.json ...          our own kernels beside the libraries, from reports of `rukh doctor`
        cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
 """
+import json
 import os
 import re
 import statistics
@@ -59,6 +61,44 @@ def speed(files):
         for size, (lc0, target) in targets.items():
             rate, options = best.get((name, size), (0.0, "not measured"))
             print(f"{name:9} {size:5} {rate:7.0f} {lc0:7} {target:7} {rate / lc0:6.2f} {rate / target:6.2f}  {options}")
+
+
+def own(files):
+    """Prints the time of each product by our tiles and by the fastest library, and the geometric means of the ratios.
+    Fails if a result is wrong."""
+    wrong = 0
+    for file in files:
+        with open(file) as stream:
+            stages = json.load(stream)["stages"]
+        tables = [table for stage in stages for table in stage["tables"] if table["name"] == "products"]
+        times, layers = {}, {}
+        for table in tables:
+            for cells in table["rows"]:
+                row = dict(zip(table["columns"], cells))
+                if row["verdict"] == "wrong":
+                    print(f"WRONG {row['by']} {row['product']}: {row['detail']}")
+                    wrong += row["by"].startswith("Rukh")
+                if row["µs"] is not None:
+                    by = {"Rukh's tiles": "own", "Rukh's kernel": "few rows"}.get(row["by"], "library")
+                    known = times.setdefault(row["product"], {})
+                    if row["µs"] < known.get(by, (1e30,))[0]:
+                        known[by] = (row["µs"], row["best"], row["TFLOP/s"])
+                    layers[row["product"]] = row["layers"]
+        print(f"\n{os.path.basename(file)}, microseconds; tile: the number of the best of the choices, from 0")
+        print(f"{'library':>8} {'own':>8} {'ratio':>6} {'TFLOP/s':>8} {'tile':>4} {'few rows':>8}  layers, product")
+        ratios = []
+        for name, found in times.items():
+            if "library" not in found or "own" not in found:
+                continue
+            library, mine = found["library"][0], found["own"][0]
+            ratios.append(library / mine)
+            few = f"{found['few rows'][0]:8.2f}" if "few rows" in found else " " * 8
+            _, best, rate = found["own"]
+            cells = f"{library:8.2f} {mine:8.2f} {library / mine:6.2f} {rate:8.1f} {best:4} {few}"
+            print(f"{cells}  {layers[name]} x {name}")
+        if ratios:
+            print(f"geometric mean of {len(ratios)} products: {statistics.geometric_mean(ratios):.3f}")
+    sys.exit(1 if wrong else 0)
 
 
 def numbers(text):
@@ -127,6 +167,8 @@ def profile(batch, file):
 def main():
     if sys.argv[1:2] == ["speed"]:
         speed(sys.argv[2:])
+    elif sys.argv[1:2] == ["own"]:
+        own(sys.argv[2:])
     elif sys.argv[1:2] == ["compare"] and len(sys.argv) == 4:
         compare(*sys.argv[2:])
     elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:

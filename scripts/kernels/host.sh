@@ -35,6 +35,10 @@ attention_test 1
 attention_test 2
 rows_test 3
 rows_test 1
+gemm_test 3
+gemm_test 4
+gemm_test 1
+gemm_test 2
 dense_test 3
 dense_test 4
 dense_test 1

@@ -102,7 +102,10 @@ impl CompactPrior {
     /// Rounds to the nearest code. Priors outside 0…1 saturate, and NaN becomes 0.
     #[inline]
     pub fn new(prior: f32) -> CompactPrior {
-        let bits = prior.max(f32::from_bits(Self::BIAS)).min(1.0).to_bits();
+        let least = f32::from_bits(Self::BIAS);
+        // `f32::max` and `f32::min` would also check their second operands for NaN.
+        let prior = if prior > least { prior } else { least };
+        let bits = if prior < 1.0 { prior } else { 1.0 }.to_bits();
         CompactPrior(((bits - Self::BIAS + (1 << (Self::SHIFT - 1))) >> Self::SHIFT) as u16)
     }
 

@@ -12,6 +12,9 @@ use shakmaty::{Bitboard, Board, CastlingSide, Position as _, attacks};
 const PROMOTIONS: [Role; 4] = [Role::Queen, Role::Rook, Role::Bishop, Role::Knight];
 const FILE_A: u64 = 0x0101_0101_0101_0101;
 const BACK_RANKS: u64 = 0xFF00_0000_0000_00FF;
+/// The length of the list that is being filled. An index of eight bits needs no bounds check, and no position without
+/// excess material has so many moves.
+const CAPACITY: usize = 256;
 
 impl Position {
     /// Replaces the contents of `moves` with the moves of [`Position::legal_moves`], in the same order.
@@ -24,12 +27,14 @@ impl Position {
             moves.extend(self.legal_moves().iter().map(|&m| PackedMove::new(m)));
             return;
         }
-        if chess.maybe_ep_square().is_some() {
-            moves.extend(chess.en_passant_moves().iter().map(|&m| PackedMove::new(m)));
-        }
+        moves.extend_from_slice(&[PackedMove::default(); CAPACITY]);
+        let Some(places) = moves.first_chunk_mut() else { return };
         let us = board.by_color(turn);
         let pinned = us & between_king_and_sliders(board, turn, king);
-        let mut list = List { board, turn, us, king, pinned, moves };
+        let mut list = List { board, turn, us, king, pinned, places, count: 0 };
+        if chess.maybe_ep_square().is_some() {
+            chess.en_passant_moves().iter().for_each(|&m| list.push(PackedMove::new(m)));
+        }
         let checkers = board.attacks_to(king, !turn, board.occupied());
         if checkers.is_empty() {
             list.add_pieces(!us);
@@ -37,7 +42,7 @@ impl Position {
             for side in CastlingSide::ALL {
                 let is_open = (chess.castles().path(turn, side) & board.occupied()).is_empty();
                 if is_open && chess.castles().has(turn, side) {
-                    list.moves.extend(chess.castling_moves(side).iter().map(|&m| PackedMove::new(m)));
+                    chess.castling_moves(side).iter().for_each(|&m| list.push(PackedMove::new(m)));
                 }
             }
         } else {
@@ -50,6 +55,8 @@ impl Position {
                 list.add_pieces(attacks::between(king, checker).with(checker));
             }
         }
+        let count = list.count;
+        moves.truncate(count);
     }
 }
 
@@ -71,10 +78,29 @@ struct List<'a> {
     king: Square,
     /// The pieces of the side to move that may move only along their line through the king.
     pinned: Bitboard,
-    moves: &'a mut Vec<PackedMove>,
+    places: &'a mut [PackedMove; CAPACITY],
+    /// The number of moves so far.
+    count: usize,
 }
 
 impl List<'_> {
+    #[inline]
+    fn push(&mut self, m: PackedMove) {
+        self.places[self.count % CAPACITY] = m;
+        self.count += 1;
+    }
+
+    /// Adds the moves from a square to the squares `targets`.
+    #[inline]
+    fn push_all(&mut self, from: Square, targets: Bitboard) {
+        let mut count = self.count;
+        targets.for_each(|to| {
+            self.places[count % CAPACITY] = PackedMove::from_squares(from, to, None);
+            count += 1;
+        });
+        self.count = count;
+    }
+
     /// Adds the moves to the squares `targets`, of all pieces except the king.
     fn add_pieces(&mut self, targets: Bitboard) {
         let (board, occupied) = (self.board, self.board.occupied());
@@ -92,7 +118,7 @@ impl List<'_> {
             if self.pinned.contains(from) {
                 targets &= attacks::ray(self.king, from);
             }
-            targets.for_each(|to| self.moves.push(PackedMove::from_squares(from, to, None)));
+            self.push_all(from, targets);
         });
     }
 
@@ -128,7 +154,7 @@ impl List<'_> {
         Bitboard(to).for_each(|to| {
             let Some(from) = to.offset(-offset) else { return };
             if !self.pinned.contains(from) || attacks::aligned(from, to, self.king) {
-                self.moves.extend(promotions.iter().map(|&role| PackedMove::from_squares(from, to, role)));
+                promotions.iter().for_each(|&role| self.push(PackedMove::from_squares(from, to, role)));
             }
         });
     }
@@ -138,7 +164,7 @@ impl List<'_> {
         let (board, king) = (self.board, self.king);
         (attacks::king_attacks(king) & targets).for_each(|to| {
             if board.attacks_to(to, !self.turn, board.occupied()).is_empty() {
-                self.moves.push(PackedMove::from_squares(king, to, None));
+                self.push(PackedMove::from_squares(king, to, None));
             }
         });
     }

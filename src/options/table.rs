@@ -105,10 +105,15 @@ options! {
     /// Number of positions in a batch; 0 uses the backend's recommendation. Larger batches are faster on a graphics
     /// card and slightly weaker in short searches.
     minibatch_size: u32 = 0u32, spin(0, 1024).uci("MinibatchSize");
+    /// Largest share of the visits of the tree that may be in flight when a search thread begins a batch; above it, the
+    /// thread gathers one leaf. Leaves that are chosen before the last results are known are chosen worse, above all in
+    /// a small tree, so a small share makes a search of few nodes stronger, and slower. 0 means no limit.
+    in_flight_share: f32 = 0.0, float(0.0, 1.0).uci("InFlightShare").hidden();
 
     ["Search"]
     /// The search: `default` is Rukh's own, and `classic` is lc0's classic search. `classic` ignores the options of the
-    /// sections Uncertainty and Backup, `PrefetchByVisits`, `RootPolicyTemperature` and `UsePolicyTemperatureByDepth`.
+    /// sections Uncertainty and Backup, `PrefetchByVisits`, `RootPolicyTemperature`, `UsePolicyTemperatureByDepth`,
+    /// `LowerBoundDeviation` and `InFlightShare`.
     search: SearchName = SearchName::Default, choice(SearchName::NAMES).uci("Search");
 
     ["Exploration"]
@@ -211,6 +216,13 @@ options! {
     tempered_backup_error: f32 = 0.1, float(0.001, 2.0).uci("TemperedBackupError").hidden();
     /// How far the values that the tempered backup assumes for uncertain moves spread with the policy.
     tempered_backup_spread: f32 = 0.15, float(0.0, 2.0).uci("TemperedBackupSpread").hidden();
+
+    ["Choice of the move"]
+    /// Plays the move whose value less this number divided by the square root of its visits is the highest, as KataGo
+    /// does, instead of the move with the most visits. 0 turns this off.
+    lower_bound_deviation: f32 = 1.0, float(0.0, 100.0).uci("LowerBoundDeviation").hidden();
+    /// Only moves with at least this share of the most visits are chosen by `LowerBoundDeviation`.
+    lower_bound_least_visits: f32 = 0.15, float(0.0, 1.0).uci("LowerBoundLeastVisits").hidden();
 
     ["Temperature and noise"]
     /// Randomness of the move played: 0 plays the best move, 1 chooses moves in proportion to their visits.

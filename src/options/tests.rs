@@ -33,7 +33,7 @@ const OWN_UCI_NAMES: &str = "\
     UseCorrectionHistory CorrectionHistoryLambda Search UsePolicyTemperatureByDepth PolicyTemperatureBase \
     PolicyTemperatureAmount PolicyTemperatureOffset PolicyTemperatureExponent RootPolicyTemperature UseGraphBackup \
     ValueWeightExponent NoisePruneUtilityScale SubtreeValueBiasFactor SubtreeValueBiasExponent \
-    TemperedBackupTemperature TemperedBackupError TemperedBackupSpread PrefetchByVisits Hash";
+    TemperedBackupTemperature TemperedBackupError TemperedBackupSpread LowerBoundDeviation LowerBoundLeastVisits InFlightShare PrefetchByVisits Hash";
 
 #[test]
 fn has_every_name_of_lc0_once_and_its_own() {

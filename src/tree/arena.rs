@@ -37,12 +37,18 @@ impl<T: Default> Entry for T {}
 pub(super) struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
     chunks: Box<[OnceLock<Chunk<T, CHUNK>>; CHUNKS]>,
     /// The next free index. It has more bits than an index needs, so that a failed reservation cannot wrap around.
-    next: AtomicU64,
+    next: OwnLines,
 }
+
+/// A counter in cache lines of its own. All threads read the place of the chunks, which a change of the counter would
+/// otherwise take out of their caches. (Some processors fetch two lines at a time.)
+#[derive(Default)]
+#[repr(align(128))]
+struct OwnLines(AtomicU64);
 
 impl<T, const CHUNKS: usize, const CHUNK: usize> Default for Arena<T, CHUNKS, CHUNK> {
     fn default() -> Self {
-        Arena { chunks: boxed_array(OnceLock::new), next: AtomicU64::new(0) }
+        Arena { chunks: boxed_array(OnceLock::new), next: OwnLines::default() }
     }
 }
 
@@ -57,7 +63,7 @@ impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> 
     pub(super) fn reserve(&self, count: u32) -> Option<u32> {
         debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
         // Relaxed suffices, because the counter publishes no other data. The `OnceLock` of a chunk publishes the chunk.
-        let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
+        let start = self.next.0.fetch_add(u64::from(count), Ordering::Relaxed);
         // A block may cross the end of a chunk, because blocks have different sizes. Such a block is skipped.
         let end = start + u64::from(count);
         if start / CHUNK as u64 != (end - 1) / CHUNK as u64 {
@@ -114,7 +120,7 @@ impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> 
 
     /// The index after the last reserved one.
     pub(super) fn reserved(&self) -> u64 {
-        self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
+        self.next.0.load(Ordering::Relaxed).min(Self::CAPACITY)
     }
 
     /// The size of the reserved entries in bytes. The memory that the system has provided is slightly larger.

@@ -38,6 +38,10 @@ pub(super) const LINK_WORDS: usize = 4;
 /// parent.
 const RESULT_SEEN: u32 = 1 << 15;
 const LONGEST_SEGMENT_BITS: u32 = 7;
+/// Nearly all nodes have no more moves than this. For them, shorter arrays need not be filled with as many zeros.
+const USUAL_MOVES: usize = 64;
+/// Nearly all segments have no more links than this.
+const USUAL_SEGMENT: usize = 8;
 
 /// The index of a link: its first word in the arena.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -195,6 +199,22 @@ impl<'tree> Links<'tree> {
         (1 << (self.segments / 2).min(LONGEST_SEGMENT_BITS)).min(self.edges_left)
     }
 
+    /// Calls `visit` with each link that the iterator has not returned yet. This is faster than a loop over the iterator.
+    #[inline]
+    pub fn for_each_of_rest(&mut self, mut visit: impl FnMut(LinkId, Link<'tree>)) {
+        loop {
+            for words in self.rest.by_ref() {
+                if let Some(id) = NonZeroU32::new(self.rest_start) {
+                    visit(LinkId(id), Link { words });
+                }
+                self.rest_start += LINK_WORDS as u32;
+            }
+            if self.enter_segment(self.next_segment.load(Ordering::Acquire)).is_none() {
+                return;
+            }
+        }
+    }
+
     #[inline]
     fn enter_segment(&mut self, start: u32) -> Option<()> {
         let length = self.length_of_next();
@@ -221,10 +241,19 @@ impl<'tree> Links<'tree> {
         if length == 0 {
             return false;
         }
-        let mut edges = [Edge::from_bits(0); 1 << LONGEST_SEGMENT_BITS];
+        if length <= USUAL_SEGMENT {
+            self.grow_by(&mut [Edge::from_bits(0); USUAL_SEGMENT][..length], moves, allocator)
+        } else {
+            self.grow_by(&mut [Edge::from_bits(0); 1 << LONGEST_SEGMENT_BITS][..length], moves, allocator)
+        }
+    }
+
+    /// Finds the next edges, as many as the length of `edges`, and adds them.
+    #[inline]
+    fn grow_by(self, edges: &mut [Edge], moves: &[PackedMove], allocator: &mut Allocator) -> bool {
         let last = self.last_of_segment.map(|link| link.edge());
-        let found = self.storage.next_edges(self.node, moves, last, &mut edges[..length]);
-        found == length && self.add_segment(&edges[..length], allocator)
+        let found = self.storage.next_edges(self.node, moves, last, edges);
+        found == edges.len() && self.add_segment(edges, allocator)
     }
 
     /// Adds the next segment, with a link for each of `edges`.
@@ -269,6 +298,16 @@ impl Storage {
         let words = self.words.slice(id.0.get(), LINK_WORDS);
         let Some(words) = words.first_chunk() else { unreachable!("the slice is that long") };
         Link { words }
+    }
+
+    /// Starts to load the first links of a node into the processor's cache, or its priors if it has no links.
+    #[inline]
+    pub(super) fn load_edges_ahead(&self, node: &Node) {
+        let links = node.links.load(Ordering::Relaxed);
+        // The priors of a node that is not evaluated are undefined, but then this only loads the wrong memory.
+        if let Some(word) = self.words.get_made(if links == 0 { node.priors() } else { links }) {
+            load_ahead(word);
+        }
     }
 
     /// Makes links for all moves of `node`, which is the node of `position`. Returns `false` if the arena is full.
@@ -332,24 +371,41 @@ impl Storage {
         if edges.is_empty() || moves.len().min(MOST_EDGES) != count {
             return 0;
         }
-        let mut codes = [0_u8; 256];
+        match count <= USUAL_MOVES {
+            true => self.next_edges_of::<USUAL_MOVES>(node, &moves[..count], last, edges),
+            false => self.next_edges_of::<256>(node, &moves[..count], last, edges),
+        }
+    }
+
+    /// The same for a node with at most `MOST` moves.
+    #[inline]
+    fn next_edges_of<const MOST: usize>(
+        &self,
+        node: &Node,
+        moves: &[PackedMove],
+        last: Option<Edge>,
+        edges: &mut [Edge],
+    ) -> usize {
+        let count = moves.len();
+        let mut codes = [0_u8; MOST];
         let words = self.words.slice(node.priors(), count.div_ceil(4));
         for (bytes, word) in codes.as_chunks_mut().0.iter_mut().zip(words) {
             *bytes = word.load(Ordering::Relaxed).to_le_bytes();
         }
         // The order keys of the moves that may come next. All other entries are `LAST`, which no move has.
-        let mut places: [Place; 256] =
-            std::array::from_fn(|index| Place::new(PriorCode::from_bits(codes[index]), index));
-        places[count..].fill(Place::LAST);
-        let last_index = last.and_then(|last| moves[..count].iter().position(|&m| m == last.packed_move()));
+        let mut places: [Place; MOST] = std::array::from_fn(|index| {
+            let place = Place::new(PriorCode::from_bits(codes[index]), index);
+            if index < count { place } else { Place::LAST }
+        });
+        let last_index = last.and_then(|last| moves.iter().position(|&m| m == last.packed_move()));
         if let Some(last_place) = last_index.map(|index| places[index]) {
-            for place in &mut places[..count] {
+            for place in &mut places {
                 *place = if *place < last_place { *place } else { Place::LAST };
             }
         }
         let mut found = 0;
         for slot in edges {
-            let best = places[..count].iter().fold(Place::LAST, |best, &place| best.max(place));
+            let best = places.iter().fold(Place::LAST, |best, &place| best.max(place));
             if best == Place::LAST {
                 break;
             }
@@ -368,9 +424,23 @@ impl Storage {
         priors: impl ExactSizeIterator<Item = f32>,
         allocator: &mut Allocator,
     ) -> bool {
+        match priors.len() <= USUAL_MOVES {
+            true => self.expand_to::<USUAL_MOVES>(node, priors, allocator),
+            false => self.expand_to::<256>(node, priors, allocator),
+        }
+    }
+
+    /// The same for a node with at most `MOST` moves.
+    #[inline]
+    fn expand_to<const MOST: usize>(
+        &self,
+        node: &Node,
+        priors: impl ExactSizeIterator<Item = f32>,
+        allocator: &mut Allocator,
+    ) -> bool {
         let count = priors.len().min(MOST_EDGES);
         let words = count.div_ceil(4);
-        let mut codes = [0_u8; 256];
+        let mut codes = [0_u8; MOST];
         for (code, prior) in codes[..count].iter_mut().zip(priors) {
             *code = PriorCode::new(prior).bits();
         }

@@ -154,6 +154,12 @@ impl Tree {
         self.storage.links(node)
     }
 
+    /// Starts to load the first links of a node into the processor's cache, or its priors if it has no links.
+    #[inline]
+    pub fn load_edges_ahead(&self, id: NodeId) {
+        self.storage.load_edges_ahead(self.node(id));
+    }
+
     /// The link with this index.
     #[inline]
     pub fn link(&self, id: LinkId) -> Link<'_> {

@@ -376,6 +376,14 @@ impl Node {
         }
     }
 
+    /// Starts to load the node's value into the processor's cache.
+    #[inline]
+    pub fn load_value_ahead(&self) {
+        // The node may lie in two cache lines.
+        load_ahead(&self.wl_sum);
+        load_ahead(&self.status);
+    }
+
     /// `wl` of [`Node::mean`].
     #[inline]
     pub fn mean_wl(&self) -> f32 {

@@ -123,6 +123,8 @@ fn visited(tree: &Tree, root: &Position) -> HashSet<u64> {
 struct Measured {
     /// Evaluations for each batch.
     batch: f64,
+    /// Batches for each search.
+    batches: f64,
     /// The share of the evaluations that were used when 1,000 nodes more had been searched.
     used: f64,
 }
@@ -165,18 +167,28 @@ fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> M
         used += begun.iter().flatten().filter(|key| needed.contains(key)).count();
     }
     let share = |part: usize, whole: usize| part as f64 / whole as f64;
-    Measured { batch: share(evaluations, batches), used: share(used, evaluations) }
+    Measured {
+        batch: share(evaluations, batches),
+        batches: batches as f64 / 3.0,
+        used: share(used, evaluations),
+    }
 }
 
 #[test]
 fn batches_are_full_from_the_start() {
     let inner = evaluator();
-    println!("| nodes | prefetch | evaluations a batch | used within 1,000 nodes |\n|---|---|---|---|");
+    println!(
+        "| nodes | prefetch | batches | evaluations a batch | used within 1,000 nodes |\n|---|---|---|---|---|"
+    );
     for (nodes, expected) in [(300, 32.0), (1000, 64.0), (5000, 64.0)] {
-        for (name, settings) in [("lc0's", [("Search", "classic")]), ("by visits", [("Search", "default")])] {
-            let Measured { batch, used } = measure(&inner, &settings, nodes);
-            println!("| {nodes} | {name} | {batch:.1} | {:.0} % |", 100.0 * used);
-            assert!(name == "lc0's" || batch >= expected, "{nodes} nodes: {batch} evaluations a batch");
+        for (name, settings) in [
+            ("lc0's", [("Search", "classic")]),
+            ("by visits", [("Search", "default")]),
+            ("by visits, 1 % in flight", [("InFlightShare", "0.01")]),
+        ] {
+            let Measured { batch, batches, used } = measure(&inner, &settings, nodes);
+            println!("| {nodes} | {name} | {batches:.0} | {batch:.1} | {:.0} % |", 100.0 * used);
+            assert!(name != "by visits" || batch >= expected, "{nodes} nodes: {batch} evaluations a batch");
         }
     }
 }

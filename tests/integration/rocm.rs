@@ -5,6 +5,7 @@
 //! of its own, in which that variable names the emulator.
 
 mod graphs;
+mod own;
 mod value_error;
 mod versions;
 
@@ -13,7 +14,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rukh::backend::cpu::{CpuBackend, CpuOptions, Precision};
-use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision, Tuning, Waiting};
+use rukh::backend::rocm::{GemmLibrary, RocmBackend, RocmOptions, RocmPrecision, Tuning, Waiting};
 use rukh::backend::{Backend, EvalRequest, Evaluations};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::input::HistoryFill;
@@ -36,16 +37,20 @@ const INSIDE: &str = "RUKH_TEST_ON_EMULATOR";
 /// Starts a process that runs only `test` (its path below `rocm::`), with the emulator as ROCm's libraries and with the
 /// environment variables `settings`. In that process, this function runs `body`.
 fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+    on_machine(libraries().path(), test, settings, body);
+}
+
+/// Does the same as [`on_emulator`] with the libraries in `folder`.
+fn on_machine(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
     if std::env::var_os(INSIDE).is_some() {
         return body();
     }
-    let folder = libraries();
     let program = std::env::current_exe().expect("the test's own path");
     let name = format!("rocm::{test}");
     let output = Command::new(program)
         .args(["--exact", &name, "--nocapture", "--test-threads=1", "--include-ignored"])
-        .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
-        .env("XDG_CACHE_HOME", folder.path())
+        .env("RUKH_ROCM_LIBRARY_PATH", folder)
+        .env("XDG_CACHE_HOME", folder)
         .env(INSIDE, "1")
         .envs(settings.iter().copied())
         .output()
@@ -409,6 +414,7 @@ fn tuned() {
         streams: 1,
         tuning,
         tuning_file: Some(file.clone()),
+        gemm: GemmLibrary::Library,
         // With 0, the libraries compute all products.
         few_rows: 0,
         ..options(16)

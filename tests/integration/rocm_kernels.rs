@@ -11,7 +11,7 @@ use crate::rocm_errors::{search, stdout};
 /// With this setting the emulator's rocBLAS has kernels only for gfx900, and aborts the process on any other card.
 const ROCBLAS_FOR_GFX900_ONLY: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
 
-const OPTIONS: &str = "max_batch=2,streams=1,few_rows=0,wait=block";
+const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,few_rows=0,wait=block";
 
 /// A folder with the emulator, and the path of a folder with kernels of rocBLAS for other cards.
 fn without_kernels() -> (tempfile::TempDir, String) {
@@ -68,17 +68,25 @@ fn hipblaslt_computes_all_products_if_rocblas_has_no_kernels() {
 }
 
 #[test]
-fn without_kernels_in_either_library_auto_uses_the_cpu_and_says_why() {
+fn without_kernels_in_either_library_the_libraries_are_not_used() {
     let (folder, kernels) = without_kernels();
     let settings = [("ROCBLAS_TENSILE_LIBPATH", &*kernels), ("HIPBLASLT_TENSILE_LIBPATH", &*kernels)];
-    let (said, called) = search_without_rocblas(folder.path(), &[], &settings);
+    // Our own kernels play, and the libraries that cannot be used are named.
+    let options = OPTIONS.replace("gemm=library", "warm_up=false");
+    let arguments = ["--backend=rocm-fp16", "-o", &options];
+    let (said, called) = search_without_rocblas(folder.path(), &arguments, &settings);
+    assert!(said.contains("info string rocBLAS has no kernels for gfx1100"), "{said}");
+    assert!(said.contains("info string hipBLASLt has no kernels for gfx1100"), "{said}");
+    assert!(!said.contains("error") && !said.contains("cpu") && !called, "{said}");
+    // Without them the processor plays.
+    let (said, called) = search_without_rocblas(folder.path(), &["-o", OPTIONS], &settings);
     let notice = said.lines().find(|line| line.contains("rocm-auto")).unwrap_or_else(|| panic!("{said}"));
     assert!(notice.contains("rocBLAS has no kernels for gfx1100"), "{notice}");
     assert!(notice.contains(&format!("hipBLASLt has no kernels for gfx1100 in {kernels}")), "{notice}");
     assert!(notice.ends_with("using cpu instead") && !called, "{notice}");
     // A backend asked for by name reports an error.
     for library in ["rocblas", "hipblaslt"] {
-        let arguments = ["--backend=rocm-fp16", "-o", &format!("gemm={library},{OPTIONS}")];
+        let arguments = ["--backend=rocm-fp16", "-o", &OPTIONS.replace("library", library)];
         let (said, called) = search_without_rocblas(folder.path(), &arguments, &settings);
         assert!(said.contains("info string error: backend rocm-fp16: ") && !called, "{said}");
         assert!(said.contains("has no kernels for gfx1100"), "{said}");

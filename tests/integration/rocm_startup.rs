@@ -8,7 +8,7 @@ use crate::rocm::{libraries, nowhere};
 use crate::rocm_errors::{search, stdout};
 
 /// The options of a search with few batch sizes.
-const OPTIONS: &str = "max_batch=2,streams=1,wait=block";
+const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block";
 
 /// A folder with the emulator's libraries, and a cache folder.
 struct Machine {
@@ -245,6 +245,19 @@ fn a_card_that_computes_something_else_is_replaced_by_the_processor() {
         assert_eq!(tried, 3, "{said}");
     }
     assert!(machine.kept("checked-").is_empty(), "only figures that are right are remembered");
+}
+
+#[test]
+fn libraries_that_compute_something_else_are_replaced_by_our_own_kernels() {
+    let machine = Machine::new();
+    let settings = [("RUKH_EMULATOR_WRONG", "rocblas,hipblaslt")];
+    let options = "max_batch=2,streams=1,wait=block,tune=off";
+    let said = machine.search(&["--backend=rocm-fp16", "-o", options], &settings);
+    is_correct(&said);
+    assert!(
+        said.contains("info string the card's figures are right without rocBLAS and hipBLASLt"),
+        "{said}"
+    );
 }
 
 /// The check is part of the first start only, and no part of a start without a warm-up.

@@ -82,7 +82,7 @@ impl Session {
     }
 }
 
-fn text(m: Option<Move>) -> String {
+pub(crate) fn text(m: Option<Move>) -> String {
     m.map_or_else(|| "0000".to_owned(), |m| uci_move::text(m, false))
 }
 

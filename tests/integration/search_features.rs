@@ -1,9 +1,10 @@
 //! The features of Rukh's search beyond lc0's: each can be switched on alone, and the classic search has none of them.
 
-use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
+use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes, text};
+use rukh::chess::Position;
 
 /// The settings that switch on each feature.
-const FEATURES: [(&str, &str); 7] = [
+const FEATURES: [(&str, &str); 8] = [
     ("UsePolicyTemperatureByDepth", "true"),
     ("RootPolicyTemperature", "1.5"),
     ("UseGraphBackup", "true"),
@@ -11,6 +12,7 @@ const FEATURES: [(&str, &str); 7] = [
     ("NoisePruneUtilityScale", "0.15"),
     ("SubtreeValueBiasFactor", "0.45"),
     ("TemperedBackupTemperature", "0.25"),
+    ("InFlightShare", "0.002"),
 ];
 
 /// The root's value, and the visits of its moves.
@@ -95,4 +97,44 @@ fn the_subtree_bias_lasts_until_a_new_game() {
     let (first, later) = (search(true), search(false));
     assert_ne!(first, later, "the second search uses the first one's bias");
     assert_eq!(first, search(true), "a new game forgets it");
+}
+
+/// The move played with this `LowerBoundDeviation`, and the moves with their visits and values.
+fn played(fen: &str, deviation: &str, count: u64) -> (String, Vec<(String, f32, f32)>) {
+    let mut session = Session::new(&[("LowerBoundDeviation", deviation), ("SmartPruningFactor", "0")]);
+    session.position(Some(fen), "");
+    let (_, best) = session.go(nodes(count));
+    let position = Position::from_fen(fen).expect("the FEN is valid");
+    let tree = session.engine.finished_tree();
+    let moves = tree.links(tree.node(tree.root())).filter(|(_, link)| link.visits() > 0).map(|(_, link)| {
+        let child = link.child().expect("a visited link has a child");
+        let m = link.edge().packed_move().unpack(&position);
+        (text(Some(m)), link.visits() as f32, -tree.node(child).sample().wl)
+    });
+    (best, moves.collect())
+}
+
+#[test]
+fn the_move_with_the_highest_lower_bound_is_played() {
+    let mut differences = 0;
+    for fen in [KIWIPETE, MIDDLEGAME] {
+        for count in [50, 200, 800, 3_000] {
+            let (most_visited, moves) = played(fen, "0", count);
+            let most = moves.iter().map(|(_, visits, _)| *visits).fold(0.0, f32::max);
+            assert!(
+                moves.iter().any(|(m, visits, _)| *m == most_visited && *visits == most),
+                "{fen}, {count} nodes"
+            );
+            let (best, moves) = played(fen, "1", count);
+            let bound = |visits: f32, wl: f32| wl - 1.0 / visits.sqrt();
+            let others = moves.iter().filter(|(_, visits, _)| *visits >= 0.15 * most);
+            let highest = others.map(|&(_, visits, wl)| bound(visits, wl)).fold(f32::NEG_INFINITY, f32::max);
+            assert!(
+                moves.iter().any(|(m, visits, wl)| *m == best && bound(*visits, *wl) == highest),
+                "{fen}, {count} nodes: {best} of {moves:?}"
+            );
+            differences += usize::from(best != most_visited);
+        }
+    }
+    assert!(differences > 0, "the bound changes no move");
 }

@@ -10,7 +10,8 @@
 #endif
 #define WAVE (MATRIX_LAYOUT == MATRIX_QUARTERS ? 64 : 32)
 
-#define GPU_FUNCTION static inline
+#define GPU_METHOD inline
+#define GPU_FUNCTION static GPU_METHOD
 #define GPU_KERNEL(threads, name, Arguments) extern "C" void name(Arguments arguments)
 #define GPU_SHARED(Type, name, count)                                                                          \
     static host::Shared<Type, count> name##_storage;                                                           \
@@ -125,6 +126,17 @@ GPU_FUNCTION float low_half(u32 pair) {
 GPU_FUNCTION float high_half(u32 pair) {
     return half_value(pair >> 16);
 }
+GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
+    return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
+}
+// With MATRIX_QUADS the host copies as NVIDIA's machines do, but at once.
+#define GPU_ASYNCHRONOUS_COPIES (MATRIX_LAYOUT == MATRIX_QUADS)
+GPU_FUNCTION void copy16_or_clear(Words4* to, const void* from, bool copies) {
+    *to = copies ? load16(from) : Words4{};
+}
+GPU_FUNCTION void end_copies() {}
+template <i32 COUNT>
+GPU_FUNCTION void wait_for_copies() {}
 GPU_FUNCTION u32 bfloat_bits(float x) {
     const u32 bits = float_bits(x);
     return std::isnan(x) ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;

@@ -7,7 +7,8 @@
 #define __shared__ __attribute__((shared))
 #endif
 
-#define GPU_FUNCTION static __device__ __attribute__((always_inline)) inline
+#define GPU_METHOD __device__ __attribute__((always_inline)) inline
+#define GPU_FUNCTION static GPU_METHOD
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
     extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads))) void name(            \
         Arguments arguments)
@@ -146,6 +147,18 @@ GPU_FUNCTION float low_half(u32 pair) {
 GPU_FUNCTION float high_half(u32 pair) {
     return (float)__builtin_bit_cast(native_half2, pair)[1];
 }
+// These architectures have no instruction for this.
+#if defined(__gfx900__) || defined(__gfx902__) || defined(__gfx904__) || defined(__gfx909__) ||                \
+    defined(__gfx90c__) || defined(__gfx1010__) || defined(__gfx1013__)
+GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
+    return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
+}
+#else
+GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
+    return __builtin_amdgcn_fdot2(__builtin_bit_cast(native_half2, a), __builtin_bit_cast(native_half2, b), sum, false);
+}
+#endif
+#define GPU_ASYNCHRONOUS_COPIES 0
 // Rounds to nearest even with integer arithmetic. Rounding could turn a NaN into an infinity, so a NaN is not rounded
 // but made quiet.
 GPU_FUNCTION u32 bfloat_bits(float x) {

@@ -1,7 +1,8 @@
 // NVIDIA GPUs from sm_80 on. Uses only NVRTC's builtins and inline PTX.
 #pragma once
 
-#define GPU_FUNCTION static __device__ __forceinline__
+#define GPU_METHOD __device__ __forceinline__
+#define GPU_FUNCTION static GPU_METHOD
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
     GPU_FUNCTION void name##_body(const Arguments& arguments);                                                 \
     extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments arguments) {  \
@@ -123,6 +124,21 @@ GPU_FUNCTION u32 bfloat_pair(float low, float high) {
     u32 pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
     return pair;
+}
+GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
+    return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
+}
+#define GPU_ASYNCHRONOUS_COPIES 1
+GPU_FUNCTION void copy16_or_clear(void* to, const void* from, bool copies) {
+    const u32 address = (u32)__cvta_generic_to_shared(to);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" : : "r"(address), "l"(from), "r"(copies ? 16 : 0) : "memory");
+}
+GPU_FUNCTION void end_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+template <i32 COUNT>
+GPU_FUNCTION void wait_for_copies() {
+    asm volatile("cp.async.wait_group %0;" : : "n"(COUNT) : "memory");
 }
 // Each byte of the result is the byte that the same byte of `selector` names: 0 to 3 for the bytes of `low`, and 4 to 7
 // for those of `high`.

@@ -99,6 +99,35 @@ def dense(norm: bool, rows: int, inputs: int, outputs: int, kind: int, b: Bench)
     b.compare(output, values @ weights.values.T)
 
 
+def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int, kind: int, residual: bool, b: Bench) -> None:
+    """Products in one part, of rows that are eight elements apart."""
+    (tile_rows, tile_columns, threads), (rows, outputs, inputs) = tile, shape
+    stride, output_stride = inputs + 8, outputs + 8
+    x = b.numbers(products, rows, stride)
+    weights, bias = b.numbers(products, outputs, inputs, scale=inputs**-0.5), b.numbers(outputs)
+    added, output = b.numbers(products, rows, output_stride), b.output(products, rows, output_stride)
+    pointers = [x.address, weights.address, output.address, bias.address, added.address if residual else 0, 0]
+    distances = [rows * stride, outputs * inputs, rows * output_stride]
+    counts = [rows, outputs, inputs, stride, inputs, output_stride, products, 1, kind, 0]
+    tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
+    b.run("QQQQQQqqqiiiiiiiiii", [*pointers, *distances, *counts], (tiles, products), threads)
+    sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
+    want = np.zeros((products, rows, output_stride))
+    want[:, :, :outputs] = reference.activate(kind, sums) + (added.values[:, :, :outputs] if residual else 0)
+    b.compare(output, want, written=np.arange(output_stride) < outputs)
+
+
+def gemm_sum(b: Bench) -> None:
+    """The sum of three parts; the parts' rows are rounded up to a multiple of eight."""
+    rows, outputs, splits, products = 5, 19, 3, 2
+    partial = b.numbers(splits, products, rows, 24, format=F32)
+    bias, output = b.numbers(outputs), b.output(products, rows, outputs)
+    pointers = [0, 0, output.address, bias.address, 0, partial.address]
+    counts = [rows, outputs, 96, 96, 96, outputs, products, splits, SWISH, 0]
+    b.run("QQQQQQqqqiiiiiiiiii", [*pointers, 0, 0, rows * outputs, *counts], (1, products), 256)
+    b.compare(output, reference.activate(SWISH, partial.values.sum(0)[:, :, :outputs] + bias.values))
+
+
 def planes(b: Bench) -> None:
     positions, count, extra, valued = 2, 112, 64, 109
     masks = b.random.integers(0, 1 << 64, (positions, count), dtype=np.uint64)
@@ -230,6 +259,12 @@ def cases_of(format: Format) -> list[Case]:
         for rows, inputs, outputs in ((21, 256, 32), (16, 512, 16)):
             run = partial(dense, True, rows, inputs, outputs, SWISH)
             add("norm_dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
+        add("gemm_T_32x64_128", "", partial(gemm, (32, 64, 128), (37, 72, 72), 2, MISH, True))
+    for rows, threads in ((64, 128), (128, 256)):
+        run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
+        add(f"gemm_T_{rows}x{rows}_{threads}", "", run)
+    add("gemm_sum_T", "", gemm_sum)
+    add("gemm_any_T", "", partial(gemm, (16, 16, 256), (18, 5, 27), 2, MISH, True))
     add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1))
     for limit, width, rows, kind, gates, residual in (
         (256, 248, 9, NONE, False, True),

@@ -135,6 +135,14 @@ class Vector(unittest.TestCase):
         execute(w, "v_fma_mixhi_f16 v3, v1, v2, 0 op_sel_hi:[1,0,0]")
         self.assertEqual(w.v[3, 0, 0], 0x49005555)
 
+    def test_dot_product_of_halves(self) -> None:
+        w = waves()
+        w.v[1], w.v[2], w.v[3] = 0x4400_3C00, 0x4000_4200, float_bits(0.5)  # (1, 4) . (3, 2) + 0.5
+        execute(w, "v_dot2_f32_f16 v4, v1, v2, v3")
+        self.assertEqual(w.v[4, 0, 0], float_bits(11.5))
+        execute(w, "v_dot2c_f32_f16 v3, v1, v2")
+        self.assertEqual(w.v[3, 0, 0], float_bits(11.5))
+
     def test_two_floats_at_once(self) -> None:
         w = waves("gfx90a", 64)
         w.v[2], w.v[3], w.v[4], w.v[5] = (float_bits(x) for x in (1, 2, 10, 20))

@@ -47,6 +47,12 @@ def to_half(value: Array) -> Array:
     return value.astype(F16).view(U16).astype(U32)
 
 
+def dot_of_halves(a: Array, b: Array, c: Array) -> Array:
+    """a . b + c for pairs of fp16, rounded once to fp64 and then to fp32."""
+    low, high = ([of_half(x >> U32(shift) & HALF).astype(F64) for x in (a, b)] for shift in (0, 16))
+    return bits(low[0] * low[1] + high[0] * high[1] + f64(c))
+
+
 def signed(value: Array) -> Array:
     return value.view(I32)
 
@@ -201,6 +207,10 @@ def compile_vector(i: Instruction, family: Family, lanes: int) -> tuple[int, Com
     function = next((table[name] for table in TABLES if name in table), None)
     if name in ("v_fmac_f32", "v_mac_f32"):
         function, o = fused, [*o, o[0]]
+    elif name == "v_dot2_f32_f16":
+        function = dot_of_halves
+    elif name == "v_dot2c_f32_f16":
+        function, o = dot_of_halves, [*o, o[0]]
     elif name == "v_cndmask_b32":
         chosen = mask(o[3] if len(o) > 3 else "vcc_lo" if lanes == 32 else "vcc", lanes)
         function, o = None, o[:3]

@@ -12,21 +12,23 @@ use std::fs;
 use std::io;
 use std::path::PathBuf;
 
-/// One of the two BLAS libraries.
+/// Who computes a product: one of the two BLAS libraries, or our own kernels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) enum BlasLibrary {
     Rocblas,
     HipblasLt,
+    Own,
 }
 
 impl BlasLibrary {
-    const ALL: [BlasLibrary; 2] = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt];
+    const ALL: [BlasLibrary; 3] = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt, BlasLibrary::Own];
 
     /// The library's name in files and options.
     pub(super) fn key(self) -> &'static str {
         match self {
             BlasLibrary::Rocblas => "rocblas",
             BlasLibrary::HipblasLt => "hipblaslt",
+            BlasLibrary::Own => "own",
         }
     }
 
@@ -35,6 +37,7 @@ impl BlasLibrary {
         match self {
             BlasLibrary::Rocblas => "rocBLAS",
             BlasLibrary::HipblasLt => "hipBLASLt",
+            BlasLibrary::Own => "Rukh's own kernel",
         }
     }
 

@@ -178,7 +178,7 @@ fn usable(libraries: &Libraries, architecture: &str) -> Result<Usable> {
     let refusals = refusals.collect();
     let reasons: Vec<String> = errors.iter().map(|error| error.to_string()).collect();
     match (rocblas.and_then(Result::ok), hipblaslt.and_then(Result::ok)) {
-        (None, None) => Err(RocmError::Library(reasons.join("; "))),
+        (None, None) if !libraries.has_own => Err(RocmError::Library(reasons.join("; "))),
         (rocblas, hipblaslt) => Ok(Usable { rocblas, hipblaslt, refusals }),
     }
 }

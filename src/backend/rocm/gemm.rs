@@ -1,17 +1,19 @@
 //! Chooses the library and the algorithm for each matrix product.
 //!
-//! [`Gemms`] is the dispatcher between the forward pass and the two BLAS libraries. It looks up each shape in its
+//! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each shape in its
 //! [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
 //! Plans and descriptors are cached, so that all buckets and slots share them.
 
 use super::avoided::{Avoided, BlasLibrary};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
 use super::ffi::program::{BlasLibraries, Step};
+use super::kernels::Kernels;
 use super::libraries::GemmLibrary;
+use super::own::{OwnChoice, OwnKernels};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -23,6 +25,8 @@ pub(super) enum GemmChoice {
     Rocblas { solution: Option<i32> },
     /// hipBLASLt, with the algorithm that has this index among its proposals.
     HipblasLt { rank: usize },
+    /// Our own kernel.
+    Own(OwnChoice),
 }
 
 impl GemmChoice {
@@ -31,6 +35,7 @@ impl GemmChoice {
         match self {
             GemmChoice::Rocblas { .. } => BlasLibrary::Rocblas,
             GemmChoice::HipblasLt { .. } => BlasLibrary::HipblasLt,
+            GemmChoice::Own(_) => BlasLibrary::Own,
         }
     }
 }
@@ -61,9 +66,6 @@ pub(super) struct GemmProblem {
     pub(super) bias: Address,
 }
 
-/// The size of the workspace for a product, in bytes. hipBLASLt's split-K and stream-K kernels keep partial sums in it.
-pub(super) const WORKSPACE_BYTES: usize = 32 << 20;
-
 /// The number of algorithms to request from hipBLASLt.
 const PROPOSALS: usize = 16;
 
@@ -73,6 +75,8 @@ pub(super) struct Gemms {
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
+    /// Our own kernels, unless the user wants a library.
+    own: Option<OwnKernels>,
     /// The reasons why an installed library is not used.
     refusals: Vec<String>,
     /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
@@ -102,15 +106,16 @@ impl Drop for Gemms {
 }
 
 impl Gemms {
-    /// A dispatcher for the libraries of `gpu`.
-    pub(super) fn new(gpu: &Gpu, library: GemmLibrary) -> Result<Gemms> {
+    /// A dispatcher for the libraries of `gpu` and for the products among `kernels`.
+    pub(super) fn new(gpu: &Gpu, kernels: &Kernels, library: GemmLibrary) -> Result<Gemms> {
         hipblaslt::check_room(gpu.device)?;
         let mut refusals = gpu.refusals.clone();
+        let has_own = library.has_own();
         let hipblaslt = match gpu.hipblaslt {
             Some(library) => match HipblasLt::new(library) {
                 Ok(handle) => Some((library, handle)),
-                // rocBLAS alone is enough.
-                Err(error) if gpu.rocblas.is_some() => {
+                // rocBLAS or our own kernels are enough.
+                Err(error) if gpu.rocblas.is_some() || has_own => {
                     if let RocmError::Unsupported(reason) = error {
                         refusals.push(reason);
                     }
@@ -127,6 +132,7 @@ impl Gemms {
             table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
+            own: has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units)),
             refusals,
             prefers_hipblaslt,
             plans: RefCell::default(),
@@ -137,11 +143,12 @@ impl Gemms {
         })
     }
 
-    /// Leaves out one of the libraries. The other one must be there.
+    /// Leaves out one of the libraries. Another one must be there.
     pub(super) fn without(mut self, library: BlasLibrary) -> Gemms {
         match library {
             BlasLibrary::Rocblas => (self.has_rocblas, self.prefers_hipblaslt) = (false, true),
             BlasLibrary::HipblasLt => self.hipblaslt = None,
+            BlasLibrary::Own => self.own = None,
         }
         self
     }
@@ -151,6 +158,7 @@ impl Gemms {
         match library {
             BlasLibrary::Rocblas => self.has_rocblas,
             BlasLibrary::HipblasLt => self.hipblaslt.is_some(),
+            BlasLibrary::Own => self.own.is_some(),
         }
     }
 
@@ -183,7 +191,7 @@ impl Gemms {
     /// Whether `library` is available and may be asked for `shape`.
     fn may_ask(&self, library: BlasLibrary, shape: &GemmShape) -> bool {
         let survived = match library {
-            BlasLibrary::Rocblas => true,
+            BlasLibrary::Rocblas | BlasLibrary::Own => true,
             BlasLibrary::HipblasLt => {
                 self.survived.borrow().as_ref().is_none_or(|survived| survived.contains(shape))
             }
@@ -229,26 +237,46 @@ impl Gemms {
         self.plans(&problem.shape, problem.bias).map_or(0, |plans| plans.len())
     }
 
-    /// The choices that tuning should time: up to `most` algorithms of hipBLASLt, and rocBLAS if there is no epilogue.
+    /// The choices that tuning should time: up to `most` algorithms of hipBLASLt, rocBLAS if there is no epilogue, and
+    /// our own kernels.
     pub(super) fn candidates(&self, problem: &GemmProblem, most: usize) -> Vec<GemmChoice> {
         let count = self.proposals(problem);
         let hipblaslt = (0..count.min(most)).map(|rank| GemmChoice::HipblasLt { rank });
         let rocblas =
             self.may_ask(BlasLibrary::Rocblas, &problem.shape) && problem.shape.epilogue == Epilogue::None;
-        hipblaslt.chain(rocblas.then_some(GemmChoice::Rocblas { solution: None })).collect()
+        let rocblas = rocblas.then_some(GemmChoice::Rocblas { solution: None });
+        hipblaslt.chain(rocblas).chain(self.own_choices(&problem.shape)).collect()
     }
 
-    /// Whether tuning should also time a product by rocBLAS followed by a separate kernel for the epilogue.
+    /// The choices of our own kernels, the one that should be fastest first.
+    pub(super) fn own_choices(&self, shape: &GemmShape) -> Vec<GemmChoice> {
+        let choices = self.own.as_ref().map(|own| own.candidates(shape)).unwrap_or_default();
+        choices.into_iter().map(GemmChoice::Own).collect()
+    }
+
+    /// Whether hipBLASLt is available and has the epilogue.
+    pub(super) fn hipblaslt_has(&self, epilogue: Epilogue) -> bool {
+        self.hipblaslt.as_ref().is_some_and(|(_, handle)| handle.supports(epilogue))
+    }
+
+    /// Whether tuning should also time a plain product followed by a separate kernel for the epilogue: where rocBLAS,
+    /// which has no epilogues, is preferred, and where no library has this epilogue.
     pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
         let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
-        shape.epilogue != Epilogue::None
-            && self.may_ask(BlasLibrary::Rocblas, &plain)
-            && !self.prefers_hipblaslt
+        let has_library = self.has(BlasLibrary::Rocblas) || self.has(BlasLibrary::HipblasLt);
+        let is_only_ours = has_library && !self.hipblaslt_has(shape.epilogue);
+        let prefers_rocblas = self.may_ask(BlasLibrary::Rocblas, &plain) && !self.prefers_hipblaslt;
+        shape.epilogue != Epilogue::None && (is_only_ours || prefers_rocblas)
     }
 
-    /// The choice of the table, or the architecture's default; `None` if no library may be asked.
+    /// The choice of the table, or the architecture's default, or else our own kernel; `None` if there is none of these.
     pub(super) fn choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
         let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
+        // For a product with an epilogue, this choice means a plain product by whoever computes that fastest, and then a
+        // separate kernel.
+        if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.epilogue != Epilogue::None) {
+            return measured;
+        }
         let rocblas = GemmChoice::Rocblas { solution: None };
         let hipblaslt = GemmChoice::HipblasLt { rank: 0 };
         let by_default = if self.prefers_hipblaslt && shape.input_type != ElementType::Fp32 {
@@ -257,7 +285,8 @@ impl Gemms {
             [rocblas, hipblaslt]
         };
         let choices = measured.into_iter().chain(by_default);
-        choices.into_iter().find(|choice| self.may_ask(choice.library(), shape))
+        let asked = choices.into_iter().find(|choice| self.may_ask(choice.library(), shape));
+        asked.or_else(|| self.own_choices(shape).into_iter().next())
     }
 
     /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.
@@ -284,6 +313,9 @@ impl Gemms {
                 _ => Ok(None),
             };
         };
+        if let GemmChoice::Own(_) = choice {
+            return self.step_by(name, &problem, choice);
+        }
         if let GemmChoice::HipblasLt { .. } = choice {
             match self.step_by(name, &problem, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
@@ -291,6 +323,10 @@ impl Gemms {
                 // step for the epilogue.
                 Ok(None) | Err(_)
                     if shape.epilogue != Epilogue::None || self.may_ask(BlasLibrary::Rocblas, shape) => {}
+                Ok(None) | Err(_) if self.own.is_some() => {
+                    let own = self.own_choices(shape).into_iter().next();
+                    return own.map_or(Ok(None), |choice| self.step_by(name, &problem, choice));
+                }
                 Ok(None) => {
                     return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
                 }
@@ -299,7 +335,7 @@ impl Gemms {
         }
         let solution = match choice {
             GemmChoice::Rocblas { solution } => solution,
-            GemmChoice::HipblasLt { .. } => None,
+            _ => None,
         };
         self.step_by(name, &problem, GemmChoice::Rocblas { solution })
     }
@@ -319,6 +355,10 @@ impl Gemms {
     ) -> Result<Option<Step>> {
         let GemmProblem { shape, operands, bias } = *problem;
         match choice {
+            GemmChoice::Own(choice) => match &self.own {
+                Some(own) => own.step(name, &shape, (operands, bias), choice).map(Some),
+                None => Ok(None),
+            },
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),
             GemmChoice::Rocblas { solution } => {
                 Ok(Some(Step::rocblas(name.to_owned(), shape, operands, solution)))

@@ -39,7 +39,7 @@ fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error:
     let gpu = Gpu::open(gpu, *library)?;
     gpu.device.set_patience(*timeout);
     let kernels = Kernels::of(&gpu, *element)?;
-    let gemms = Gemms::new(&gpu, *library)?;
+    let gemms = Gemms::new(&gpu, &kernels, *library)?;
     gemms.avoid(avoided.clone());
     let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *proposals))?;
     write(&Report::Ready);

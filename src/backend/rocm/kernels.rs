@@ -41,6 +41,11 @@ impl Kernels {
         Kernels::new(gpu.device, code, name, element)
     }
 
+    /// The module that the kernels are in.
+    pub(super) fn module(&self) -> Arc<Module> {
+        Arc::clone(&self.module)
+    }
+
     /// The function `<kernel>_<type><suffix>`.
     pub(super) fn function(&self, kernel: &str, suffix: &str) -> Result<Function> {
         let name = format!("{kernel}_{}{suffix}", self.element.name());

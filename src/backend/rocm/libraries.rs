@@ -12,11 +12,15 @@ use hip_runtime_sys::loader::file_of;
 use hip_runtime_sys::runtime::Runtime;
 use std::path::{Path, PathBuf};
 
-/// The user's choice of a BLAS library.
+/// The user's choice of who computes the matrix products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GemmLibrary {
-    /// Uses both libraries, with a preference that depends on the architecture. One of them is enough.
+    /// Uses both libraries and our own kernels. Those that are not installed are not missed.
     Auto,
+    /// Uses only our own kernels.
+    Own,
+    /// Uses both libraries, with a preference that depends on the architecture. One of them is enough.
+    Library,
     /// Uses only rocBLAS.
     Rocblas,
     /// Uses only hipBLASLt.
@@ -24,15 +28,36 @@ pub enum GemmLibrary {
 }
 
 impl GemmLibrary {
-    const ALL: [GemmLibrary; 3] = [GemmLibrary::Auto, GemmLibrary::Rocblas, GemmLibrary::HipblasLt];
+    pub(super) const ALL: [GemmLibrary; 5] = [
+        GemmLibrary::Auto,
+        GemmLibrary::Own,
+        GemmLibrary::HipblasLt,
+        GemmLibrary::Rocblas,
+        GemmLibrary::Library,
+    ];
 
     /// The choice's name in the options.
     pub(super) fn key(self) -> &'static str {
         match self {
             GemmLibrary::Auto => "auto",
+            GemmLibrary::Own => "own",
+            GemmLibrary::Library => "library",
             GemmLibrary::Rocblas => "rocblas",
             GemmLibrary::HipblasLt => "hipblaslt",
         }
+    }
+
+    /// Whether our own kernels may compute products.
+    pub(super) fn has_own(self) -> bool {
+        matches!(self, GemmLibrary::Auto | GemmLibrary::Own)
+    }
+
+    fn has_rocblas(self) -> bool {
+        matches!(self, GemmLibrary::Auto | GemmLibrary::Library | GemmLibrary::Rocblas)
+    }
+
+    fn has_hipblaslt(self) -> bool {
+        matches!(self, GemmLibrary::Auto | GemmLibrary::Library | GemmLibrary::HipblasLt)
     }
 
     /// The choice with this [`GemmLibrary::key`].
@@ -48,6 +73,8 @@ pub(super) struct Libraries {
     pub(super) rocblas: Option<Result<rocblas::Library>>,
     /// hipBLASLt, or the reason why it cannot be used. `None` if the user does not want it.
     pub(super) hipblaslt: Option<Result<hipblaslt::Library>>,
+    /// Whether our own kernels may compute products, so that none of the two libraries is needed.
+    pub(super) has_own: bool,
     /// Messages for the user.
     pub(super) notices: Vec<String>,
 }
@@ -59,8 +86,8 @@ impl Libraries {
     /// HIP cannot be loaded. An absent BLAS library is an error of that library alone.
     pub(super) fn load(wanted: GemmLibrary) -> Result<Libraries> {
         let own = hip::load()?;
-        let mut rocblas = (wanted != GemmLibrary::HipblasLt).then(rocblas::load);
-        let mut hipblaslt = (wanted != GemmLibrary::Rocblas).then(hipblaslt::load);
+        let mut rocblas = wanted.has_rocblas().then(rocblas::load);
+        let mut hipblaslt = wanted.has_hipblaslt().then(hipblaslt::load);
         let runtimes = [
             loaded(&rocblas).and_then(|library| library.runtime()),
             loaded(&hipblaslt).and_then(|library| library.runtime()),
@@ -75,7 +102,7 @@ impl Libraries {
         let [rocblas_runtime, hipblaslt_runtime] = runtimes.map(|runtime| runtime.copied());
         refuse(&mut rocblas, "rocBLAS", rocblas_runtime, hip.address());
         refuse(&mut hipblaslt, "hipBLASLt", hipblaslt_runtime, hip.address());
-        Ok(Libraries { hip, rocblas, hipblaslt, notices })
+        Ok(Libraries { hip, rocblas, hipblaslt, has_own: wanted.has_own(), notices })
     }
 }
 

@@ -14,8 +14,8 @@ use super::ffi::pinned::Staging;
 use super::ffi::program::{Lanes, Program, Step, Stopwatch};
 use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
+use super::own;
 use super::steps::StepList;
-use crate::net::architecture::Activation;
 use std::time::{Duration, Instant};
 
 /// The most launches in a timed graph. A short product is launched many times, because events have a resolution of half
@@ -239,12 +239,7 @@ impl<'a> Measurer<'a> {
         if !self.gemms.may_split(&shape) {
             return None;
         }
-        let activation = match shape.epilogue {
-            Epilogue::None => return None,
-            Epilogue::Bias => Activation::None,
-            Epilogue::BiasRelu => Activation::Relu,
-            Epilogue::BiasSwish => Activation::Swish,
-        };
+        let activation = own::activation(shape.epilogue);
         let plain = Wanted { shape: GemmShape { epilogue: Epilogue::None, ..shape }, layers };
         let known = self.table.get(&plain.shape).filter(|row| row.microseconds.is_finite()).copied();
         let product = match known {

@@ -27,7 +27,8 @@
 //! | [`network`] | a network in the device's memory |
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
-//! | [`gemm`] | chooses the library and the algorithm for each product |
+//! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
+//! | [`own`] | our own kernels for products |
 //! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
 //! | [`device`] | opens the best device that can be used |
@@ -68,6 +69,7 @@ mod libraries;
 mod measure;
 mod network;
 mod options;
+mod own;
 mod pass;
 mod planes;
 mod probe;

@@ -90,7 +90,7 @@ pub struct RocmOptions {
     /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
     /// the first batch of each size gets six times this time.
     pub timeout: Duration,
-    /// The BLAS library to use.
+    /// Who computes the matrix products.
     pub gemm: GemmLibrary,
     /// The effort to tune the products during the warm-up.
     pub tuning: Tuning,
@@ -173,14 +173,7 @@ impl RocmOptions {
                 defaults.timeout.as_secs_f64(),
                 0.1..=3600.0,
             )?),
-            gemm: options.choice(
-                "gemm",
-                &[
-                    ("auto", GemmLibrary::Auto),
-                    ("rocblas", GemmLibrary::Rocblas),
-                    ("hipblaslt", GemmLibrary::HipblasLt),
-                ],
-            )?,
+            gemm: options.choice("gemm", &GemmLibrary::ALL.map(|library| (library.key(), library)))?,
             tuning: options
                 .choice("tune", &[("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)])?,
             tuning_file: options.text("tuning_file").map(PathBuf::from),

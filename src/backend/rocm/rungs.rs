@@ -1,10 +1,8 @@
 //! Makes slots whose figures are right: if they are not, it goes down a ladder until they are.
 //!
-//! Each rung gives up something that may be at fault: the graphs, or one BLAS library. Below the last rung is the
-//! processor: our own kernel for products cannot replace the libraries, because it needs sums over a multiple of 32
-//! values (the input layer has 112, 176 or 624) and has no batches (Winograd's products). A rung that passed is kept in
-//! the cache folder with everything that it depends on, so that the next start neither evaluates on the processor nor
-//! checks.
+//! Each rung gives up something that may be at fault: the graphs, one BLAS library, or both. Below the last rung is the
+//! processor. A rung that passed is kept in the cache folder with everything that it depends on, so that the next start
+//! neither evaluates on the processor nor checks.
 
 use super::avoided::BlasLibrary;
 use super::cache;
@@ -28,10 +26,17 @@ enum Rung {
     WithoutGraphs,
     WithoutHipblasLt,
     WithoutRocblas,
+    WithoutLibraries,
 }
 
 impl Rung {
-    const ALL: [Rung; 4] = [Rung::AsAsked, Rung::WithoutGraphs, Rung::WithoutHipblasLt, Rung::WithoutRocblas];
+    const ALL: [Rung; 5] = [
+        Rung::AsAsked,
+        Rung::WithoutGraphs,
+        Rung::WithoutHipblasLt,
+        Rung::WithoutRocblas,
+        Rung::WithoutLibraries,
+    ];
 
     /// The rung's name in messages and in the cache folder.
     fn name(self) -> &'static str {
@@ -40,6 +45,7 @@ impl Rung {
             Rung::WithoutGraphs => "without graphs",
             Rung::WithoutHipblasLt => "without hipBLASLt",
             Rung::WithoutRocblas => "without rocBLAS",
+            Rung::WithoutLibraries => "without rocBLAS and hipBLASLt",
         }
     }
 
@@ -49,11 +55,14 @@ impl Rung {
 
     /// The rung changes something for this maker.
     fn applies(self, maker: &SlotMaker<'_>) -> bool {
-        let has_both = maker.gemms.has(BlasLibrary::Rocblas) && maker.gemms.has(BlasLibrary::HipblasLt);
+        let has = |library| maker.gemms.has(library);
+        let has_both = has(BlasLibrary::Rocblas) && has(BlasLibrary::HipblasLt);
+        let has_one = has(BlasLibrary::Rocblas) || has(BlasLibrary::HipblasLt);
         match self {
             Rung::AsAsked => true,
             Rung::WithoutGraphs => maker.has_graphs,
             Rung::WithoutHipblasLt | Rung::WithoutRocblas => has_both,
+            Rung::WithoutLibraries => has_one && has(BlasLibrary::Own),
         }
     }
 }
@@ -165,14 +174,16 @@ fn slots_on(
     options: &RocmOptions,
     reference: Option<&Reference>,
 ) -> Result<std::result::Result<Vec<Slot>, String>> {
-    let left_out = match rung {
-        Rung::WithoutHipblasLt => Some(BlasLibrary::HipblasLt),
-        Rung::WithoutRocblas => Some(BlasLibrary::Rocblas),
-        _ => None,
+    let left_out: &[BlasLibrary] = match rung {
+        Rung::AsAsked | Rung::WithoutGraphs => &[],
+        Rung::WithoutHipblasLt => &[BlasLibrary::HipblasLt],
+        Rung::WithoutRocblas => &[BlasLibrary::Rocblas],
+        Rung::WithoutLibraries => &[BlasLibrary::HipblasLt, BlasLibrary::Rocblas],
     };
-    let limited = left_out
-        .map(|library| -> Result<Gemms> {
-            let gemms = Gemms::new(maker.gpu, options.gemm)?.without(library);
+    let limited = (!left_out.is_empty())
+        .then(|| -> Result<Gemms> {
+            let gemms = Gemms::new(maker.gpu, maker.kernels, options.gemm)?;
+            let gemms = left_out.iter().fold(gemms, |gemms, &library| gemms.without(library));
             gemms.avoid(maker.gemms.avoided());
             gemms.limit_to(maker.gemms.limits());
             gemms.set_table(maker.gemms.table());

@@ -9,11 +9,16 @@ pub(super) const COLUMNS: &str = "outputs,rows,inputs,weights stride,x stride,y 
 
 const TYPES: [ElementType; 3] = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
 
-const EPILOGUES: [(Epilogue, &str); 4] = [
+const EPILOGUES: [(Epilogue, &str); 9] = [
     (Epilogue::None, "none"),
     (Epilogue::Bias, "bias"),
     (Epilogue::BiasRelu, "bias relu"),
     (Epilogue::BiasSwish, "bias swish"),
+    (Epilogue::BiasRelu2, "bias relu2"),
+    (Epilogue::BiasTanh, "bias tanh"),
+    (Epilogue::BiasSigmoid, "bias sigmoid"),
+    (Epilogue::BiasSelu, "bias selu"),
+    (Epilogue::BiasMish, "bias mish"),
 ];
 
 /// The element type with this [`ElementType::name`].

@@ -42,7 +42,7 @@ pub(super) fn start(
 ) -> Result<Started> {
     gpu.device.set_patience(options.timeout);
     let kernels = Kernels::of(gpu, element)?;
-    let gemms = Gemms::new(gpu, options.gemm)?;
+    let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
     let versions = tuning::key(gpu, &gemms);
     let tunes = options.warm_up && options.tuning != Tuning::Off;
     let kept = tuning::recall(gpu, &gemms, options, &versions, tunes);

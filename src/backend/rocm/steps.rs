@@ -222,10 +222,16 @@ impl<'a> StepList<'a> {
         let has_bias = layer.bias != Address::NULL;
         let epilogue = match activation {
             Activation::None if !has_bias => return self.product(name, layer, rows, (x, y)),
+            _ if !has_bias => None,
             Activation::None => Some(Epilogue::Bias),
-            Activation::Relu if has_bias => Some(Epilogue::BiasRelu),
-            Activation::Swish if has_bias => Some(Epilogue::BiasSwish),
-            _ => None,
+            Activation::Relu => Some(Epilogue::BiasRelu),
+            Activation::Relu2 => Some(Epilogue::BiasRelu2),
+            Activation::Tanh => Some(Epilogue::BiasTanh),
+            Activation::Sigmoid => Some(Epilogue::BiasSigmoid),
+            Activation::Selu => Some(Epilogue::BiasSelu),
+            Activation::Mish => Some(Epilogue::BiasMish),
+            Activation::Swish => Some(Epilogue::BiasSwish),
+            Activation::Softmax => None,
         };
         if let Some(epilogue) = epilogue {
             let shape = GemmShape { epilogue, ..self.shape(layer, rows) };

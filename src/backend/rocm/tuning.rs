@@ -24,13 +24,14 @@ use std::fs;
 use std::path::PathBuf;
 use std::time::Instant;
 
-/// The device and library versions that a table is valid for, as text.
+/// The device, the library versions and the kernels that a table is valid for, as text.
 pub(super) fn key(gpu: &Gpu, gemms: &Gemms) -> String {
     let hip = gpu.device.runtime_version().unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
-    format!("{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt}")
+    let own = cache::hash_of(&gpu.code.0);
+    format!("{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}")
         .replace(['\n', '\r'], " ")
 }
 

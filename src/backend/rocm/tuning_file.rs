@@ -2,7 +2,8 @@
 //! names, and one line for each shape, with comma-separated values.
 //!
 //! A choice is the number of an algorithm: for rocBLAS its solution index, or -1 if rocBLAS chooses, and for hipBLASLt
-//! its rank in the list that the library proposes. Another version of a library may number the algorithms in another
+//! its rank in the list that the library proposes. For our own kernels it is 100 times the number of the tile, plus the
+//! number of parts of the summed axis. Another version of a library may number the algorithms in another
 //! way, so a table for another device or version is not used.
 //!
 //! A time of `inf` belongs to a product that was asked for but not timed yet, and a time of -1 to one that no library
@@ -11,6 +12,7 @@
 use super::avoided::BlasLibrary;
 use super::ffi::gemm::GemmShape;
 use super::gemm::{GemmChoice, GemmTable, Measured};
+use super::own::OwnChoice;
 use super::shape_text;
 use std::fmt::Write;
 
@@ -34,6 +36,7 @@ pub(super) fn row_text(shape: &GemmShape, measured: &Measured) -> String {
     let (library, choice) = match measured.choice {
         GemmChoice::Rocblas { solution } => (BlasLibrary::Rocblas, solution.map_or(-1, i64::from)),
         GemmChoice::HipblasLt { rank } => (BlasLibrary::HipblasLt, rank as i64),
+        GemmChoice::Own(choice) => (BlasLibrary::Own, choice.number() as i64),
     };
     format!("{},{},{choice},{:.2}", shape_text::text(shape), library.key(), measured.microseconds)
 }
@@ -70,6 +73,7 @@ pub(super) fn row(line: &str) -> Option<(GemmShape, Measured)> {
             GemmChoice::Rocblas { solution: choice.parse().ok().filter(|&index: &i32| index >= 0) }
         }
         BlasLibrary::HipblasLt => GemmChoice::HipblasLt { rank: choice.parse().ok()? },
+        BlasLibrary::Own => GemmChoice::Own(OwnChoice::from_number(choice.parse().ok()?)?),
     };
     Some((shape_text::parse(shape)?, Measured { choice, microseconds: microseconds.parse().ok()? }))
 }

@@ -77,6 +77,7 @@ struct View {
     role_bits: [u64; 3],
     own: u64,
     enemy: u64,
+    occupied: u64,
     /// The squares that enemy pawns attack.
     guarded: u64,
     /// The XOR of this number and a square is the square from the view of the side to move.
@@ -101,6 +102,7 @@ impl View {
             ],
             own: board.by_color(side).into(),
             enemy: board.by_color(!side).into(),
+            occupied: board.occupied().into(),
             guarded: pawn_attacks(board, !side),
             flip: if side == Color::White { 0 } else { 56 },
             king: if heavy <= 2 { KING_IN_ENDGAME } else { KING },
@@ -144,7 +146,7 @@ impl View {
             q,
             // Half of the undecided share is drawn, so the win and loss probabilities are never negative.
             d: 0.5 * undecided,
-            m: 8.0 + 60.0 * undecided + 2.0 * (self.own | self.enemy).count_ones() as f32,
+            m: 8.0 + 60.0 * undecided + 2.0 * self.occupied.count_ones() as f32,
             // The value of a decided game is more certain than that of an open one.
             e: 0.05 + 0.3 * undecided,
         }
@@ -164,7 +166,8 @@ impl View {
             value: PIECE_VALUE[role],
             is_pawn,
             base: 6 + if is_attacked { PIECE_VALUE[role] >> 6 } else { 0 },
-            shunned: if is_pawn { 0 } else { self.guarded },
+            // A king, which has no value, never loses any.
+            shunned: if is_pawn || PIECE_VALUE[role] == 0 { 0 } else { self.guarded },
         }
     }
 
@@ -172,24 +175,24 @@ impl View {
     #[inline]
     fn policy_weight(&self, mover: &Mover, to: Square, promotion: Option<Role>) -> i32 {
         let improvement = i32::from(mover.place[to as usize ^ self.flip]) - mover.place_now;
-        let mut points = (improvement >> 3).clamp(-5, 8);
-        let mut victim_value = 0;
-        if is_on(self.own | self.enemy, to) {
+        let mut points = (improvement >> 3).clamp(-5, 8) + mover.base;
+        let victim_value = if is_on(self.occupied, to) {
             if is_on(self.own, to) {
                 // Castling: the king takes its own rook.
                 return 14 * 14;
             }
-            victim_value = PIECE_VALUE[self.role(to as usize)];
+            PIECE_VALUE[self.role(to as usize)]
         } else if mover.is_pawn && mover.from.file() != to.file() {
-            victim_value = PIECE_VALUE[PAWN]; // en passant
-        }
+            PIECE_VALUE[PAWN] // en passant
+        } else {
+            0
+        };
         if victim_value > 0 {
             points += 8 + ((victim_value - (mover.value >> 3)) >> 5);
         }
         if is_on(mover.shunned, to) && victim_value < mover.value {
             points -= 8;
         }
-        points += mover.base;
         match promotion {
             None => {}
             Some(Role::Queen) => points += 30,

@@ -1,7 +1,7 @@
 //! The memory of the evaluation cache.
 //!
 //! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides
-//! it page by page as the cache fills. The key chooses one of up to 64 shards. Each shard is a mutex around
+//! it page by page as the cache fills. The key chooses one of up to 128 shards. Each shard is a mutex around
 //! ```text
 //! ring    [ key | q d | m e n | p p p p | p p … ][ key | q d | … ] …   u64 words, record after record
 //!           ^ overwritten first                          ^ head
@@ -14,8 +14,9 @@
 //! first.
 
 use crate::backend::{CompactPrior, Evaluation, Value};
-use crate::cache_line::load_ahead;
+use crate::cache_line::load_ahead_at;
 use crate::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The number of words of a record before its priors: one for the key, one for q and d, and one for m, e and the number
 /// of moves.
@@ -27,69 +28,105 @@ const WORDS_PER_ENTRY: usize = RECORD_HEADER + 32 / PRIORS_PER_WORD;
 const BUCKET: usize = 4;
 /// The least number of entries in a shard. A small cache has fewer shards.
 const MINIMUM_SHARD_ENTRIES: usize = 256;
-const MAXIMUM_SHARDS: usize = 64;
+/// Many more than threads, so that a thread seldom waits for another one. With still more shards, the index of one would
+/// be so small that the system's allocator would fill it with zeros at once.
+const MAXIMUM_SHARDS: usize = 128;
 
 /// All shards. Their number is a power of two, or 0 if the cache is off.
 pub(super) struct Store {
-    shards: Box<[Mutex<Shard>]>,
+    shards: Box<[OwnLines]>,
+    /// Where the index of each shard is.
+    index_places: Box<[IndexPlace]>,
 }
+
+/// The address and the number of buckets of a shard's index, for a hint that takes no lock. A hint with an old address
+/// does no harm, so these are atomics of `std` in every build.
+#[derive(Default)]
+struct IndexPlace {
+    address: std::sync::atomic::AtomicUsize,
+    buckets: std::sync::atomic::AtomicUsize,
+}
+
+impl IndexPlace {
+    fn set(&self, shard: &Shard) {
+        self.address.store(shard.index.as_ptr().addr(), Relaxed);
+        self.buckets.store(shard.index.len() / BUCKET, Relaxed);
+    }
+}
+
+/// A shard in cache lines of its own, which no access to another shard takes away. (Some processors fetch two lines at
+/// a time.)
+#[repr(align(128))]
+struct OwnLines(Mutex<Shard>);
 
 impl Store {
     /// Returns `None` if there is not enough memory.
     pub(super) fn new(entries: usize) -> Option<Store> {
         let shards = shard_count(entries);
-        let shards: Option<Box<[Mutex<Shard>]>> =
-            (0..shards).map(|_| Shard::new(entries.div_ceil(shards)).map(Mutex::new)).collect();
-        Some(Store { shards: shards? })
+        let index_places: Box<[IndexPlace]> = (0..shards).map(|_| IndexPlace::default()).collect();
+        let shard = |place: &IndexPlace| {
+            let shard = Shard::new(entries.div_ceil(shards))?;
+            place.set(&shard);
+            Some(OwnLines(Mutex::new(shard)))
+        };
+        Some(Store { shards: index_places.iter().map(shard).collect::<Option<_>>()?, index_places })
     }
 
     /// Empties the store and changes its size, without a change of the number of shards. `false` if the new size needs
     /// another number of shards, or more memory than there is. In the second case some shards have the old size.
     pub(super) fn resize(&self, entries: usize) -> bool {
         let count = self.shards.len();
-        let resize_shard = |shard: &Mutex<Shard>| {
+        let resize_shard = |(shard, place): (&OwnLines, &IndexPlace)| {
             let Some(fresh) = Shard::new(entries.div_ceil(count)) else { return false };
-            *lock(shard) = fresh;
+            place.set(&fresh);
+            *lock(&shard.0) = fresh;
             true
         };
-        count > 0 && count == shard_count(entries) && self.shards.iter().all(resize_shard)
+        count > 0
+            && count == shard_count(entries)
+            && self.shards.iter().zip(&self.index_places).all(resize_shard)
     }
 
-    fn shard(&self, key: u64) -> Option<MutexGuard<'_, Shard>> {
-        // The number of shards is a power of two, at most 64: the top six bits choose.
-        let mask = self.shards.len().checked_sub(1)?;
-        Some(lock(&self.shards[(key >> 58) as usize & mask]))
+    #[inline]
+    fn shard(&self, key: u64) -> Option<&Mutex<Shard>> {
+        Some(&self.shards.get(self.shard_number(key))?.0)
+    }
+
+    #[inline]
+    fn shard_number(&self, key: u64) -> usize {
+        // The number of shards is a power of two, at most 128: the top seven bits choose.
+        (key >> 57) as usize & self.shards.len().wrapping_sub(1)
     }
 
     pub(super) fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
-        self.shard(key)?.get(key, moves)
+        lock(self.shard(key)?).get(key, moves)
     }
 
     /// Starts to load the index entries of `key` into the processor's cache. The index is far larger than that cache,
     /// so the entries are rarely there already.
     pub(super) fn load_ahead(&self, key: u64) {
-        if let Some(shard) = self.shard(key)
-            && let Some(entry) = shard.index.get(shard.bucket_start(key))
-        {
-            load_ahead(entry);
+        if let Some(place) = self.index_places.get(self.shard_number(key)) {
+            let bucket = bucket_number(key, place.buckets.load(Relaxed));
+            let offset = bucket * size_of::<[u64; BUCKET]>();
+            load_ahead_at(place.address.load(Relaxed).wrapping_add(offset));
         }
     }
 
     pub(super) fn insert(&self, key: u64, value: Value, priors: &[f32]) {
-        if let Some(mut shard) = self.shard(key) {
-            shard.insert(key, value, priors);
+        if let Some(shard) = self.shard(key) {
+            lock(shard).insert(key, value, priors);
         }
     }
 
     pub(super) fn clear(&self) {
         for shard in &self.shards {
-            lock(shard).clear();
+            lock(&shard.0).clear();
         }
     }
 
     pub(super) fn fullness_permille(&self) -> u32 {
         let (filled, capacity) =
-            self.shards.iter().map(|shard| lock(shard).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
+            self.shards.iter().map(|shard| lock(&shard.0).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));
         if capacity == 0 { 0 } else { (filled as u64 * 1000 / capacity as u64) as u32 }
     }
 }
@@ -203,23 +240,27 @@ impl Shard {
         }
         let at = self.make_room(length);
         let both = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        self.write(at, key);
-        self.write(at + 1, both(value.q.to_bits(), value.d.to_bits()));
         let e_and_count = u32::from(CompactPrior::new(value.e).bits()) | (priors.len() as u32) << 16;
-        self.write(at + 2, both(value.m.to_bits(), e_and_count));
-        for (offset, chunk) in priors.chunks(PRIORS_PER_WORD).enumerate() {
-            let word = chunk
-                .iter()
-                .rev()
-                .fold(0, |word, &prior| word << 16 | u64::from(CompactPrior::new(prior).bits()));
-            self.write(at + RECORD_HEADER + offset, word);
+        let header = [key, both(value.q.to_bits(), value.d.to_bits()), both(value.m.to_bits(), e_and_count)];
+        let (header_words, words) = self.ring[at..at + length].split_at_mut(RECORD_HEADER);
+        header_words.copy_from_slice(&header);
+        // Many priors are packed at a time, because the compiler vectorises that.
+        const AT_A_TIME: usize = 8 * PRIORS_PER_WORD;
+        for (words, priors) in words.chunks_mut(AT_A_TIME / PRIORS_PER_WORD).zip(priors.chunks(AT_A_TIME)) {
+            let mut codes = [0_u16; AT_A_TIME];
+            for (code, &prior) in codes.iter_mut().zip(priors) {
+                *code = CompactPrior::new(prior).bits();
+            }
+            for (word, codes) in words.iter_mut().zip(codes.as_chunks::<PRIORS_PER_WORD>().0) {
+                *word = codes.iter().rev().fold(0, |word, &code| word << 16 | u64::from(code));
+            }
         }
         let slot = self.slot_to_replace(key);
         self.index[slot] = IndexEntry::new(tag(key), self.lap, at).0;
     }
 
-    /// Reserves `length` words at the head and returns their index. Wraps to the start if they do not fit before the
-    /// end.
+    /// Reserves `length` words at the head, which the ring then has, and returns their index. Wraps to the start if they
+    /// do not fit before the end.
     fn make_room(&mut self, length: usize) -> usize {
         if self.head + length > self.capacity {
             self.head = 0;
@@ -228,19 +269,12 @@ impl Shard {
         }
         let at = self.head;
         self.head += length;
-        at
-    }
-
-    fn write(&mut self, at: usize, word: u64) {
-        match self.ring.get_mut(at) {
-            Some(place) => *place = word,
+        if self.ring.len() < self.head {
             // The ring still grows, on the first lap or on a lap that comes closer to the end than the earlier ones.
-            // The capacity is reserved, so `push` never reallocates.
-            None => {
-                self.ring.resize(at, 0);
-                self.ring.push(word);
-            }
+            // The capacity is reserved, so this never reallocates.
+            self.ring.resize(self.head, 0);
         }
+        at
     }
 
     /// The index entry to overwrite: the one with the same key, so that no key has two records, or else one whose record
@@ -276,9 +310,7 @@ impl Shard {
     }
 
     fn bucket_start(&self, key: u64) -> usize {
-        // Scales the low half of the key to the number of buckets.
-        let buckets = (self.index.len() / BUCKET) as u64;
-        ((u64::from(key as u32) * buckets) >> 32) as usize * BUCKET
+        bucket_number(key, self.index.len() / BUCKET) * BUCKET
     }
 
     fn bucket(&self, key: u64) -> &[u64] {
@@ -301,7 +333,13 @@ impl Shard {
     }
 }
 
-/// The top 24 bits of the key. They do not choose the bucket, and only six of them choose the shard.
+/// Scales the low half of the key to the number of buckets.
+#[inline]
+fn bucket_number(key: u64, buckets: usize) -> usize {
+    ((u64::from(key as u32) * buckets as u64) >> 32) as usize
+}
+
+/// The top 24 bits of the key. They do not choose the bucket, and only seven of them choose the shard.
 fn tag(key: u64) -> u32 {
     (key >> 40) as u32
 }

@@ -8,7 +8,7 @@
 //! If the root itself is in the batch, its policy is unknown, and all its moves are taken.
 
 use super::scratch::Scratch;
-use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates, score};
+use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates};
 use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Minibatch, SearchContext};
 use crate::tree::{NodeId, State};
@@ -73,26 +73,25 @@ impl Expected<'_> {
         let growth = ((visits + budget as f32 / 2.0) / visits).sqrt();
         let exploration = context.exploration(id, focus.is_some()) * growth;
         let choice = Choice { node, exploration, focus, skips_ruled_out: self.skips_ruled_out };
-        let mut candidates = self.scratch.take_list();
         let least_untried = budget.saturating_add(1).min(MOST_UNTRIED);
-        let Scratch { walk, ranking, .. } = &mut *self.scratch;
-        list_candidates(context, walk, &choice, least_untried, &mut candidates);
-        ranking.fill(candidates.iter().map(|candidate| candidate.score));
+        let Scratch { walk, candidates, chosen, .. } = &mut *self.scratch;
+        list_candidates(context, walk, &choice, least_untried, candidates);
         let mut left = budget;
         while left > 0 {
-            let Some((best, rival_score)) = ranking.best_and_rival() else { break };
-            let candidate = &mut candidates[best];
+            let Some((best, rival_score)) = candidates.best_and_rival() else { break };
+            let Some(candidate) = candidates.get(best) else { break };
             let visits = candidate.visits_until_overtaken(exploration, rival_score).clamp(1, left);
             left -= visits;
-            candidate.share += visits;
-            candidate.started = candidate.started.saturating_add(visits);
-            candidate.score = score(candidate, exploration);
-            ranking.set(best, candidate.score);
+            candidates.add_visits(best, visits, exploration);
         }
-        for candidate in candidates.iter().filter(|candidate| candidate.share > 0) {
+        // Deeper nodes append their own choices, and remove them again.
+        let first = chosen.len();
+        candidates.take_chosen(chosen);
+        for index in first..self.scratch.chosen.len() {
             if self.is_full() {
                 break;
             }
+            let candidate = self.scratch.chosen[index];
             let m = context.tree.link(candidate.link).edge().packed_move();
             let history = &mut self.scratch.walk.history;
             history.push(m.unpack(history.last()));
@@ -103,7 +102,7 @@ impl Expected<'_> {
             }
             self.scratch.walk.history.pop();
         }
-        self.scratch.keep_list(candidates);
+        self.scratch.chosen.truncate(first);
     }
 
     /// Adds the positions after all moves that may be played at the root.

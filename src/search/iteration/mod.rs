@@ -49,10 +49,13 @@ pub(crate) use self::{
     scratch::Scratch as WorkerScratch,
 };
 
-use super::state::{Counters, Parking, Recycling, SearchContext, SearchState, SharedControl, SpentMemory};
+use super::state::{
+    Control, Counters, Parking, Recycling, SearchContext, SearchState, SharedControl, SpentMemory,
+};
 use super::stop::{StopperHints, pause_for_speed_limit};
 use super::watchdog;
 use crate::backend::BackendError;
+use crate::sync::MutexGuard;
 use crate::sync::atomic::Ordering;
 use crate::sync::thread;
 use crate::tree::State;
@@ -192,7 +195,7 @@ impl<'a> Worker<'a> {
             self.counters.batches.fetch_add(1, Ordering::Relaxed);
             self.control.count_progress();
         }
-        let mut control = self.control.lock();
+        let Some(mut control) = self.lock_control() else { return };
         if has_results {
             control.first_batch.get_or_insert_with(Instant::now);
         }
@@ -200,6 +203,17 @@ impl<'a> Worker<'a> {
         let since = control.first_batch.unwrap_or(control.start);
         drop(control);
         self.keep_speed_limit(since);
+    }
+
+    /// Locks the control. Of several workers, one does not wait for another thread that asks the stoppers: it asks after
+    /// its next iteration. A single worker always asks, so that its search ends at the same node every time.
+    fn lock_control(&self) -> Option<MutexGuard<'a, Control>> {
+        let params = &self.context.params;
+        if params.threads > 1 && params.nodes_per_second_limit == 0.0 {
+            self.control.try_lock()
+        } else {
+            Some(self.control.lock())
+        }
     }
 
     /// Sleeps until the number of visits is within `NodesPerSecondLimit`, or until the search stops.

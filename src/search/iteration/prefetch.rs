@@ -4,7 +4,7 @@
 use super::expected_visits::add_expected;
 use super::mate::mate_plies;
 use super::scratch::Scratch;
-use super::selection::{Choice, MAX_DEPTH, list_candidates};
+use super::selection::{Candidate, Choice, MAX_DEPTH, list_candidates};
 use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
@@ -62,10 +62,11 @@ impl Prefetch<'_> {
         }
         let exploration = context.exploration(id, depth == 0);
         let choice = Choice { node, exploration, focus: None, skips_ruled_out: self.skips_ruled_out };
-        let mut candidates = self.scratch.take_list();
         // The list has one move more than the budget can use, as the rival of the last move.
         let least_untried = budget.min(64) as u32 + 1;
-        list_candidates(context, &mut self.scratch.walk, &choice, least_untried, &mut candidates);
+        let Scratch { walk, candidates, .. } = &mut *self.scratch;
+        list_candidates(context, walk, &choice, least_untried, candidates);
+        let mut candidates: Vec<Candidate> = candidates.iter().collect();
         // The sort is stable, so that among equal scores the better prior comes first.
         candidates.sort_by(|a, b| b.score.total_cmp(&a.score));
         let mut used = 0;
@@ -91,7 +92,6 @@ impl Prefetch<'_> {
             };
             self.scratch.walk.history.pop();
         }
-        self.scratch.keep_list(candidates);
         used
     }
 

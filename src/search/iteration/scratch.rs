@@ -1,16 +1,17 @@
 //! The memory of one worker that is reused from batch to batch.
 
 use super::accumulate::StepValues;
-use super::selection::{Candidate, Ranking, Walk};
+use super::selection::{Candidates, Chosen, Walk};
 use crate::chess::{PackedMove, PositionHistory};
 use crate::tree::{Edge, Tree};
 
 /// One worker's memory for gathering, fetching and backup.
 pub(crate) struct Scratch {
     pub(super) walk: Walk,
-    /// Empty lists of candidates. A descent takes one list for each depth.
-    candidate_lists: Vec<Vec<Candidate>>,
-    pub(super) ranking: Ranking,
+    /// The candidates of the node whose visits are being shared out.
+    pub(super) candidates: Candidates,
+    /// The children that get visits, for the nodes on the path of a descent one after another.
+    pub(super) chosen: Vec<Chosen>,
     /// The legal moves of a leaf.
     pub(super) leaf_moves: Vec<PackedMove>,
     /// A leaf's priors, if their temperature is changed before they are stored.
@@ -26,24 +27,13 @@ impl Scratch {
     pub(crate) fn new(history: PositionHistory) -> Scratch {
         Scratch {
             walk: Walk::new(history),
-            candidate_lists: Vec::new(),
-            ranking: Ranking::default(),
+            candidates: Candidates::default(),
+            chosen: Vec::new(),
             leaf_moves: Vec::new(),
             priors: Vec::new(),
             edges: Vec::new(),
             values: StepValues::default(),
         }
-    }
-
-    /// An empty list of candidates.
-    pub(super) fn take_list(&mut self) -> Vec<Candidate> {
-        self.candidate_lists.pop().unwrap_or_default()
-    }
-
-    /// Keeps the memory of a list that is no longer needed.
-    pub(super) fn keep_list(&mut self, mut candidates: Vec<Candidate>) {
-        candidates.clear();
-        self.candidate_lists.push(candidates);
     }
 
     /// Gives back the memory that this worker has reserved in the tree.

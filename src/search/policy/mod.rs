@@ -26,4 +26,5 @@ mod slot_table;
 pub(crate) mod subtree_bias;
 pub(crate) mod uncertainty;
 
+pub(super) use params::LowerBoundParams;
 pub use params::SearchParams;

@@ -52,6 +52,15 @@ pub struct CollisionParams {
     pub max_events: u32,
 }
 
+/// The choice of the played move by a lower bound of its value.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct LowerBoundParams {
+    /// The bound of a move with one visit is so far below its value. 0 chooses by visits.
+    pub deviation: f32,
+    /// The least visits of a move that may be chosen, as a share of the most visits.
+    pub least_visits: f32,
+}
+
 /// The random choice of the played move.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct TemperatureParams {
@@ -124,10 +133,14 @@ pub struct SearchParams {
     pub max_out_of_order_factor: f32,
     /// The limits on collisions in one batch.
     pub collisions: CollisionParams,
+    /// The largest share of the root's visits that may be in flight. 0 means no limit.
+    pub in_flight_share: f32,
     /// The batch size up to which a batch is filled with positions for the cache (lc0's MaxPrefetch).
     pub max_prefetch: usize,
     /// Whether these positions are chosen by the visits that would come next, and as many as are free.
     pub prefetch_by_visits: bool,
+    /// The choice of the played move by a lower bound of its value.
+    pub lower_bound: LowerBoundParams,
     /// The share of Dirichlet noise in the root's policy.
     pub noise_epsilon: f32,
     /// The concentration parameter of the Dirichlet noise.
@@ -230,8 +243,13 @@ impl SearchParams {
                 scaling_power: options.max_collision_visits_scaling_power,
                 max_events: options.max_collision_events,
             },
+            in_flight_share: options.in_flight_share,
             max_prefetch: options.max_prefetch as usize,
             prefetch_by_visits: options.prefetch_by_visits,
+            lower_bound: LowerBoundParams {
+                deviation: options.lower_bound_deviation,
+                least_visits: options.lower_bound_least_visits,
+            },
             noise_epsilon: options.noise_epsilon,
             noise_alpha: options.noise_alpha,
             temperature: TemperatureParams {
@@ -278,6 +296,8 @@ fn classic(options: &Options) -> Options {
         noise_prune_utility_scale: 0.0,
         subtree_value_bias_factor: 0.0,
         tempered_backup_temperature: 0.0,
+        lower_bound_deviation: 0.0,
+        in_flight_share: 0.0,
         prefetch_by_visits: false,
         ..options.clone()
     }

@@ -44,8 +44,13 @@ pub(crate) fn first_play_urgency(
 /// left to explore.
 #[inline]
 pub(crate) fn prior_of(edge: Edge, child: Option<Outcome>) -> f32 {
-    let loses = child.is_some_and(|outcome| outcome.result == 1);
-    if loses { 0.0 } else { edge.prior() }
+    if child.is_some_and(leaves_nothing_to_explore) { 0.0 } else { edge.prior() }
+}
+
+/// Whether the move to a child with this outcome is proven to lose.
+#[inline]
+pub(crate) fn leaves_nothing_to_explore(child: Outcome) -> bool {
+    child.result == 1
 }
 
 /// The value of `sample` if a draw is worth `draw_score` to the side that chooses.

@@ -2,7 +2,7 @@
 
 use crate::chess::{PackedMove, Position};
 use crate::search::info::BestMove;
-use crate::search::policy::select;
+use crate::search::policy::{LowerBoundParams, select};
 use crate::search::state::SearchContext;
 use crate::tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
 use rand::RngExt;
@@ -19,6 +19,8 @@ pub(crate) struct RankedChild {
     pub(super) sample: Sample,
     /// The proven result for the parent's side (-1, 0 or 1), and whether the proof needs a tablebase.
     pub(super) proven: Option<(i8, bool)>,
+    /// The lower bound of the value by which the move is ranked. Without one it is negative infinity.
+    pub(super) lower_bound: f32,
 }
 
 impl RankedChild {
@@ -68,15 +70,36 @@ pub(super) fn ranked_children(context: &SearchContext, node: &Node, position: &P
 /// The children of `node` that may be played, in descending order of their priors.
 fn children(context: &SearchContext, node: &Node, position: &Position) -> Vec<RankedChild> {
     let is_root = std::ptr::eq(node, context.root());
-    (context.tree.edges(node, position).into_iter())
+    let mut children: Vec<_> = (context.tree.edges(node, position).into_iter())
         .map(|(edge, link)| ranked_child(&context.tree, edge, link))
         .filter(|child| !is_root || context.is_searched(child.packed_move()))
-        .collect()
+        .collect();
+    if is_root && context.params.lower_bound.deviation > 0.0 {
+        bound(&mut children, context.params.lower_bound, context.root_draw_score());
+    }
+    children
+}
+
+/// Sets the lower bounds of the moves with enough visits.
+fn bound(children: &mut [RankedChild], params: LowerBoundParams, draw_score: f32) {
+    let most = children.iter().map(|child| child.visits).max().unwrap_or(0);
+    let least = (params.least_visits * most as f32).max(1.0);
+    for child in children.iter_mut().filter(|child| child.visits as f32 >= least) {
+        child.lower_bound =
+            select::utility(child.sample, draw_score) - params.deviation / (child.visits as f32).sqrt();
+    }
 }
 
 fn ranked_child(tree: &Tree, edge: Edge, link: Option<Link<'_>>) -> RankedChild {
     let node = link.and_then(|link| link.child());
-    let mut ranked = RankedChild { edge, node, visits: 0, sample: Sample::default(), proven: None };
+    let mut ranked = RankedChild {
+        edge,
+        node,
+        visits: 0,
+        sample: Sample::default(),
+        proven: None,
+        lower_bound: f32::NEG_INFINITY,
+    };
     if let (Some(link), Some(child)) = (link, node.map(|id| tree.node(id))) {
         ranked.visits = link.visits();
         if ranked.visits > 0 {
@@ -178,8 +201,8 @@ fn rank(children: &mut [RankedChild], draw_score: f32) {
     }
 }
 
-/// Compares two children; the greater one is better. Proven wins come first (the shorter the better), then visits,
-/// value and prior decide, and proven losses come last (the longer the better). Wins that need a tablebase come after
+/// Compares two children; the greater one is better. Proven wins come first (the shorter the better), then lower bound,
+/// visits, value and prior decide, and proven losses come last (the longer the better). Wins that need a tablebase come after
 /// all other wins, and losses that need one come before all other losses. This is a total order, as a sort requires.
 fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
@@ -195,8 +218,8 @@ fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
                 if child.visits > 0 { select::utility(child.sample, draw_score) } else { 0.0 }
             };
             // The sort is stable, so equal moves stay in the order of their edges.
-            a.visits
-                .cmp(&b.visits)
+            (a.lower_bound.total_cmp(&b.lower_bound))
+                .then(a.visits.cmp(&b.visits))
                 .then(value(a).total_cmp(&value(b)))
                 .then(a.edge.prior().total_cmp(&b.edge.prior()))
         }
@@ -211,7 +234,22 @@ mod tests {
     /// A child without a node; its move does not matter here.
     fn child(visits: u32, wl: f32, m: f32, proven: Option<(i8, bool)>) -> RankedChild {
         let sample = Sample { wl, m, ..Sample::default() };
-        RankedChild { edge: Edge::from_bits(0), node: None, visits, sample, proven }
+        let lower_bound = f32::NEG_INFINITY;
+        RankedChild { edge: Edge::from_bits(0), node: None, visits, sample, proven, lower_bound }
+    }
+
+    #[test]
+    fn a_lower_bound_prefers_a_better_move_with_enough_visits() {
+        let ranked_with = |deviation| {
+            let mut children =
+                [child(400, 0.1, 0.0, None), child(100, 0.2, 0.0, None), child(30, 0.9, 0.0, None)];
+            bound(&mut children, LowerBoundParams { deviation, least_visits: 0.15 }, 0.0);
+            rank(&mut children, 0.0);
+            children.map(|child| child.visits)
+        };
+        // The bounds are 0.1 - 1/20 and 0.2 - 1/10, and at three times the deviation 0.1 - 3/20 and 0.2 - 3/10.
+        assert_eq!(ranked_with(1.0), [100, 400, 30]);
+        assert_eq!(ranked_with(3.0), [400, 100, 30]);
     }
 
     #[test]

@@ -143,6 +143,15 @@ impl SharedControl {
         self.control.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the control if no other thread has locked it at this moment.
+    pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Control>> {
+        match self.control.try_lock() {
+            Ok(control) => Some(control),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Sleeps until the control changes, at most for `limit`.
     pub(crate) fn wait<'a>(
         &'a self,

@@ -4,6 +4,7 @@ use super::super::code_objects::code_for;
 use super::super::device::Gpu;
 use super::super::driver_hint::explained;
 use super::super::error::{Result, RocmError};
+use super::super::ffi::gemm::ElementType;
 use super::super::ffi::hip::{self, Device};
 use super::super::ffi::{hipblaslt, hiprtc, rocblas};
 use super::super::gemm::Gemms;
@@ -101,7 +102,8 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
         if let Some(library) = gpu.rocblas {
             report.note(format!("rocBLAS {}", rocblas::version(library)?));
         }
-        let gemms = Gemms::new(&gpu, options.gemm)?;
+        let kernels = Kernels::of(&gpu, ElementType::Fp32)?;
+        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?;
         if let Some(version) = gemms.hipblaslt_version() {
             let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
             report.note(format!("hipBLASLt {major}.{minor}.{patch}"));

@@ -1,4 +1,5 @@
-//! Stage 3: every matrix product of the network by every library, with every algorithm that it proposes.
+//! Stage 3: every matrix product of the network by every library, with every algorithm that it proposes, and by our own
+//! kernels.
 
 use super::super::avoided::BlasLibrary;
 use super::super::error::Result;
@@ -122,7 +123,7 @@ impl Examiner<'_> {
         let mut trial = None;
         let name = name(shape);
         let gemms = self.gemms;
-        if asks_hipblaslt && gemms.has(BlasLibrary::HipblasLt) {
+        if asks_hipblaslt && gemms.hipblaslt_has(shape.epilogue) {
             let item = format!("hipBLASLt, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
@@ -145,6 +146,14 @@ impl Examiner<'_> {
                 self.library("rocBLAS", &item, trial, choices, report)
             });
         }
+        let own = gemms.own_choices(shape);
+        if !own.is_empty() {
+            let item = format!("Rukh's tiles, {name}");
+            report.item(&item, |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                self.library("Rukh's tiles", &item, trial, own, report)
+            });
+        }
         if self.own_step(shape, None).is_some() {
             report.item(&format!("Rukh's kernel, {name}"), |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
@@ -163,7 +172,7 @@ impl Examiner<'_> {
         Trial { product, name: name.to_owned(), layers, samples }
     }
 
-    /// Examines a library's algorithms for a product.
+    /// Examines the algorithms of a library, or our own, for a product.
     fn library(
         &mut self,
         library: &str,

@@ -4,9 +4,11 @@
 //! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
 
 use super::super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::super::kernels::activation_code;
 use super::super::measure::pattern;
+use super::super::own;
 use super::numbers;
-use super::reference::rows::{activation, sigmoid};
+use super::reference::rows::activation;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -89,6 +91,7 @@ impl Samples {
             }
         };
         let mut samples = Samples { output, initial_byte, pieces: Vec::new(), rows: Vec::new() };
+        let code = activation_code(own::activation(shape.epilogue)).unwrap_or(0);
         for (index, place) in spread(shape.batch * shape.rows, ROWS, 1).into_iter().enumerate() {
             let (batch, row) = (place / shape.rows, place % shape.rows);
             let start = (batch * y_step + row * shape.y_stride) * output.bytes();
@@ -99,12 +102,7 @@ impl Samples {
                 let sum: f64 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
                 let bias = if shape.epilogue == Epilogue::None { 0.0 } else { biases[column % biases.len()] };
                 let sum = sum + added + bias;
-                let value = match shape.epilogue {
-                    Epilogue::None | Epilogue::Bias => sum,
-                    Epilogue::BiasRelu => activation(1, sum),
-                    Epilogue::BiasSwish => sum * sigmoid(sum),
-                };
-                (column, value)
+                (column, activation(code, sum))
             };
             let columns = spread(shape.outputs, COLUMNS, 2 + index as u32).into_iter().map(of_column);
             let name =

@@ -81,7 +81,7 @@ impl Subject {
         let gpu = Gpu::open(&options.gpu, options.gemm)?;
         gpu.device.set_patience(options.timeout);
         let kernels = Kernels::of(&gpu, element)?;
-        let gemms = Gemms::new(&gpu, options.gemm)?;
+        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?;
         let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
         Ok(Subject {
             element,

@@ -75,6 +75,28 @@ kernel_arguments! {
         epsilon: f32,
         reserved: i32,
     }
+    /// `act(x weights^T + bias) + residual` for `products` products.
+    GemmArguments {
+        x: Address,
+        weights: Address,
+        output: Address,
+        bias: Address,
+        residual: Address,
+        partial: Address,
+        x_batch: i64,
+        weights_batch: i64,
+        output_batch: i64,
+        rows: i32,
+        outputs: i32,
+        inputs: i32,
+        x_stride: i32,
+        weights_stride: i32,
+        output_stride: i32,
+        products: i32,
+        splits: i32,
+        activation: i32,
+        reserved: i32,
+    }
     /// `softmax(scale * Q K^T + logits) V`.
     AttentionArguments {
         qkv: Address,
@@ -163,6 +185,7 @@ const _: () = {
     assert!(size_of::<ActivationArguments>() == 56);
     assert!(size_of::<LayerNormArguments>() == 88);
     assert!(size_of::<DenseArguments>() == 72);
+    assert!(size_of::<GemmArguments>() == 112);
     assert!(size_of::<AttentionArguments>() == 56);
     assert!(size_of::<AttentionPolicyArguments>() == 72);
     assert!(size_of::<PolicyArguments>() == 64);

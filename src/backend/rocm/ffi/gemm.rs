@@ -42,6 +42,9 @@ impl ElementType {
     }
 }
 
+/// The size of the workspace for a product, in bytes. Kernels that divide the summed axis keep partial sums in it.
+pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
+
 /// The operation that a product applies to its result before writing it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Epilogue {
@@ -52,6 +55,12 @@ pub(crate) enum Epilogue {
     BiasRelu,
     /// Adds a bias, then `x * sigmoid(x)`.
     BiasSwish,
+    /// Adds a bias, then lc0's other functions. Only our own kernels compute these.
+    BiasRelu2,
+    BiasTanh,
+    BiasSigmoid,
+    BiasSelu,
+    BiasMish,
 }
 
 /// The shape of `y[rows][outputs] = x[rows][inputs] W[outputs][inputs]^T (+ y)`, row-major, `batch` times.

@@ -33,6 +33,11 @@ impl Address {
         Address(self.0 + bytes as u64)
     }
 
+    /// Whether the address is a multiple of `bytes`.
+    pub(crate) fn is_aligned(self, bytes: u64) -> bool {
+        self.0.is_multiple_of(bytes)
+    }
+
     pub(super) fn pointer(self) -> *mut c_void {
         std::ptr::with_exposed_provenance_mut(self.0 as usize)
     }

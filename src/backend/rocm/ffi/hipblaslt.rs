@@ -58,12 +58,14 @@ fn data_type(element: ElementType) -> hip::hipDataType {
     }
 }
 
-fn epilogue_code(epilogue: Epilogue) -> sys::hipblasLtEpilogue_t {
+/// The library's number for an epilogue; `None` if no version of it has this epilogue.
+fn epilogue_code(epilogue: Epilogue) -> Option<sys::hipblasLtEpilogue_t> {
     match epilogue {
-        Epilogue::None => sys::HIPBLASLT_EPILOGUE_DEFAULT,
-        Epilogue::Bias => sys::HIPBLASLT_EPILOGUE_BIAS,
-        Epilogue::BiasRelu => sys::HIPBLASLT_EPILOGUE_RELU_BIAS,
-        Epilogue::BiasSwish => sys::HIPBLASLT_EPILOGUE_SWISH_BIAS_EXT,
+        Epilogue::None => Some(sys::HIPBLASLT_EPILOGUE_DEFAULT),
+        Epilogue::Bias => Some(sys::HIPBLASLT_EPILOGUE_BIAS),
+        Epilogue::BiasRelu => Some(sys::HIPBLASLT_EPILOGUE_RELU_BIAS),
+        Epilogue::BiasSwish => Some(sys::HIPBLASLT_EPILOGUE_SWISH_BIAS_EXT),
+        _ => None,
     }
 }
 
@@ -135,8 +137,8 @@ impl HipblasLt {
     /// one gives wrong results without an error.
     pub(crate) fn supports(&self, epilogue: Epilogue) -> bool {
         match epilogue {
-            Epilogue::None | Epilogue::Bias | Epilogue::BiasRelu => true,
             Epilogue::BiasSwish => self.version.is_some_and(|version| version >= FIRST_WITH_SWISH),
+            _ => epilogue_code(epilogue).is_some(),
         }
     }
 
@@ -283,6 +285,8 @@ impl Descriptor {
         bias: Address,
         bias_type: ElementType,
     ) -> Result<Descriptor> {
+        let code = epilogue_code(epilogue)
+            .ok_or_else(|| RocmError::Unsupported(format!("hipBLASLt lacks the epilogue {epilogue:?}")))?;
         let mut raw = null_mut();
         // SAFETY: hipBLASLt writes one pointer.
         let status = unsafe {
@@ -292,7 +296,7 @@ impl Descriptor {
         let descriptor = Descriptor { library, raw };
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSA, "TRANSA", OPERATION_TRANSPOSE)?;
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSB, "TRANSB", OPERATION_NONE)?;
-        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_EPILOGUE, "EPILOGUE", epilogue_code(epilogue))?;
+        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_EPILOGUE, "EPILOGUE", code)?;
         if epilogue != Epilogue::None {
             let bias: *mut c_void = bias.pointer();
             descriptor.set(

@@ -121,6 +121,15 @@ enum Operation {
         grid: Grid,
         arguments: ArgumentWords,
     },
+    /// A matrix product by our own kernel, and the launch that adds up its partial sums. These are in the lane's
+    /// workspace.
+    OwnProduct {
+        launch: (Function, Grid),
+        sum: Option<(Function, Grid)>,
+        arguments: ArgumentWords,
+        /// The index of the argument that is the workspace's address.
+        workspace: usize,
+    },
     Rocblas {
         shape: GemmShape,
         operands: GemmOperands,
@@ -133,6 +142,14 @@ enum Operation {
     },
     /// The step's lane waits for all work that is already on another lane.
     WaitFor(Lane),
+}
+
+fn words_of<A: KernelArguments>(arguments: A) -> ArgumentWords {
+    const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
+    let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
+    // SAFETY: the assertion above checks that the structure fits.
+    unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
+    words
 }
 
 /// A kernel launch, a matrix product, or a wait of one lane for another.
@@ -152,11 +169,20 @@ impl Step {
         grid: Grid,
         arguments: A,
     ) -> Step {
-        const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
-        let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
-        // SAFETY: the assertion above checks that the structure fits.
-        unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
-        Step::of(name, Operation::Kernel { function, grid, arguments: words }, 0.0)
+        Step::of(name, Operation::Kernel { function, grid, arguments: words_of(arguments) }, 0.0)
+    }
+
+    /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided. It
+    /// takes the same arguments, of which the 64-bit word number `workspace` becomes the address of the workspace.
+    pub(crate) fn own_product<A: KernelArguments>(
+        name: String,
+        launch: (Function, Grid),
+        sum: Option<(Function, Grid)>,
+        (arguments, workspace): (A, usize),
+        shape: &GemmShape,
+    ) -> Step {
+        let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), workspace };
+        Step::of(name, operation, 2.0 * shape.multiply_adds())
     }
 
     /// A matrix product by rocBLAS.
@@ -207,6 +233,16 @@ impl Step {
                 // SAFETY: the forward pass filled the structure for this kernel, with addresses in memory that lives as
                 // long as the program. The slot waits for the stream before it drops the program.
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
+            }
+            Operation::OwnProduct { launch, sum, arguments, workspace } => {
+                let mut arguments = *arguments;
+                if let Some(word) = arguments.get_mut(*workspace) {
+                    word.write(blas.workspace.address().0);
+                }
+                std::iter::once(launch).chain(sum).try_for_each(|(function, grid)| {
+                    // SAFETY: as above. The number of partial sums was limited to the workspace.
+                    unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
+                })
             }
             Operation::Rocblas { shape, operands, solution } => {
                 let rocblas = blas.rocblas.as_ref().ok_or_else(|| absent("rocBLAS"))?;

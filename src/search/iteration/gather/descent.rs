@@ -15,7 +15,7 @@ use crate::search::iteration::backup::{Finished, back_up};
 use crate::search::iteration::expand::{end_search_of_full_tree, expand, value_at};
 use crate::search::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
 use crate::search::iteration::scratch::Scratch;
-use crate::search::iteration::selection::{Candidate, Choice, MAX_DEPTH, RootFocus, Task, plan, task_at};
+use crate::search::iteration::selection::{Choice, Chosen, MAX_DEPTH, RootFocus, Task, plan, task_at};
 use crate::search::state::{
     Counters, Leaf, Minibatch, SearchContext, SharedControl, Step, StepIndex, VisitCounts,
 };
@@ -28,6 +28,10 @@ pub(super) struct Found {
     pub(super) leaves: u32,
     pub(super) out_of_order: u32,
     pub(super) collisions: u32,
+    /// The visits backed up out of order, and how many of them were absorbed. They are added to the counters of the
+    /// search together, because other threads use these too.
+    counts: VisitCounts,
+    absorbed: u64,
 }
 
 /// A node on the path of a descent.
@@ -61,6 +65,10 @@ impl Descent<'_> {
             State::Unevaluated if in_flight == 1 && root.try_claim() => self.evaluate(place),
             _ => self.collide(in_flight),
         }
+        if self.found.out_of_order > 0 {
+            self.counters.count_visits(self.found.counts);
+            self.counters.absorbed.fetch_add(self.found.absorbed, Ordering::Relaxed);
+        }
         self.found
     }
 
@@ -71,26 +79,28 @@ impl Descent<'_> {
         }
         let context = self.context;
         let id = self.batch.gathered.step(place.step).node;
-        let mut candidates = self.scratch.take_list();
         let choice = Choice {
             node: context.tree.node(id),
             exploration: context.exploration(id, focus.is_some()),
             focus,
             skips_ruled_out: mate_plies(context, self.counters).is_some(),
         };
-        let Scratch { walk, ranking, .. } = &mut *self.scratch;
-        let collided = plan(context, walk, ranking, &choice, budget, &mut candidates);
+        let Scratch { walk, candidates, chosen, .. } = &mut *self.scratch;
+        let first = chosen.len();
+        let collided = plan(context, walk, candidates, &choice, budget, chosen);
         if collided > 0 {
             self.collide(collided);
         }
-        for candidate in &candidates {
-            self.follow(place, candidate);
+        // Deeper nodes append their own choices, and remove them again.
+        for index in first..self.scratch.chosen.len() {
+            let next = self.scratch.chosen[index];
+            self.follow(place, &next);
         }
-        self.scratch.keep_list(candidates);
+        self.scratch.chosen.truncate(first);
     }
 
     /// Makes the visits that were planned for a child of the node at `place`.
-    fn follow(&mut self, place: Place, candidate: &Candidate) {
+    fn follow(&mut self, place: Place, candidate: &Chosen) {
         let context = self.context;
         let link = context.tree.link(candidate.link);
         let is_terminal = candidate.task == Task::Terminal;
@@ -158,7 +168,7 @@ impl Descent<'_> {
                     is_proof: false,
                 };
                 self.back_up_from(parent, finished, place.depth);
-                self.counters.absorbed.fetch_add(u64::from(absorbed), Ordering::Relaxed);
+                self.found.absorbed += u64::from(absorbed);
             }
         }
         if left > 0 {
@@ -244,7 +254,7 @@ impl Descent<'_> {
     /// Backs visits up at once. `depth` is the depth of the visited node.
     fn back_up_from(&mut self, from: StepIndex, finished: Finished, depth: usize) {
         back_up(self.context, self.counters, &mut self.batch.gathered.steps, from, finished);
-        self.counters.count_visits(VisitCounts::default().with(depth + 1, finished.visits));
+        self.found.counts = self.found.counts.with(depth + 1, finished.visits);
         self.found.out_of_order += finished.visits;
     }
 

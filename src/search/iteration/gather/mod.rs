@@ -29,8 +29,10 @@ pub(super) fn gather(
     remaining_playouts: Option<u64>,
 ) {
     let params = &context.params;
-    let target = context.minibatch_size() as u32;
-    let max_out_of_order = ((params.max_out_of_order_factor * target as f32) as u32).max(1);
+    let minibatch_size = context.minibatch_size() as u32;
+    let in_flight = counters.root_in_flight.load(Ordering::Relaxed);
+    let target = most_leaves(params.in_flight_share, context.root().visits(), in_flight).min(minibatch_size);
+    let max_out_of_order = ((params.max_out_of_order_factor * minibatch_size as f32) as u32).max(1);
     let tree_size = u64::from(context.root().visits());
     let mut collisions_left =
         collisions_allowed(params, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
@@ -66,5 +68,29 @@ pub(super) fn gather(
         if control.is_stopping() {
             return;
         }
+    }
+}
+
+/// The most leaves of a batch, so that no more than `share` of the root's visits are in flight. It is at least one, and
+/// unlimited if `share` is 0.
+fn most_leaves(share: f32, visits: u32, in_flight: u32) -> u32 {
+    if share == 0.0 {
+        return u32::MAX;
+    }
+    ((share * visits as f32) as u32).saturating_sub(in_flight).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_grows_with_the_tree_up_to_the_share_in_flight() {
+        assert_eq!(most_leaves(0.0, 10, 5), u32::MAX);
+        assert_eq!(most_leaves(0.01, 10, 0), 1);
+        assert_eq!(most_leaves(0.01, 800, 0), 8);
+        assert_eq!(most_leaves(0.01, 800, 5), 3);
+        assert_eq!(most_leaves(0.01, 800, 50), 1);
+        assert_eq!(most_leaves(1.0, u32::MAX, 0), u32::MAX);
     }
 }

@@ -1,11 +1,19 @@
-//! The candidates for the next visits of a node: its children with their scores.
+//! The candidates for the next visits of a node: its moves with their scores.
+//!
+//! Most of a search's time goes into listing and scoring candidates. So they are kept as one array for each figure, in
+//! memory that a worker reuses: then several scores are computed together, and an index needs no bounds check.
 
+use super::ranking::{self, LANES, LAST_CHOICE};
 use super::root_focus::RootFocus;
 use super::walk::Walk;
 use crate::search::policy::policy_temperature::change_temperature;
 use crate::search::policy::select;
 use crate::search::state::SearchContext;
-use crate::tree::{Link, LinkId, Node, NodeId};
+use crate::tree::{LinkId, MOST_EDGES, Node, NodeId, Tree};
+
+/// The length of the arrays, which an index of eight bits cannot exceed.
+const CAPACITY: usize = 1 << u8::BITS;
+const _: () = assert!(MOST_EDGES < CAPACITY && CAPACITY.is_multiple_of(LANES));
 
 /// The node whose visits are shared out, and the figures by which its moves are chosen.
 #[derive(Clone, Copy)]
@@ -19,7 +27,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) skips_ruled_out: bool,
 }
 
-/// A child of a node whose visits are being shared out.
+/// A move of a node whose visits are being shared out.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Candidate {
     pub(crate) link: LinkId,
@@ -32,32 +40,25 @@ pub(crate) struct Candidate {
     pub(crate) started: u32,
     /// The PUCT score: the exploration term plus the utility.
     pub(crate) score: f32,
-    /// The number of visits to make in this descent.
-    pub(crate) share: u32,
-    pub(crate) task: Task,
 }
 
 impl Candidate {
-    /// A candidate without a share of the visits yet. `fpu` is the utility of an untried move.
-    #[inline]
-    fn new(id: LinkId, link: Link<'_>, visits: u32, prior: f32, fpu: f32) -> Candidate {
-        Candidate {
-            link: id,
-            child: link.child(),
-            prior,
-            utility: fpu,
-            started: visits.wrapping_add(link.in_flight()),
-            score: 0.0,
-            share: 0,
-            task: Task::Nothing,
-        }
-    }
-
     /// The number of visits after which the score is below `rival_score`; `exploration` is that of the choice.
     #[inline]
     pub(crate) fn visits_until_overtaken(&self, exploration: f32, rival_score: f32) -> u32 {
         select::visits_until_overtaken(self.prior, exploration, self.started, self.utility, rival_score)
     }
+}
+
+/// A move that gets visits in a descent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Chosen {
+    pub(crate) link: LinkId,
+    /// `None` if the link has no child yet.
+    pub(crate) child: Option<NodeId>,
+    /// The number of visits.
+    pub(crate) share: u32,
+    pub(crate) task: Task,
 }
 
 /// The way in which a descent uses a candidate's share of the visits.
@@ -75,6 +76,212 @@ pub(crate) enum Task {
     Descend,
 }
 
+/// The candidates of one node, in the order in which they were listed. [`Candidate`] explains the figures.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    count: usize,
+    links: [Option<LinkId>; CAPACITY],
+    children: [Option<NodeId>; CAPACITY],
+    priors: [f32; CAPACITY],
+    utilities: [f32; CAPACITY],
+    started: [u32; CAPACITY],
+    /// The scores, followed by [`LAST_CHOICE`] up to a multiple of [`LANES`].
+    scores: [f32; CAPACITY],
+    /// The number of visits to make, and their task. Outside of a plan, all are 0 and [`Task::Nothing`].
+    shares: [u32; CAPACITY],
+    tasks: [Task; CAPACITY],
+    /// A bit for each candidate whose share or task is set.
+    planned: [u64; CAPACITY / 64],
+}
+
+impl Default for Candidates {
+    fn default() -> Candidates {
+        Candidates {
+            count: 0,
+            links: [None; _],
+            children: [None; _],
+            priors: [0.0; _],
+            utilities: [0.0; _],
+            started: [0; _],
+            scores: [LAST_CHOICE; _],
+            shares: [0; _],
+            tasks: [Task::Nothing; _],
+            planned: [0; _],
+        }
+    }
+}
+
+/// The index without the bits that would need a bounds check.
+#[inline]
+fn place(index: usize) -> usize {
+    index % CAPACITY
+}
+
+impl Candidates {
+    /// The candidate with this index.
+    #[inline]
+    pub(crate) fn get(&self, index: usize) -> Option<Candidate> {
+        let index = place(index);
+        self.links[index].map(|link| Candidate {
+            link,
+            child: self.children[index],
+            prior: self.priors[index],
+            utility: self.utilities[index],
+            started: self.started[index],
+            score: self.scores[index],
+        })
+    }
+
+    /// All candidates.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Candidate> {
+        (0..self.count).filter_map(|index| self.get(index))
+    }
+
+    #[inline]
+    fn push(&mut self, link: LinkId, child: Option<NodeId>, prior: f32, utility: f32, started: u32) {
+        let index = place(self.count);
+        self.links[index] = Some(link);
+        self.children[index] = child;
+        self.priors[index] = prior;
+        self.utilities[index] = utility;
+        self.started[index] = started;
+        self.count = index + 1;
+    }
+
+    /// Sets the utilities that are not NaN to the values of the visited children. Children that win have no prior any
+    /// more. Returns the sum of the priors of visited moves.
+    #[inline]
+    fn value_visited_children(&mut self, tree: &Tree, valuation: &select::Valuation<'_>) -> f32 {
+        let mut visited_policy = 0.0;
+        for index in 0..place(self.count) {
+            let (Some(child), false) = (self.children[index], self.utilities[index].is_nan()) else {
+                continue;
+            };
+            let child = tree.node(child);
+            self.utilities[index] = match child.outcome() {
+                None => valuation.of_mean(child),
+                Some(outcome) => {
+                    if select::leaves_nothing_to_explore(outcome) {
+                        self.priors[index] = 0.0;
+                    }
+                    valuation.of(outcome.sample())
+                }
+            };
+            visited_policy += self.priors[index];
+        }
+        visited_policy
+    }
+
+    /// Sets the utilities that are NaN.
+    #[inline]
+    fn value_unvisited(&mut self, fpu: f32) {
+        for utility in &mut self.utilities[..place(self.count)] {
+            *utility = if utility.is_nan() { fpu } else { *utility };
+        }
+    }
+
+    /// Keeps the candidates of `list`, which were candidates before.
+    fn replace(&mut self, list: &[Candidate]) {
+        self.count = 0;
+        for candidate in list {
+            self.scores[place(self.count)] = candidate.score;
+            let Candidate { link, child, prior, utility, started, .. } = *candidate;
+            self.push(link, child, prior, utility, started);
+        }
+        self.end_scores();
+    }
+
+    /// Computes the scores of all candidates from `first` on.
+    #[inline]
+    fn compute_scores(&mut self, first: usize, exploration: f32) {
+        let priors = self.priors.as_chunks::<LANES>().0;
+        let started = self.started.as_chunks::<LANES>().0;
+        let utilities = self.utilities.as_chunks::<LANES>().0;
+        let scores = self.scores.as_chunks_mut::<LANES>().0;
+        for chunk in first / LANES..self.count.div_ceil(LANES) {
+            let chunk = chunk % (CAPACITY / LANES);
+            let (priors, started, utilities) = (priors[chunk], started[chunk], utilities[chunk]);
+            scores[chunk] =
+                std::array::from_fn(|lane| score(priors[lane], started[lane], utilities[lane], exploration));
+        }
+        self.end_scores();
+    }
+
+    /// Overwrites the scores of an earlier list.
+    #[inline]
+    fn end_scores(&mut self) {
+        for index in self.count..self.count.next_multiple_of(LANES) {
+            self.scores[place(index)] = LAST_CHOICE;
+        }
+    }
+
+    /// The index of the best candidate. Of equal candidates the first counts as the best.
+    #[inline]
+    pub(crate) fn best(&self) -> Option<usize> {
+        ranking::best(self.scores_to_compare())
+    }
+
+    /// The index of the best candidate, and the second best score, which is -inf if there is only one candidate.
+    #[inline]
+    pub(crate) fn best_and_rival(&self) -> Option<(usize, f32)> {
+        ranking::best_and_rival(self.scores_to_compare())
+    }
+
+    #[inline]
+    fn scores_to_compare(&self) -> &[[f32; LANES]] {
+        let (chunks, _) = self.scores.as_chunks();
+        &chunks[..self.count.div_ceil(LANES).min(CAPACITY / LANES)]
+    }
+
+    /// The task that is planned for a candidate.
+    #[inline]
+    pub(super) fn task(&self, index: usize) -> Task {
+        self.tasks[place(index)]
+    }
+
+    /// The number of visits that are planned for a candidate.
+    #[inline]
+    pub(super) fn share(&self, index: usize) -> u32 {
+        self.shares[place(index)]
+    }
+
+    /// Plans a task for a candidate.
+    #[inline]
+    pub(super) fn set_task(&mut self, index: usize, task: Task) {
+        let index = place(index);
+        self.tasks[index] = task;
+        self.planned[index / 64] |= 1 << (index % 64);
+    }
+
+    /// Plans visits to a candidate, which change its score.
+    #[inline]
+    pub(crate) fn add_visits(&mut self, index: usize, visits: u32, exploration: f32) {
+        let index = place(index);
+        self.shares[index] += visits;
+        self.planned[index / 64] |= 1 << (index % 64);
+        let started = self.started[index].saturating_add(visits);
+        self.started[index] = started;
+        self.scores[index] = score(self.priors[index], started, self.utilities[index], exploration);
+    }
+
+    /// Ends the plan, and appends the candidates that get visits to `chosen`, in the order in which they were listed.
+    #[inline]
+    pub(crate) fn take_chosen(&mut self, chosen: &mut Vec<Chosen>) {
+        for word in 0..self.planned.len() {
+            let mut bits = std::mem::take(&mut self.planned[word]);
+            while bits != 0 {
+                let index = place(64 * word + bits.trailing_zeros() as usize);
+                bits &= bits - 1;
+                let share = std::mem::take(&mut self.shares[index]);
+                let task = std::mem::replace(&mut self.tasks[index], Task::Nothing);
+                if let (1.., Some(link)) = (share, self.links[index]) {
+                    chosen.push(Chosen { link, child: self.children[index], share, task });
+                }
+            }
+        }
+    }
+}
+
 /// Lists the tried children of the chosen node and then its untried moves in descending order of their priors: at least
 /// `least_untried` untried moves, if the node has that many. Returns the utility of an untried move, and how many
 /// untried moves are listed.
@@ -83,7 +290,7 @@ pub(crate) fn list_candidates(
     walk: &mut Walk,
     choice: &Choice<'_>,
     least_untried: u32,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Candidates,
 ) -> (f32, u32) {
     let Choice { node, exploration, focus, .. } = *choice;
     let params = &context.params;
@@ -93,87 +300,83 @@ pub(crate) fn list_candidates(
     let valuation = select::Valuation::new(params, parent, draw_score);
     let mut links = tree.links(node);
     walk.enter_node();
-    let mut visited_policy = 0.0;
-    // The candidates from the first unvisited one on get a second pass.
-    let mut first_unvisited = usize::MAX;
+    candidates.count = 0;
     let mut untried_count = 0;
     let mut is_in_order = true;
     loop {
-        for (id, link) in links.by_ref() {
+        links.for_each_of_rest(|id, link| {
             let visits = link.visits();
-            let edge = link.edge();
-            let mut candidate = Candidate::new(id, link, visits, edge.prior(), f32::NAN);
-            if let (1.., Some(child)) = (visits, candidate.child) {
-                let child = tree.node(child);
-                match child.outcome() {
-                    None => candidate.utility = valuation.of_mean(child),
-                    Some(outcome) => {
-                        candidate.prior = select::prior_of(edge, Some(outcome));
-                        candidate.utility = valuation.of(outcome.sample());
-                    }
-                }
-                candidate.score = score(&candidate, exploration);
-                visited_policy += candidate.prior;
-            } else {
-                first_unvisited = first_unvisited.min(candidates.len());
+            let started = visits.wrapping_add(link.in_flight());
+            let child = link.child();
+            let mut utility = f32::NAN;
+            if let (1.., Some(visited)) = (visits, child) {
+                // The second pass reads the children. By then, most of them are in the processor's cache.
+                tree.node(visited).load_value_ahead();
+                utility = 0.0;
             }
-            let is_untried = candidate.started == 0;
+            let is_untried = started == 0;
             is_in_order &= is_untried || untried_count == 0;
             untried_count += u32::from(is_untried);
-            candidates.push(candidate);
-        }
+            candidates.push(id, child, link.edge().prior(), utility, started);
+        });
         if untried_count >= least_untried || !walk.grow(links.clone()) {
             break;
         }
     }
+    let mut visited_policy = candidates.value_visited_children(tree, &valuation);
     if focus.is_some()
         && let Some(factor) = params.policy_temperature.at_root()
     {
-        visited_policy = change_root_priors(candidates, exploration, factor);
+        visited_policy = change_root_priors(candidates, factor);
     }
     let parent_q = select::utility(parent, draw_score);
     let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());
-    for candidate in candidates.iter_mut().skip(first_unvisited) {
-        if candidate.utility.is_nan() {
-            candidate.utility = fpu;
-            candidate.score = score(candidate, exploration);
-        }
-    }
-    if choice.skips_ruled_out {
-        let is_ruled_out =
-            |candidate: &&mut Candidate| candidate.child.is_some_and(|child| tree.node(child).is_ruled_out());
-        for candidate in candidates.iter_mut().filter(is_ruled_out) {
-            (candidate.utility, candidate.score) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
-        }
-    }
-    if let Some(focus) = focus.filter(|focus| focus.is_narrow()) {
-        candidates.retain(|candidate| focus.allows(candidate.link, tree.link(candidate.link)));
-        untried_count = candidates.iter().filter(|candidate| candidate.started == 0).count() as u32;
-    }
-    if !is_in_order {
-        // The sort is stable, so that tried and untried moves each stay in the order of their priors.
-        candidates.sort_by_key(|candidate| candidate.started == 0);
+    candidates.value_unvisited(fpu);
+    candidates.compute_scores(0, exploration);
+    let focus = focus.filter(|focus| focus.is_narrow());
+    if choice.skips_ruled_out || focus.is_some() || !is_in_order {
+        untried_count = arrange(context, candidates, choice.skips_ruled_out, focus);
     }
     (fpu, untried_count)
 }
 
-/// Changes the temperature of the root's priors, and the scores of visited moves. Returns the sum of the priors of visited
-/// moves.
+/// Leaves out the root moves that may not be tried, lists the moves that were ruled out as the worst ones, and puts
+/// tried moves before untried ones. Returns the number of untried moves.
 #[cold]
 #[inline(never)]
-fn change_root_priors(candidates: &mut [Candidate], exploration: f32, factor: f32) -> f32 {
-    let mut priors: Vec<f32> = candidates.iter().map(|candidate| candidate.prior).collect();
-    change_temperature(&mut priors, factor);
-    let mut visited_policy = 0.0;
-    for (candidate, prior) in candidates.iter_mut().zip(priors) {
-        candidate.prior = prior;
-        // An unvisited move has no utility yet.
-        if !candidate.utility.is_nan() {
-            candidate.score = score(candidate, exploration);
-            visited_policy += prior;
+fn arrange(
+    context: &SearchContext,
+    candidates: &mut Candidates,
+    skips_ruled_out: bool,
+    focus: Option<&RootFocus<'_>>,
+) -> u32 {
+    let tree = &*context.tree;
+    let mut list: Vec<Candidate> = candidates.iter().collect();
+    if skips_ruled_out {
+        let is_ruled_out =
+            |candidate: &&mut Candidate| candidate.child.is_some_and(|child| tree.node(child).is_ruled_out());
+        for candidate in list.iter_mut().filter(is_ruled_out) {
+            (candidate.utility, candidate.score) = (f32::NEG_INFINITY, f32::NEG_INFINITY);
         }
     }
-    visited_policy
+    if let Some(focus) = focus {
+        list.retain(|candidate| focus.allows(candidate.link, tree.link(candidate.link)));
+    }
+    // The sort is stable, so that tried and untried moves each stay in the order of their priors.
+    list.sort_by_key(|candidate| candidate.started == 0);
+    candidates.replace(&list);
+    list.iter().filter(|candidate| candidate.started == 0).count() as u32
+}
+
+/// Changes the temperature of the root's priors. Returns the sum of the priors of visited moves.
+#[cold]
+#[inline(never)]
+fn change_root_priors(candidates: &mut Candidates, factor: f32) -> f32 {
+    let count = place(candidates.count);
+    let priors = &mut candidates.priors[..count];
+    change_temperature(priors, factor);
+    let visited = priors.iter().zip(&candidates.utilities).filter(|(_, utility)| !utility.is_nan());
+    visited.fold(0.0, |sum, (prior, _)| sum + prior)
 }
 
 /// Adds the next untried moves of the chosen node to `candidates`, which must already contain all its other links.
@@ -183,10 +386,10 @@ pub(super) fn list_next(
     walk: &mut Walk,
     choice: &Choice<'_>,
     fpu: f32,
-    candidates: &mut Vec<Candidate>,
+    candidates: &mut Candidates,
 ) -> u32 {
     let mut links = context.tree.links(choice.node);
-    let listed = candidates.len();
+    let listed = candidates.count;
     if listed > 0 && links.nth(listed - 1).is_none() {
         return 0;
     }
@@ -196,15 +399,54 @@ pub(super) fn list_next(
         return 0;
     }
     for (id, link) in links {
-        let mut candidate = Candidate::new(id, link, link.visits(), link.edge().prior(), fpu);
-        candidate.score = score(&candidate, choice.exploration);
-        candidates.push(candidate);
+        candidates.push(id, link.child(), link.edge().prior(), fpu, link.started());
     }
-    (candidates.len() - listed) as u32
+    candidates.compute_scores(listed, choice.exploration);
+    (candidates.count - listed) as u32
 }
 
-/// The PUCT score of a candidate.
+/// The PUCT score of a move.
 #[inline]
-pub(crate) fn score(candidate: &Candidate, exploration: f32) -> f32 {
-    candidate.prior * exploration / (1.0 + candidate.started as f32) + candidate.utility
+fn score(prior: f32, started: u32, utility: f32, exploration: f32) -> f32 {
+    prior * exploration / (1.0 + started as f32) + utility
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::chess::PackedMove;
+    use crate::tree::{Allocator, Edge};
+
+    #[test]
+    fn a_plan_ends_with_the_chosen_candidates_in_the_order_of_the_list() {
+        const EXPLORATION: f32 = 2.0;
+        let tree = Tree::new();
+        let mut allocator = Allocator::default();
+        let root = tree.node(tree.root());
+        let edges: Vec<Edge> = (1..=201).map(|bits| Edge::new(PackedMove::from_bits(bits), 0.25)).collect();
+        assert!(root.try_claim() && tree.link_exactly(root, &edges, &mut allocator));
+        assert!(tree.expand(root, edges.iter().map(|edge| edge.prior()), &mut allocator));
+        let mut candidates = Candidates::default();
+        for (id, link) in tree.links(root) {
+            candidates.push(id, None, link.edge().prior(), 0.5, 0);
+        }
+        candidates.compute_scores(0, EXPLORATION);
+        assert_eq!(candidates.best_and_rival(), Some((0, 1.0)));
+        let links: Vec<LinkId> = candidates.iter().map(|candidate| candidate.link).collect();
+        for index in [130, 0, 200, 130] {
+            candidates.set_task(index, Task::Enter);
+            candidates.add_visits(index, 1, EXPLORATION);
+        }
+        candidates.set_task(50, Task::Evaluate);
+        assert_eq!(candidates.best_and_rival(), Some((1, 1.0)));
+        assert_eq!(candidates.get(130).map(|candidate| candidate.score), Some(0.5 / 3.0 + 0.5));
+        let mut chosen = Vec::new();
+        candidates.take_chosen(&mut chosen);
+        let found: Vec<_> = chosen.iter().map(|next| (next.link, next.share, next.task)).collect();
+        let expected = [(0, 1), (130, 2), (200, 1)];
+        assert_eq!(found, expected.map(|(index, share)| (links[index], share, Task::Enter)));
+        chosen.clear();
+        candidates.take_chosen(&mut chosen);
+        assert!(chosen.is_empty() && candidates.task(50) == Task::Nothing);
+    }
 }

@@ -14,8 +14,7 @@ mod ranking;
 mod root_focus;
 mod walk;
 
-pub(crate) use candidates::{Candidate, Choice, Task, list_candidates, score};
+pub(crate) use candidates::{Candidate, Candidates, Choice, Chosen, Task, list_candidates};
 pub(crate) use plan::{plan, task_at};
-pub(crate) use ranking::Ranking;
 pub(crate) use root_focus::RootFocus;
 pub(crate) use walk::{MAX_DEPTH, Walk};

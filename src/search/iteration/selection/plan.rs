@@ -1,13 +1,13 @@
 //! Shares the visits of a node among its children: the heart of selection.
 
-use super::candidates::{Candidate, Choice, Task, list_candidates, list_next, score};
-use super::ranking::Ranking;
+use super::candidates::{Candidates, Choice, Chosen, Task, list_candidates, list_next};
 use super::walk::Walk;
 use crate::search::state::SearchContext;
 use crate::tree::{Node, State};
 
 /// The task of a visit at this child. An unevaluated child is claimed for the visit. `None` means that another thread
 /// is evaluating the child.
+#[inline]
 pub(crate) fn task_at(child: &Node) -> Option<Task> {
     match child.state() {
         State::Unevaluated => child.try_claim().then_some(Task::Evaluate),
@@ -18,15 +18,15 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
 }
 
 /// Decides how many of the `budget` visits each child gets, and adds them to the visits in flight of the child's link.
-/// Afterwards `candidates` contains only the children that get visits. Returns the number of visits that no child gets,
-/// because the chosen child is already being evaluated or because all moves are pruned.
+/// Appends the children that get visits to `chosen`. Returns the number of visits that no child gets, because the chosen
+/// child is already being evaluated or because all moves are pruned.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,
-    ranking: &mut Ranking,
+    candidates: &mut Candidates,
     choice: &Choice<'_>,
     budget: u32,
-    candidates: &mut Vec<Candidate>,
+    chosen: &mut Vec<Chosen>,
 ) -> u32 {
     let exploration = choice.exploration;
     // Lists at least two untried moves, if there are any: one to visit, and its rival, whose score limits the number of
@@ -36,30 +36,35 @@ pub(crate) fn plan(
     let mut may_be_more = choice.focus.is_none();
     let mut left = budget;
     let mut collided = 0;
-    ranking.fill(candidates.iter().map(|candidate| candidate.score));
     while left > 0 {
         if may_be_more && untried < left.min(2) {
             let found = list_next(context, walk, choice, fpu, candidates);
             may_be_more = found > 0;
             untried += found;
-            let listed = ranking.len();
-            ranking.extend(candidates[listed..].iter().map(|next| next.score));
         }
+        // The last visit needs no rival, which would only limit the number of visits.
+        let best = if left == 1 {
+            candidates.best().map(|best| (best, f32::INFINITY))
+        } else {
+            candidates.best_and_rival()
+        };
         // If all moves were pruned, there is nothing to do.
-        let Some((best, rival_score)) = ranking.best_and_rival() else { break };
-        let candidate = &mut candidates[best];
-        let visits = candidate.visits_until_overtaken(exploration, rival_score).min(left);
-        if candidate.task == Task::Nothing {
-            let task = match candidate.child {
-                Some(child) => task_at(context.tree.node(child)),
-                None => Some(Task::Enter),
+        let Some((best, rival_score)) = best else { break };
+        let Some(candidate) = candidates.get(best) else { break };
+        let visits =
+            if left == 1 { 1 } else { candidate.visits_until_overtaken(exploration, rival_score).min(left) };
+        let mut task = candidates.task(best);
+        if task == Task::Nothing {
+            task = match candidate.child {
+                Some(child) => task_at(context.tree.node(child)).unwrap_or(Task::Nothing),
+                None => Task::Enter,
             };
-            candidate.task = task.unwrap_or(Task::Nothing);
+            candidates.set_task(best, task);
         }
-        let made = match candidate.task {
+        let made = match task {
             Task::Nothing => 0,
             // The child gets a single visit, because it is evaluated once.
-            Task::Enter | Task::Evaluate => u32::from(candidate.share == 0),
+            Task::Enter | Task::Evaluate => u32::from(candidates.share(best) == 0),
             Task::Descend | Task::Terminal => visits,
         };
         if made == 0 {
@@ -69,16 +74,15 @@ pub(crate) fn plan(
         left -= visits;
         collided += visits - made;
         untried = untried.saturating_sub(u32::from(candidate.started == 0));
-        candidate.share += made;
-        candidate.started += made;
-        if left > 0 {
-            candidate.score = score(candidate, exploration);
-            ranking.set(best, candidate.score);
-        }
+        candidates.add_visits(best, made, exploration);
     }
-    candidates.retain(|candidate| candidate.share > 0);
-    for candidate in candidates {
-        context.tree.link(candidate.link).add_in_flight(candidate.share);
+    let first = chosen.len();
+    candidates.take_chosen(chosen);
+    for next in &chosen[first..] {
+        context.tree.link(next.link).add_in_flight(next.share);
+        if let (Task::Descend, Some(child)) = (next.task, next.child) {
+            context.tree.load_edges_ahead(child);
+        }
     }
     collided + left
 }

@@ -4,88 +4,62 @@
 //! times for each list of candidates. A list has about twenty candidates. A scan of all scores, four at a time, is
 //! cheaper than sorting them.
 
-use crate::tree::MOST_EDGES;
-
 /// The number of scores that are compared together.
-const LANES: usize = 4;
-/// The score of an unused place, and of a candidate whose score is NaN.
-const LAST_CHOICE: f32 = f32::NEG_INFINITY;
+pub(super) const LANES: usize = 4;
+/// The score of an unused place.
+pub(super) const LAST_CHOICE: f32 = f32::NEG_INFINITY;
 
-/// The scores of a node's candidates, in the order in which they were listed.
-#[derive(Debug)]
-pub(crate) struct Ranking {
-    /// The scores, followed by [`LAST_CHOICE`] at least up to a multiple of [`LANES`].
-    scores: [f32; (MOST_EDGES + 1).next_multiple_of(LANES)],
-    length: usize,
+/// The index of the best of `scores`. Of equal scores the first counts as the best, and a score that is NaN counts as the
+/// worst one.
+#[inline]
+pub(super) fn best(scores: &[[f32; LANES]]) -> Option<usize> {
+    let mut leaders = [LAST_CHOICE; LANES];
+    for scores in scores {
+        for lane in 0..LANES {
+            leaders[lane] = greater(scores[lane], leaders[lane]);
+        }
+    }
+    let leader = leaders.into_iter().fold(LAST_CHOICE, greater);
+    first_place(scores, leader)
 }
 
-impl Default for Ranking {
-    fn default() -> Ranking {
-        let mut ranking = Ranking { scores: [0.0; _], length: 0 };
-        ranking.fill([].into_iter());
-        ranking
+/// The index of the best of `scores`, as [`best`] returns it, and the second best score, which is -inf if there is none.
+#[inline]
+pub(super) fn best_and_rival(scores: &[[f32; LANES]]) -> Option<(usize, f32)> {
+    let mut leaders = [LAST_CHOICE; LANES];
+    let mut rivals = [LAST_CHOICE; LANES];
+    for scores in scores {
+        for lane in 0..LANES {
+            rivals[lane] = greater(lesser(leaders[lane], scores[lane]), rivals[lane]);
+            leaders[lane] = greater(scores[lane], leaders[lane]);
+        }
     }
+    // Two lanes are compared with the other two, and then the two results with each other.
+    let mut leader = [LAST_CHOICE; 2];
+    let mut rival = [LAST_CHOICE; 2];
+    for lane in 0..2 {
+        let beaten = lesser(leaders[lane], leaders[lane + 2]);
+        leader[lane] = greater(leaders[lane], leaders[lane + 2]);
+        rival[lane] = greater(greater(rivals[lane], rivals[lane + 2]), beaten);
+    }
+    let beaten = lesser(leader[0], leader[1]);
+    let rival = greater(greater(rival[0], rival[1]), beaten);
+    first_place(scores, greater(leader[0], leader[1])).map(|index| (index, rival))
 }
 
-impl Ranking {
-    /// Replaces the scores of the previous node.
-    pub(crate) fn fill(&mut self, scores: impl Iterator<Item = f32>) {
-        self.length = 0;
-        self.extend(scores);
+/// The index of the first score that equals `wanted`. If all are NaN, it is the first one.
+#[inline]
+fn first_place(scores: &[[f32; LANES]], wanted: f32) -> Option<usize> {
+    if scores.is_empty() {
+        return None;
     }
-
-    /// The number of candidates.
-    pub(crate) fn len(&self) -> usize {
-        self.length
-    }
-
-    /// Appends the scores of more candidates.
-    #[inline]
-    pub(crate) fn extend(&mut self, scores: impl Iterator<Item = f32>) {
-        let places = &mut self.scores[self.length..];
-        let mut added = 0;
-        for (place, score) in places.iter_mut().zip(scores) {
-            *place = greater(score, LAST_CHOICE);
-            added += 1;
+    for (chunk, scores) in scores.iter().enumerate() {
+        let equal: [bool; LANES] = std::array::from_fn(|lane| scores[lane] == wanted);
+        if let Some(lane) = equal.iter().position(|&is_equal| is_equal) {
+            return Some(LANES * chunk + lane);
         }
-        places.iter_mut().skip(added).take(LANES).for_each(|place| *place = LAST_CHOICE);
-        self.length += added;
     }
-
-    /// Changes the score of a candidate.
-    #[inline]
-    pub(crate) fn set(&mut self, index: usize, score: f32) {
-        self.scores[index] = greater(score, LAST_CHOICE);
-    }
-
-    /// The index of the best candidate and the second best score. Of equal candidates the first counts as the best. The
-    /// second score is -inf if there is only one candidate.
-    #[inline]
-    pub(crate) fn best_and_rival(&self) -> Option<(usize, f32)> {
-        if self.length == 0 {
-            return None;
-        }
-        let (scores, _) = self.scores[..self.length.next_multiple_of(LANES)].as_chunks::<LANES>();
-        let mut leaders = [LAST_CHOICE; LANES];
-        let mut rivals = [LAST_CHOICE; LANES];
-        for scores in scores {
-            for lane in 0..LANES {
-                rivals[lane] = greater(rivals[lane], lesser(leaders[lane], scores[lane]));
-                leaders[lane] = greater(leaders[lane], scores[lane]);
-            }
-        }
-        let (leader, rival) = (leaders.into_iter().zip(rivals)).fold(
-            (LAST_CHOICE, LAST_CHOICE),
-            |(leader, rival), (other_leader, other_rival)| {
-                let second = greater(rival, other_rival);
-                (greater(leader, other_leader), greater(second, lesser(leader, other_leader)))
-            },
-        );
-        let is_leader = |scores: &[f32; LANES]| scores.map(|score| score == leader);
-        let chunk = scores.iter().position(|scores| is_leader(scores) != [false; LANES])?;
-        let lane = is_leader(&scores[chunk]).iter().position(|&is_leader| is_leader)?;
-        Some((chunk * LANES + lane, rival))
-    }
+    Some(0)
 }
 
 /// The greater of two numbers, or `b` if `a` is NaN. (`f32::max` also checks `b` for NaN, which doubles the cost.)
@@ -94,7 +68,7 @@ fn greater(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 
-/// The lesser of two numbers.
+/// The lesser of two numbers, or `b` if one is NaN.
 #[inline]
 fn lesser(a: f32, b: f32) -> f32 {
     if a < b { a } else { b }
@@ -105,12 +79,11 @@ mod tests {
     use super::*;
 
     /// The expected result, from a plain loop over all scores.
-    fn best_and_rival(scores: &[f32]) -> (usize, f32) {
-        let score = |index: usize| if scores[index].is_nan() { f32::NEG_INFINITY } else { scores[index] };
+    fn expected(scores: &[f32]) -> (usize, f32) {
         let best =
-            (0..scores.len()).fold(0, |best, index| if score(index) > score(best) { index } else { best });
+            (0..scores.len()).fold(0, |best, index| if scores[index] > scores[best] { index } else { best });
         let others = (0..scores.len()).filter(|&index| index != best);
-        (best, others.map(score).fold(f32::NEG_INFINITY, f32::max))
+        (best, others.map(|index| scores[index]).fold(LAST_CHOICE, f32::max))
     }
 
     #[test]
@@ -118,25 +91,21 @@ mod tests {
         let mut state = 1_u32;
         let mut roll = || {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-            // There are few different scores, so that some are equal, and some are NaN.
-            if state >> 28 == 0 { f32::NAN } else { ((state >> 20) % 64) as f32 / 64.0 }
+            // There are few different scores, so that some are equal, and some are the worst one.
+            if state >> 28 == 0 { LAST_CHOICE } else { ((state >> 20) % 64) as f32 / 64.0 }
         };
-        let mut ranking = Ranking::default();
-        assert_eq!(ranking.best_and_rival(), None);
-        for count in 1..60 {
-            let mut scores: Vec<f32> = (0..count).map(|_| roll()).collect();
-            ranking.fill(scores.iter().copied());
-            for step in 0..200 {
-                let expected = best_and_rival(&scores);
-                assert_eq!(ranking.best_and_rival(), Some(expected));
-                let lower = scores[expected.0] - roll() / 8.0;
-                scores[expected.0] = lower;
-                ranking.set(expected.0, lower);
-                if step % 50 == 0 {
-                    scores.push(roll());
-                    ranking.extend(scores[scores.len() - 1..].iter().copied());
-                    assert_eq!(ranking.len(), scores.len());
-                }
+        assert_eq!((best(&[]), best_and_rival(&[])), (None, None));
+        let with_nan = [[f32::NAN, 1.0, f32::NAN, LAST_CHOICE], [3.0, f32::NAN, 2.0, f32::NAN]];
+        assert_eq!((best(&with_nan), best_and_rival(&with_nan)), (Some(4), Some((4, 2.0))));
+        let all_nan = [[f32::NAN; LANES]];
+        assert_eq!((best(&all_nan), best_and_rival(&all_nan)), (Some(0), Some((0, LAST_CHOICE))));
+        for count in 1..60_usize {
+            for _ in 0..200 {
+                let mut scores: Vec<f32> = (0..count).map(|_| roll()).collect();
+                let expected = expected(&scores);
+                scores.resize(count.next_multiple_of(LANES), LAST_CHOICE);
+                let (chunks, _) = scores.as_chunks();
+                assert_eq!((best(chunks), best_and_rival(chunks)), (Some(expected.0), Some(expected)));
             }
         }
     }

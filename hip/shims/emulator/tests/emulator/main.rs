@@ -7,6 +7,7 @@ mod blas;
 mod boards;
 mod dense;
 mod device;
+mod gemm;
 mod heads;
 mod kernels;
 mod speed;

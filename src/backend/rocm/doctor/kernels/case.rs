@@ -16,6 +16,8 @@ pub(super) struct Case {
     pub(super) shape: String,
     /// Whether the kernel exists only where there are matrix instructions.
     pub(super) needs_matrix_instructions: bool,
+    /// Whether some architectures have other kernels instead.
+    pub(super) is_optional: bool,
     pub(super) make: Make,
 }
 
@@ -41,6 +43,7 @@ impl Case {
             kernel: format!("{family}_{}{suffix}", element.name()),
             shape,
             needs_matrix_instructions: false,
+            is_optional: false,
             make: Box::new(make),
         }
     }
@@ -48,6 +51,11 @@ impl Case {
     /// This case, of a kernel that needs matrix instructions.
     pub(super) fn with_matrix_instructions(self) -> Case {
         Case { needs_matrix_instructions: true, ..self }
+    }
+
+    /// This case, of a kernel instead of which some architectures have others.
+    pub(super) fn optional(self) -> Case {
+        Case { is_optional: true, ..self }
     }
 }
 

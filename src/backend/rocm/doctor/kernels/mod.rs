@@ -2,7 +2,7 @@
 //!
 //! | module | what it does or holds |
 //! |---|---|
-//! | [`boards`], [`heads`], [`dense`], [`attention`], [`rows`] | the launches of some kernels |
+//! | [`boards`], [`heads`], [`dense`], [`gemm`], [`attention`], [`rows`] | the launches of some kernels |
 //! | [`case`] | a launch to examine |
 //! | [`arena`] | the memory of a launch |
 
@@ -11,6 +11,7 @@ mod attention;
 mod boards;
 mod case;
 mod dense;
+mod gemm;
 mod heads;
 mod rows;
 
@@ -50,7 +51,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
 }
 
 fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
-    let families = [rows::cases, attention::cases, dense::cases, boards::cases, heads::cases];
+    let families = [rows::cases, attention::cases, dense::cases, gemm::cases, boards::cases, heads::cases];
     families.into_iter().flat_map(|cases| cases(element, is_quick)).collect()
 }
 
@@ -76,6 +77,7 @@ fn examine(
     };
     let function = match kernels.function(case.family, &case.suffix) {
         Ok(function) => function,
+        Err(_) if case.is_optional => return Ok(()),
         Err(_) if case.needs_matrix_instructions => {
             let detail = "absent, because the card has no matrix instructions for it".to_owned();
             row(Value::Null, Value::Null, Value::Null, Value::Null, detail);

@@ -1,0 +1,325 @@
+// Matrix products of any size. Arguments: GemmArguments (kernels.h).
+//
+//   gemm:      output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) + residual[r][n]
+//   gemm_sum:  the same, where the sum over k is the sum of the partial sums that `gemm` has left
+//   gemm_any:  the same as gemm, for widths and strides that are not multiples of eight
+//
+//   grid           gemm: (tiles, products * splits) blocks. The tiles of one row of tiles are neighbours, so that
+//                  blocks that run together share rows of x
+//   tile           rows x columns of the results, as in the kernel's name, with as many threads as its last number
+//   a thread owns  runs of eight neighbouring results; the cores of gemm_cores.h say which
+//   types          f32, f16, bf16; sums are fp32
+//   layouts        x [rows][x_stride], weights [outputs][weights_stride], output and residual [rows][output_stride]
+//   shared memory  2 * (rows + columns) * 64 bytes: 32 KB for 128 x 128; at most 48 KB on NVIDIA
+//   wave size      32 or 64
+//   memory         a tile reads (rows + columns) * inputs elements
+//
+// A block goes along the summed axis in steps of 64 bytes per row. While it multiplies one step from shared memory, it
+// loads the next: into registers, and from there into the other half of the shared memory, or directly into shared
+// memory on machines with asynchronous copies, which are two to five steps ahead. One barrier per step is enough, because a
+// stage is written only after the barrier behind its last use.
+//
+// With `splits` above 1, that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
+// [splits][products][rows][outputs, rounded up to a multiple of eight]. gemm_sum adds them up in a fixed order, so that
+// results do not depend on timing.
+//
+// A thread cannot index its registers at run time, and the activation functions for all its results would be a lot of
+// code. Unless the epilogue is short, a thread therefore passes its results through its own part of shared memory to a
+// loop that is not unrolled.
+#include "activations.h"
+#include "gemm_cores.h"
+
+// The number of steps that shared memory holds at a time, for steps of `vectors` vectors. With asynchronous copies it is
+// as many as fit into 48 KB, NVIDIA's limit for arrays of constant size, and at most six.
+GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
+    const i32 most = 48 * 1024 / 16 / vectors;
+    return !GPU_ASYNCHRONOUS_COPIES ? 2 : most < 6 ? most : 6;
+}
+
+// Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
+// that it handles.
+template <class T, i32 ROWS, i32 THREADS>
+struct GemmLoader {
+    static constexpr i32 COUNT = ROWS * GEMM_ROW_VECTORS / THREADS, APART = THREADS / GEMM_ROW_VECTORS;
+    static_assert(COUNT * APART == ROWS, "threads move whole rows");
+
+    const char* from;    // the first row's elements of the next step
+    u32 offsets[COUNT];  // bytes from there
+    Words4 words[COUNT];
+    bool inside;
+
+    // `row_of_slot` gives the row for each slot. Rows from `rows` on repeat the last row, and their results are not used.
+    template <class RowOfSlot>
+    GPU_METHOD void begin(const void* matrix, i32 stride, i32 rows, RowOfSlot row_of_slot) {
+        from = (const char*)matrix;
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) {
+            const i32 row = row_of_slot(thread() / GEMM_ROW_VECTORS + i * APART);
+            offsets[i] = (u32)(row < rows ? row : rows - 1) * (u32)stride * (u32)sizeof(T);
+        }
+    }
+    // Starts the loads of a step, of which only `left` bytes of each row are left to multiply.
+    GPU_METHOD void load(i32 left, [[maybe_unused]] Words4* to) {
+        const i32 vector = thread() % GEMM_ROW_VECTORS;
+        inside = vector * 16 < left;
+        const u32 first = inside ? vector * 16 : 0;
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) {
+            const char* source = from + (offsets[i] + first);
+#if GPU_ASYNCHRONOUS_COPIES
+            copy16_or_clear(to + place(i), source, inside);
+#else
+            words[i] = load16(source);
+#endif
+        }
+        from += GEMM_STEP_BYTES;
+    }
+    // Writes what `load` has loaded to shared memory.
+    GPU_METHOD void land(Words4* to) {
+        const u32 mask = inside ? ~0u : 0u;
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) {
+            Words4 kept = words[i];
+#pragma unroll
+            for (i32 k = 0; k < 4; k++) kept.word[k] &= mask;
+            to[place(i)] = kept;
+        }
+    }
+    GPU_FUNCTION i32 place(i32 i) {
+        return gemm_place(thread() / GEMM_ROW_VECTORS + i * APART, thread() % GEMM_ROW_VECTORS);
+    }
+};
+
+// Adds bias and residual to a run of eight sums, applies the activation, and stores the run. `row` is inside of the
+// matrix, and `column` is the run's first column.
+template <class T>
+GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 column, Eight x) {
+    T* output = (T*)a.output + product * a.output_batch + (i64)row * a.output_stride + column;
+    const T* bias = (const T*)a.bias + column;
+    const T* residual = (const T*)a.residual + product * a.output_batch + (i64)row * a.output_stride + column;
+    if (a.output_stride % 8 == 0 && column + 8 <= a.outputs) {
+        if (a.bias) x = plus(x, bias);
+        activate(a.activation, x.value);
+        if (a.residual) x = plus(x, residual);
+        store_eight(output, x);
+        return;
+    }
+#pragma unroll 1
+    for (i32 k = 0; k < 8 && column + k < a.outputs; k++) {
+        float one[1] = {x.value[0]};
+        if (a.bias) one[0] += load_one(bias + k);
+        activate(a.activation, one);
+        if (a.residual) one[0] += load_one(residual + k);
+        store_one(output + k, one[0]);
+        // The next element moves to the front, because registers cannot be indexed.
+#pragma unroll
+        for (i32 i = 0; i < 7; i++) x.value[i] = x.value[i + 1];
+    }
+}
+
+template <class T, template <class, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS>
+GPU_FUNCTION void gemm(const GemmArguments& a) {
+    using Core = CoreOf<T, ROWS, COLUMNS, THREADS>;
+    constexpr i32 STEP = GEMM_STEP_BYTES / sizeof(T);
+    constexpr i32 X_VECTORS = ROWS * GEMM_ROW_VECTORS, STAGE = (ROWS + COLUMNS) * GEMM_ROW_VECTORS;
+    constexpr i32 STAGES = gemm_stages(STAGE);
+    GPU_SHARED(Words4, shared, STAGES * STAGE);
+
+    const i32 tiles_across = (a.outputs + COLUMNS - 1) / COLUMNS;
+    const i32 first_row = block_x() / tiles_across * ROWS, first_column = block_x() % tiles_across * COLUMNS;
+    const i32 product = block_y() / a.splits, split = block_y() % a.splits;
+    const i32 all_steps = (a.inputs + STEP - 1) / STEP, most_steps = (all_steps + a.splits - 1) / a.splits;
+    const i32 first_step = split * most_steps;
+    const i32 steps = all_steps - first_step < most_steps ? all_steps - first_step : most_steps;
+
+    GemmLoader<T, ROWS, THREADS> x;
+    GemmLoader<T, COLUMNS, THREADS> weights;
+    const i64 first_input = first_step * STEP;
+    x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.x_stride,
+            a.rows - first_row, [](i32 slot) { return slot; });
+    weights.begin((const T*)a.weights + product * a.weights_batch + (i64)first_column * a.weights_stride + first_input,
+                  a.weights_stride, a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); });
+    i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
+    auto load = [&](i32 stage) {
+        x.load(left, shared + stage * STAGE);
+        weights.load(left, shared + stage * STAGE + X_VECTORS);
+        left -= GEMM_STEP_BYTES;
+    };
+
+    Core core = {};
+    auto multiply = [&](i32 stage) { core.multiply(shared + stage * STAGE, shared + stage * STAGE + X_VECTORS); };
+#if GPU_ASYNCHRONOUS_COPIES
+#pragma unroll
+    for (i32 step = 0; step < STAGES - 1; step++) {
+        if (step < steps) load(step);
+        end_copies();
+    }
+    i32 stage = 0, next = STAGES - 1;
+#pragma unroll 1
+    for (i32 step = 0; step < steps; step++) {
+        wait_for_copies<STAGES - 2>();
+        synchronise_block();
+        if (step + STAGES - 1 < steps) load(next);
+        end_copies();
+        multiply(stage);
+        stage = stage == STAGES - 1 ? 0 : stage + 1;
+        next = next == STAGES - 1 ? 0 : next + 1;
+    }
+#else
+    auto land = [&](i32 stage) {
+        x.land(shared + stage * STAGE);
+        weights.land(shared + stage * STAGE + X_VECTORS);
+    };
+    if (steps > 0) {
+        load(0);
+        land(0);
+    }
+#pragma unroll 1
+    for (i32 step = 0; step < steps; step++) {
+        synchronise_block();
+        const bool more = step + 1 < steps;
+        if (more) load(0);
+        // Without this, the compiler would move the loads behind the products, to save registers.
+        keep_order();
+        multiply(step % 2);
+        if (more) land(1 - step % 2);
+    }
+#endif
+
+    if (a.splits > 1) {
+        const i32 width = (a.outputs + 7) / 8 * 8;
+        float* partial = a.partial + ((i64)split * a.products + product) * a.rows * width;
+#pragma unroll
+        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+            if (row >= a.rows || column >= width) continue;
+            Eight sums;
+#pragma unroll
+            for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
+            store_eight(partial + (i64)row * width + column, sums);
+        }
+        return;
+    }
+    const bool is_short = a.activation == ACTIVATION_NONE && !a.residual && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
+    if (is_short) {
+        T* output = (T*)a.output + product * a.output_batch;
+#pragma unroll
+        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+            if (row >= a.rows || column >= a.outputs) continue;
+            Eight sums;
+#pragma unroll
+            for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
+            if (a.bias) sums = plus(sums, (const T*)a.bias + column);
+            store_eight(output + (i64)row * a.output_stride + column, sums);
+        }
+        return;
+    }
+
+    constexpr i32 ROOM = STAGES * STAGE / (2 * THREADS);
+    constexpr i32 TOGETHER = ROOM < Core::RUN_COUNT ? ROOM : Core::RUN_COUNT;
+    synchronise_block();
+#pragma unroll 1
+    for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
+#pragma unroll
+        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+            if (run / TOGETHER * TOGETHER != first) continue;
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) {
+                Words4 words;
+#pragma unroll
+                for (i32 k = 0; k < 4; k++) words.word[k] = float_bits(core.result(run, 4 * half + k));
+                shared[(2 * (run % TOGETHER) + half) * THREADS + thread()] = words;
+            }
+        }
+#pragma unroll 1
+        for (i32 run = first; run < first + TOGETHER && run < Core::RUN_COUNT; run++) {
+            Packed<float> sums;
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) sums.words[half] = shared[(2 * (run - first) + half) * THREADS + thread()];
+            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+            if (row < a.rows && column < a.outputs) gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, sums));
+        }
+    }
+}
+
+#define GEMM_SUM_THREADS 256
+
+// A thread adds up eight neighbouring results.
+template <class T>
+GPU_FUNCTION void gemm_sum(const GemmArguments& a) {
+    const i32 vectors = (a.outputs + 7) / 8, product = block_y();
+    const u32 vector = block_x() * GEMM_SUM_THREADS + thread();
+    const i32 row = vector / (u32)vectors, column = vector % (u32)vectors * 8;
+    if (row >= a.rows) return;
+    const i64 apart = (i64)a.products * a.rows * vectors * 8;
+    const float* from = a.partial + ((i64)product * a.rows + row) * vectors * 8 + column;
+    Eight sums = load_eight(from);
+#pragma unroll 1
+    for (i32 split = 1; split < a.splits; split++) {
+        from += apart;
+        sums = plus(sums, from);
+    }
+    gemm_finish<T>(a, product, row, column, sums);
+}
+
+#define GEMM_ANY_SIDE 16
+
+// A thread computes one result. Products with such widths are small.
+template <class T>
+GPU_FUNCTION void gemm_any(const GemmArguments& a) {
+    const i32 tiles_across = (a.outputs + GEMM_ANY_SIDE - 1) / GEMM_ANY_SIDE, product = block_y();
+    const i32 row = block_x() / tiles_across * GEMM_ANY_SIDE + thread() / GEMM_ANY_SIDE;
+    const i32 column = block_x() % tiles_across * GEMM_ANY_SIDE + thread() % GEMM_ANY_SIDE;
+    if (row >= a.rows || column >= a.outputs) return;
+    const T* x = (const T*)a.x + product * a.x_batch + (i64)row * a.x_stride;
+    const T* weights = (const T*)a.weights + product * a.weights_batch + (i64)column * a.weights_stride;
+    float sum[1] = {0.0f};
+#pragma unroll 1
+    for (i32 k = 0; k < a.inputs; k++) sum[0] += load_one(x + k) * load_one(weights + k);
+    const i64 place = product * a.output_batch + (i64)row * a.output_stride + column;
+    if (a.bias) sum[0] += load_one((const T*)a.bias + column);
+    activate(a.activation, sum);
+    if (a.residual) sum[0] += load_one((const T*)a.residual + place);
+    store_one((T*)a.output + place, sum[0]);
+}
+
+#define GEMM(type, T, Core, rows, columns, threads)                                                            \
+    GPU_KERNEL(threads, gemm_##type##_##rows##x##columns##_##threads, GemmArguments) {                         \
+        gemm<T, Core, rows, columns, threads>(arguments);                                                      \
+    }
+#if MATRIX_LAYOUT == MATRIX_QUADS
+// Waves of 64 x 64 results halve the traffic of shared memory, which would limit larger blocks.
+#define GEMM_16_BITS(type, T)                                                                                  \
+    GEMM(type, T, MatrixCore, 128, 128, 128)                                                                   \
+    GEMM(type, T, MatrixCore, 64, 64, 128)                                                                     \
+    GEMM(type, T, MatrixCore, 32, 64, 64)
+#elif MATRIX_LAYOUT != MATRIX_NONE
+#define GEMM_16_BITS(type, T)                                                                                  \
+    GEMM(type, T, MatrixCore, 128, 128, 256)                                                                   \
+    GEMM(type, T, MatrixCore, 64, 64, 128)                                                                     \
+    GEMM(type, T, MatrixCore, 32, 64, 128)
+#else
+#define GEMM_16_BITS(type, T)                                                                                  \
+    GEMM(type, T, PlainCore, 128, 128, 256)                                                                    \
+    GEMM(type, T, PlainCore, 64, 64, 128)                                                                      \
+    GEMM(type, T, PlainCore, 32, 64, 128)
+#endif
+GEMM_16_BITS(f16, Half)
+GEMM_16_BITS(bf16, Bfloat)
+GEMM(f32, float, PlainCore, 128, 128, 256)
+GEMM(f32, float, PlainCore, 64, 64, 128)
+
+#define INSTANCES(type, T)                                                                                     \
+    GPU_KERNEL(GEMM_SUM_THREADS, gemm_sum_##type, GemmArguments) {                                             \
+        gemm_sum<T>(arguments);                                                                                \
+    }                                                                                                          \
+    GPU_KERNEL(GEMM_ANY_SIDE * GEMM_ANY_SIDE, gemm_any_##type, GemmArguments) {                                \
+        gemm_any<T>(arguments);                                                                                \
+    }
+INSTANCES(f32, float)
+INSTANCES(f16, Half)
+INSTANCES(bf16, Bfloat)
+#undef INSTANCES
+#undef GEMM
+#undef GEMM_16_BITS

@@ -1,0 +1,136 @@
+// The inner part of gemm.hip: how a block multiplies two operands that lie in shared memory, and which results each
+// thread then holds. There are two cores with the same interface, one with matrix instructions and one without.
+//
+// An operand's part for one step is GEMM_STEP_BYTES of each row: 32 elements of 16 bits or 16 of f32. It lies in shared
+// memory as four vectors of 16 bytes per row. Vector v of row r is at place v ^ (r / 2 % 4) of the row, so that eight
+// lanes that read the same vector of eight neighbouring rows, or two whole rows, use all 32 banks once (README.md).
+//
+// The rows of the weights lie in "slots", in an order that the core chooses so that a thread's results are runs of eight
+// neighbouring outputs:
+//   column_of_slot(slot)   the block's column of weights that belongs into this slot
+//   multiply(x, weights)   adds the products of one step
+//   RUN_COUNT                   the number of runs of eight results that a thread holds
+//   row(run), column(run)  the place of a run in the block's tile
+//   result(run, k)         element k of a run
+#pragma once
+#include "matrix.h"
+
+#define GEMM_STEP_BYTES 64
+#define GEMM_ROW_VECTORS (GEMM_STEP_BYTES / 16)
+
+GPU_FUNCTION i32 gemm_place(i32 row, i32 vector) {
+    return row * GEMM_ROW_VECTORS + (vector ^ (row >> 1 & 3));
+}
+
+#if MATRIX_LAYOUT != MATRIX_NONE
+
+// Each wave owns X_TILES x W_TILES tiles of 16 x 16, and WAVES_ACROSS waves lie side by side.
+template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS>
+struct MatrixCore {
+    static constexpr i32 WAVE_COUNT = THREADS / WAVE;
+    // The waves' part of the tile is as square as possible, and at least 32 wide, so that runs have eight elements.
+    static constexpr i32 WAVES_ACROSS = WAVE_COUNT == 1                         ? 1
+                                        : WAVE_COUNT == 2                       ? (COLUMNS > ROWS ? 2 : 1)
+                                        : WAVE_COUNT == 4                       ? 2
+                                        : WAVE_COUNT == 8 && COLUMNS / 4 >= 32  ? 4
+                                                                           : 2;
+    static constexpr i32 WAVE_ROWS = ROWS / (WAVE_COUNT / WAVES_ACROSS), WAVE_COLUMNS = COLUMNS / WAVES_ACROSS;
+    static constexpr i32 X_TILES = WAVE_ROWS / TILE, W_TILES = WAVE_COLUMNS / TILE;
+    static constexpr i32 RUNS_ACROSS = WAVE_COLUMNS / (8 * GROUPS);
+    static constexpr i32 RUN_COUNT = X_TILES * OWN_ROWS * RUNS_ACROSS;
+    static_assert(WAVE_COLUMNS >= 8 * GROUPS && X_TILES * TILE == WAVE_ROWS && W_TILES * TILE == WAVE_COLUMNS,
+                  "waves own whole tiles and runs of eight");
+
+    Accumulator sums[X_TILES][W_TILES];
+
+    GPU_FUNCTION i32 wave_row() { return wave() / WAVES_ACROSS * WAVE_ROWS; }
+    GPU_FUNCTION i32 wave_column() { return wave() % WAVES_ACROSS * WAVE_COLUMNS; }
+    GPU_FUNCTION i32 column_of_slot(i32 slot) {
+        const i32 inside = slot % WAVE_COLUMNS;
+        return slot - inside + spread<W_TILES>(inside / TILE, inside % TILE);
+    }
+    GPU_FUNCTION i32 row(i32 run) {
+        const i32 part = run / RUNS_ACROSS;
+        return wave_row() + part / OWN_ROWS * TILE + operand_row(part % OWN_ROWS);
+    }
+    GPU_FUNCTION i32 column(i32 run) { return wave_column() + run_start<W_TILES>(run % RUNS_ACROSS, group()); }
+    GPU_METHOD float result(i32 run, i32 k) {
+        const i32 part = run / RUNS_ACROSS;
+        return sum_at(sums[part / OWN_ROWS], part % OWN_ROWS, run % RUNS_ACROSS, k);
+    }
+
+    GPU_METHOD void multiply(const Words4* x, const Words4* weights) {
+        x += wave_row() * GEMM_ROW_VECTORS;
+        weights += wave_column() * GEMM_ROW_VECTORS;
+        Fragment own[X_TILES][2];
+#pragma unroll
+        for (i32 i = 0; i < X_TILES; i++) {
+            load_rows(own[i], [&](i32 part, i32 offset) {
+                return x[i * TILE * GEMM_ROW_VECTORS + gemm_place(operand_row(part), offset / 8)];
+            });
+        }
+#pragma unroll
+        for (i32 n = 0; n < W_TILES; n++) {
+            Fragment other[2];
+            load_rows(other, [&](i32 part, i32 offset) {
+                return weights[n * TILE * GEMM_ROW_VECTORS + gemm_place(operand_row(part), offset / 8)];
+            });
+#pragma unroll
+            for (i32 step = 0; step < 2; step++) {
+#pragma unroll
+                for (i32 i = 0; i < X_TILES; i++)
+                    sums[i][n] = ::multiply(T(), own[i][step], other[step], sums[i][n]);
+            }
+        }
+    }
+};
+
+#endif  // MATRIX_LAYOUT != MATRIX_NONE
+
+// sum + a . b, for the elements of one word.
+GPU_FUNCTION float dot_words(Half, u32 a, u32 b, float sum) {
+    return dot_halves(a, b, sum);
+}
+GPU_FUNCTION float dot_words(Bfloat, u32 a, u32 b, float sum) {
+    sum += float_of_bits(a << 16) * float_of_bits(b << 16);
+    return sum + float_of_bits(a & 0xffff0000u) * float_of_bits(b & 0xffff0000u);
+}
+GPU_FUNCTION float dot_words(float, u32 a, u32 b, float sum) {
+    return sum + float_of_bits(a) * float_of_bits(b);
+}
+
+// Each thread owns eight columns of every ROWS_APART-th row.
+template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS>
+struct PlainCore {
+    static constexpr i32 ACROSS = COLUMNS / 8, ROWS_APART = THREADS / ACROSS;
+    static constexpr i32 RUN_COUNT = ROWS / ROWS_APART;
+    static_assert(RUN_COUNT * ROWS_APART == ROWS, "threads own whole rows of results");
+
+    float sums[RUN_COUNT][8];
+
+    // Neighbouring threads read neighbouring slots, whose columns are eight apart.
+    GPU_FUNCTION i32 column_of_slot(i32 slot) { return slot % ACROSS * 8 + slot / ACROSS; }
+    GPU_FUNCTION i32 row(i32 run) { return thread() / ACROSS + run * ROWS_APART; }
+    GPU_FUNCTION i32 column(i32) { return thread() % ACROSS * 8; }
+    GPU_METHOD float result(i32 run, i32 k) { return sums[run][k]; }
+
+    GPU_METHOD void multiply(const Words4* x, const Words4* weights) {
+        // The loop is not unrolled, because its body already has several hundred instructions.
+#pragma unroll 1
+        for (i32 vector = 0; vector < GEMM_ROW_VECTORS; vector++) {
+            Words4 own[RUN_COUNT];
+#pragma unroll
+            for (i32 i = 0; i < RUN_COUNT; i++) own[i] = x[gemm_place(row(i), vector)];
+#pragma unroll
+            for (i32 k = 0; k < 8; k++) {
+                const Words4 other = weights[gemm_place(thread() % ACROSS + k * ACROSS, vector)];
+#pragma unroll
+                for (i32 word = 0; word < 4; word++) {
+#pragma unroll
+                    for (i32 i = 0; i < RUN_COUNT; i++)
+                        sums[i][k] = dot_words(T(), own[i].word[word], other.word[word], sums[i][k]);
+                }
+            }
+        }
+    }
+};

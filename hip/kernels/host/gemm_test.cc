@@ -1,0 +1,117 @@
+// Compares products of odd sizes with plain sums, for each type and tile: ragged edges, strides, several products, a
+// summed axis in parts, and every epilogue.
+#include "../gemm.hip"
+#include "testing.h"
+
+using namespace testing;
+
+struct Tile {
+    void (*kernel)(GemmArguments);
+    i32 rows, columns, threads;
+};
+struct Shape {
+    i32 rows, outputs, inputs, products, splits, activation;
+    bool with_bias, with_residual, is_strided;
+};
+
+template <class T>
+static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArguments), const Shape& shape) {
+    const auto [rows, outputs, inputs, products, splits, activation, with_bias, with_residual, is_strided] = shape;
+    Check check{std::string(name) + " " + std::to_string(rows) + "x" + std::to_string(outputs) + "x" + std::to_string(inputs)};
+    Random random((u64)(rows * 1000 + outputs + inputs));
+    const i32 x_stride = inputs + (is_strided ? 8 : 0), weights_stride = inputs + (is_strided ? 16 : 0);
+    const i32 output_stride = outputs + (is_strided ? 24 : 0);
+    auto size = [&](i32 count, i32 stride, i32 width) { return (size_t)(count - 1) * stride + width; };
+    const size_t x_size = size(rows, x_stride, inputs), weights_size = size(outputs, weights_stride, inputs);
+    // One product's matrices follow the last one's, at a multiple of eight elements.
+    const size_t x_batch = (x_size + 7) / 8 * 8, weights_batch = (weights_size + 7) / 8 * 8;
+    const size_t output_batch = (size(rows, output_stride, outputs) + 7) / 8 * 8;
+    Filled<T> x(x_batch * (products - 1) + x_size, random), weights(weights_batch * (products - 1) + weights_size, random, 0.3f);
+    Filled<T> bias((size_t)outputs, random), residual(output_batch * products, random);
+    Buffer<T> output(output_batch * (products - 1) + size(rows, output_stride, outputs));
+    Buffer<float> partial(splits == 1 ? 8 : (size_t)splits * products * rows * ((outputs + 7) / 8 * 8));
+    // The same epilogue in place: the residual is the output.
+    if (with_residual) for (size_t i = 0; i < output.count(); i++) output[i] = residual[i];
+    const GemmArguments arguments = {x.data(),
+                                     weights.data(),
+                                     output.data(),
+                                     with_bias ? bias.data() : nullptr,
+                                     with_residual ? output.data() : nullptr,
+                                     splits == 1 ? nullptr : partial.data(),
+                                     (long long)x_batch,
+                                     (long long)weights_batch,
+                                     (long long)output_batch,
+                                     rows,
+                                     outputs,
+                                     inputs,
+                                     x_stride,
+                                     weights_stride,
+                                     output_stride,
+                                     products,
+                                     splits,
+                                     activation,
+                                     0};
+    const i32 tiles = (rows + tile.rows - 1) / tile.rows * ((outputs + tile.columns - 1) / tile.columns);
+    launch(tile.kernel, arguments, tiles, products * splits, tile.threads);
+    if (splits > 1) launch(sum, arguments, (rows * ((outputs + 7) / 8) + 255) / 256, products, 256);
+
+    for (i32 product = 0; product < products; product++) {
+        for (i32 row = 0; row < rows; row++) {
+            for (i32 n = 0; n < output_stride; n++) {
+                const size_t place = product * output_batch + (size_t)row * output_stride + n;
+                if (place >= output.count()) break;
+                if (n >= outputs) {
+                    if (!with_residual && output.value(place) == output.value(place)) host::fail("a gap was written", n);
+                    continue;
+                }
+                double expected = 0.0, total = 0.0;
+                for (i32 k = 0; k < inputs; k++) {
+                    const double one = x.value(product * x_batch + (size_t)row * x_stride + k) *
+                                       weights.value(product * weights_batch + (size_t)n * weights_stride + k);
+                    expected += one;
+                    total += std::abs(one);
+                }
+                expected = activated(activation, expected + (with_bias ? bias.value(n) : 0.0));
+                expected += with_residual ? residual.value(place) : 0.0;
+                const double limit = 0.05 * precision<T>() * total + precision<T>() * std::abs(expected) * 1.01 + 1e-5;
+                check.compare(output.value(place), expected, limit * (activation == ACTIVATION_RELU_2 ? 8 : 1), "output", place);
+            }
+        }
+    }
+}
+
+template <class T>
+static void test_tile(const char* name, const Tile& tile, void (*sum)(GemmArguments), void (*any)(GemmArguments), i32 activation) {
+    const i32 rows = tile.rows, columns = tile.columns;
+    // Less than a tile, a step and a vector of outputs; the last step has eight elements.
+    test_gemm<T>(name, tile, sum, {5, 19, 40, 1, 1, activation, true, false, false});
+    // Whole tiles without an epilogue, and the short epilogue with a bias.
+    test_gemm<T>(name, tile, sum, {rows, columns, 64, 1, 1, ACTIVATION_NONE, false, false, false});
+    test_gemm<T>(name, tile, sum, {rows + 3, columns - 24, 72, 1, 1, ACTIVATION_NONE, true, false, true});
+    // Two products, a residual in place, strides.
+    test_gemm<T>(name, tile, sum, {rows - 7, columns - 8, 32, 2, 1, activation, true, true, true});
+    // Parts of the summed axis; the last part has fewer steps, and of the second shape none.
+    test_gemm<T>(name, tile, sum, {9, 21, 32 * 5 + 8, 2, 3, activation, true, false, false});
+    test_gemm<T>(name, tile, sum, {9, 24, 32 * 5, 1, 4, ACTIVATION_NONE, false, true, false});
+    test_gemm<T>("gemm_any", {any, 16, 16, 256}, sum, {17, 3, 13, 2, 1, activation, true, true, false});
+}
+
+int main() {
+#if MATRIX_LAYOUT == MATRIX_QUADS
+#define LARGE(type) {gemm_##type##_128x128_128, 128, 128, 128}
+#define SMALL(type) {gemm_##type##_32x64_64, 32, 64, 64}
+#else
+#define LARGE(type) {gemm_##type##_128x128_256, 128, 128, 256}
+#define SMALL(type) {gemm_##type##_32x64_128, 32, 64, 128}
+#endif
+    test_tile<Half>("gemm_f16_128x128", LARGE(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_MISH);
+    const Tile medium = {gemm_bf16_64x64_128, 64, 64, 128}, medium_f32 = {gemm_f32_64x64_128, 64, 64, 128};
+    test_tile<Bfloat>("gemm_bf16_64x64", medium, gemm_sum_bf16, gemm_any_bf16, ACTIVATION_TANH);
+    test_tile<Half>("gemm_f16_32x64", SMALL(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_RELU_2);
+    // These kernels are the same for every matrix layout.
+    if (MATRIX_LAYOUT != MATRIX_HALVES) return 0;
+    const Tile large_f32 = {gemm_f32_128x128_256, 128, 128, 256};
+    test_tile<float>("gemm_f32_64x64", medium_f32, gemm_sum_f32, gemm_any_f32, ACTIVATION_SELU);
+    test_tile<float>("gemm_f32_128x128", large_f32, gemm_sum_f32, gemm_any_f32, ACTIVATION_SIGMOID);
+    return 0;
+}

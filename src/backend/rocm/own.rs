@@ -1,0 +1,316 @@
+//! Our own kernels for matrix products (`hip/kernels/gemm.hip`): which there are, which suit a product, and the launches.
+//!
+//! A kernel computes tiles of results. Small tiles keep more of a card busy, and large ones read less. Where there are
+//! too few tiles for the card, the summed axis is divided among several blocks, and a second launch adds up their sums.
+
+use super::error::{Result, RocmError};
+use super::ffi::arguments::GemmArguments;
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::hip::Address;
+use super::ffi::module::{Function, Grid, Module};
+use super::ffi::program::Step;
+use super::kernels::{activation_code, grid};
+use crate::net::architecture::Activation;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The size of a kernel's tile: the results that a block of threads computes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TileSize {
+    pub(super) rows: usize,
+    pub(super) columns: usize,
+    pub(super) threads: u32,
+}
+
+/// The sizes that some architecture has a kernel for.
+pub(super) fn tile_sizes() -> Vec<TileSize> {
+    TILES.iter().map(|tile| tile.size).collect()
+}
+
+/// The tile of a kernel.
+#[derive(Clone, Copy, Debug)]
+struct Tile {
+    size: TileSize,
+    /// The time for one result, in units of that of the largest tile, if there are enough tiles for the card. These
+    /// are estimates for products that have not been timed.
+    cost: f64,
+}
+
+const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
+    Tile { size: TileSize { rows, columns, threads }, cost }
+}
+
+/// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned products, so
+/// a new one goes to the end.
+const TILES: [Tile; 5] = [
+    tile(128, 128, 256, 1.0),
+    tile(128, 128, 128, 1.0),
+    tile(64, 64, 128, 1.3),
+    tile(32, 64, 128, 1.8),
+    tile(32, 64, 64, 1.8),
+];
+
+/// The kernel for widths that are not multiples of [`VECTOR`].
+const ANY: Tile = tile(16, 16, 256, 100.0);
+
+/// The number of elements that kernels load at a time.
+const VECTOR: usize = 8;
+
+/// The index of the word of [`GemmArguments`] that is the address of the partial sums.
+const PARTIAL: usize = std::mem::offset_of!(GemmArguments, partial) / size_of::<u64>();
+
+/// The bytes of each row that a kernel multiplies in one step.
+const STEP_BYTES: usize = 64;
+
+/// The number of blocks that a product is divided into, in multiples of the card's compute units.
+const BLOCKS_PER_UNIT: [usize; 2] = [1, 2];
+
+/// The most parts of the summed axis.
+const MOST_SPLITS: usize = 32;
+
+/// The cost of a block beside its steps, as that of so many steps.
+const STEPS_OF_A_BLOCK: f64 = 3.0;
+
+/// The cost of adding up partial sums: of one sum in one part, and of the launch for one compute unit. The unit is that
+/// of [`Tile::cost`].
+const COST_OF_A_SUM: f64 = 2.0;
+const COST_OF_A_LAUNCH: f64 = 100_000.0;
+
+/// One way to compute a product with our own kernels.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) struct OwnChoice {
+    /// The index in [`TILES`], or its length for [`ANY`].
+    tile: usize,
+    splits: usize,
+}
+
+impl OwnChoice {
+    /// The number of this choice in a file.
+    pub(super) fn number(self) -> usize {
+        self.tile * 100 + self.splits
+    }
+
+    /// The choice with a [`OwnChoice::number`].
+    pub(super) fn from_number(number: usize) -> Option<OwnChoice> {
+        let choice = OwnChoice { tile: number / 100, splits: number % 100 };
+        (choice.tile <= TILES.len() && (1..=MOST_SPLITS).contains(&choice.splits)).then_some(choice)
+    }
+
+    fn tile(self) -> Tile {
+        TILES.get(self.tile).copied().unwrap_or(ANY)
+    }
+}
+
+/// Our own kernels on a device.
+pub(super) struct OwnKernels {
+    module: Arc<Module>,
+    compute_units: usize,
+    functions: RefCell<HashMap<(ElementType, String), Option<Function>>>,
+}
+
+impl OwnKernels {
+    pub(super) fn new(module: Arc<Module>, compute_units: usize) -> OwnKernels {
+        OwnKernels { module, compute_units: compute_units.max(1), functions: RefCell::default() }
+    }
+
+    /// The kernel `gemm_<element>_<suffix>` or `gemm_<suffix>_<element>`; `None` if the architecture has none.
+    fn function(&self, element: ElementType, name: String) -> Option<Function> {
+        let mut functions = self.functions.borrow_mut();
+        let known = functions.entry((element, name.clone()));
+        known.or_insert_with(|| self.module.function(&name).ok()).clone()
+    }
+
+    fn tile_function(&self, element: ElementType, choice: OwnChoice) -> Option<Function> {
+        let name = match TILES.get(choice.tile) {
+            Some(Tile { size: TileSize { rows, columns, threads }, .. }) => {
+                format!("gemm_{}_{rows}x{columns}_{threads}", element.name())
+            }
+            None => format!("gemm_any_{}", element.name()),
+        };
+        self.function(element, name)
+    }
+
+    /// The choices for a shape, the one that should be fastest first. There is always one, unless the shape has
+    /// different types of input and output.
+    pub(super) fn candidates(&self, shape: &GemmShape) -> Vec<OwnChoice> {
+        if shape.input_type != shape.output_type {
+            return Vec::new();
+        }
+        if !has_vectors(shape) {
+            return vec![OwnChoice { tile: TILES.len(), splits: 1 }];
+        }
+        let mut choices: Vec<OwnChoice> = Vec::new();
+        for tile in 0..TILES.len() {
+            let whole = OwnChoice { tile, splits: 1 };
+            if self.tile_function(shape.input_type, whole).is_none() {
+                continue;
+            }
+            choices.push(whole);
+            for per_unit in BLOCKS_PER_UNIT {
+                let wanted = (self.compute_units * per_unit).div_ceil(blocks(shape, whole));
+                let choice = OwnChoice { tile, splits: fewest_splits(shape, wanted) };
+                if choice.splits > 1
+                    && !choices.contains(&choice)
+                    && partial_bytes(shape, choice) <= WORKSPACE_BYTES
+                {
+                    choices.push(choice);
+                }
+            }
+        }
+        choices.sort_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)));
+        choices
+    }
+
+    /// An estimate of a product's time, for products that have not been timed.
+    fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
+        let tile = choice.tile();
+        let rounds = (blocks(shape, choice)).div_ceil(self.compute_units) as f64;
+        let steps = steps(shape).div_ceil(choice.splits) as f64 + STEPS_OF_A_BLOCK;
+        let products = rounds * steps * (tile.size.rows * tile.size.columns) as f64 * tile.cost;
+        if choice.splits == 1 {
+            return products;
+        }
+        let sums = (partial_bytes(shape, choice) / 4) as f64;
+        products + sums * COST_OF_A_SUM / self.compute_units as f64 + COST_OF_A_LAUNCH
+    }
+
+    /// The step that computes a product.
+    ///
+    /// # Errors
+    /// The architecture has no such kernel.
+    pub(super) fn step(
+        &self,
+        name: &str,
+        shape: &GemmShape,
+        (operands, bias): (GemmOperands, Address),
+        choice: OwnChoice,
+    ) -> Result<Step> {
+        let element = shape.input_type;
+        let aligned =
+            [operands.weights, operands.x, operands.y, bias].iter().all(|address| address.is_aligned(16));
+        let choice = if aligned { choice } else { OwnChoice { tile: TILES.len(), splits: 1 } };
+        let absent = || RocmError::Unsupported(format!("no kernel of our own computes the product {shape}"));
+        let function = self.tile_function(element, choice).ok_or_else(absent)?;
+        let sum = if choice.splits > 1 {
+            let function =
+                self.function(element, format!("gemm_sum_{}", element.name())).ok_or_else(absent)?;
+            Some((function, grid_of(shape.rows * shape.outputs.div_ceil(VECTOR), 256, shape.batch)))
+        } else {
+            None
+        };
+        let tile = choice.tile();
+        let launch_grid = Grid {
+            blocks: (tiles(shape, tile) as u32, (shape.batch * choice.splits) as u32),
+            threads: tile.size.threads,
+        };
+        let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
+        let arguments = GemmArguments {
+            x: operands.x,
+            weights: operands.weights,
+            output: operands.y,
+            bias: if shape.epilogue == Epilogue::None { Address::NULL } else { bias },
+            residual: if shape.accumulate { operands.y } else { Address::NULL },
+            partial: Address::NULL,
+            x_batch,
+            weights_batch,
+            output_batch,
+            rows: shape.rows as i32,
+            outputs: shape.outputs as i32,
+            inputs: shape.inputs as i32,
+            x_stride: shape.x_stride as i32,
+            weights_stride: shape.weights_stride as i32,
+            output_stride: shape.y_stride as i32,
+            products: shape.batch as i32,
+            splits: choice.splits as i32,
+            activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
+            reserved: 0,
+        };
+        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, PARTIAL), shape))
+    }
+}
+
+fn grid_of(work: usize, threads: u32, products: usize) -> Grid {
+    grid(work.div_ceil(threads as usize), products, threads)
+}
+
+/// The function that an epilogue applies after the bias.
+pub(super) fn activation(epilogue: Epilogue) -> Activation {
+    match epilogue {
+        Epilogue::None | Epilogue::Bias => Activation::None,
+        Epilogue::BiasRelu => Activation::Relu,
+        Epilogue::BiasSwish => Activation::Swish,
+        Epilogue::BiasRelu2 => Activation::Relu2,
+        Epilogue::BiasTanh => Activation::Tanh,
+        Epilogue::BiasSigmoid => Activation::Sigmoid,
+        Epilogue::BiasSelu => Activation::Selu,
+        Epilogue::BiasMish => Activation::Mish,
+    }
+}
+
+/// Whether all rows of both factors begin at a multiple of [`VECTOR`] elements.
+fn has_vectors(shape: &GemmShape) -> bool {
+    let GemmShape { inputs, weights_stride, x_stride, batch, batch_strides: [weights, x, _], .. } = *shape;
+    let batches = if batch > 1 { [weights, x] } else { [0, 0] };
+    [inputs, weights_stride, x_stride].iter().chain(&batches).all(|count| count.is_multiple_of(VECTOR))
+}
+
+fn tiles(shape: &GemmShape, tile: Tile) -> usize {
+    shape.rows.div_ceil(tile.size.rows) * shape.outputs.div_ceil(tile.size.columns)
+}
+
+fn blocks(shape: &GemmShape, choice: OwnChoice) -> usize {
+    tiles(shape, choice.tile()) * shape.batch * choice.splits
+}
+
+fn steps(shape: &GemmShape) -> usize {
+    (shape.inputs * shape.input_type.bytes()).div_ceil(STEP_BYTES)
+}
+
+/// The least number of parts that are as short as `wanted` parts, each of at least two steps.
+fn fewest_splits(shape: &GemmShape, wanted: usize) -> usize {
+    let steps = steps(shape);
+    let each = steps.div_ceil(wanted.clamp(1, MOST_SPLITS)).max(2);
+    steps.div_ceil(each).max(1)
+}
+
+fn partial_bytes(shape: &GemmShape, choice: OwnChoice) -> usize {
+    choice.splits * shape.batch * shape.rows * shape.outputs.next_multiple_of(VECTOR) * size_of::<f32>()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_read_as_it_was_written() {
+        for choice in [OwnChoice { tile: 0, splits: 1 }, OwnChoice { tile: TILES.len(), splits: MOST_SPLITS }]
+        {
+            assert_eq!(OwnChoice::from_number(choice.number()), Some(choice));
+        }
+        for number in [0, 100, 33, 601, usize::MAX] {
+            assert_eq!(OwnChoice::from_number(number), None, "{number}");
+        }
+    }
+
+    #[test]
+    fn no_part_of_the_summed_axis_is_empty() {
+        for inputs in (8..2000).step_by(8) {
+            let shape = GemmShape::plain(16, 64, inputs, ElementType::Fp16);
+            for wanted in 1..=2 * MOST_SPLITS {
+                let (steps, splits) = (steps(&shape), fewest_splits(&shape, wanted));
+                assert!(splits >= 1 && splits <= wanted.min(MOST_SPLITS), "{inputs}, {wanted}: {splits}");
+                assert!((splits - 1) * steps.div_ceil(splits) < steps, "{inputs}, {wanted}: {splits}");
+            }
+        }
+    }
+
+    #[test]
+    fn rows_at_odd_places_need_the_kernel_for_any_width() {
+        let plain = GemmShape::plain(16, 12, 64, ElementType::Fp16);
+        assert!(has_vectors(&plain), "outputs may have any width");
+        assert!(!has_vectors(&GemmShape { inputs: 60, ..plain }));
+        assert!(!has_vectors(&GemmShape { x_stride: 65, ..plain }));
+        assert!(!has_vectors(&GemmShape { batch: 2, batch_strides: [4, 8, 8], ..plain }));
+    }
+}

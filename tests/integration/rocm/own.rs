@@ -1,0 +1,93 @@
+//! Networks on a machine that has HIP and none of rocBLAS, hipBLASLt and hiprtc: our own kernels compute every product.
+
+use super::*;
+use crate::rocm_errors::{search, stdout};
+
+/// A folder with the emulator as HIP alone.
+fn hip_alone() -> tempfile::TempDir {
+    let folder = libraries();
+    for name in ["libhiprtc.so", "librocblas.so", "libhipblaslt.so"] {
+        std::fs::remove_file(folder.path().join(name)).expect("the emulator's folder has this link");
+    }
+    folder
+}
+
+/// Checks some positions of a set in one batch of each size. The first batch of a size runs step by step, and later
+/// ones as a graph.
+fn check_buckets(set: &GoldenSet, (precision, limit): (RocmPrecision, &Limit), sizes: &[usize]) {
+    let largest = sizes.iter().copied().max().unwrap_or(1);
+    let backend = backend(set, precision, &options(largest));
+    assert!(backend.notices().is_empty(), "{:?}", backend.notices());
+    let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
+    for &size in sizes {
+        for first in [0, 7] {
+            let some = || samples.iter().cycle().skip(first).take(size);
+            let evaluations = evaluate(&backend, some());
+            let mut distance = Distance::default();
+            some().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(set, sample, got));
+            distance
+                .check(&format!("{} in {precision:?} without libraries, batch of {size}", set.name), limit);
+        }
+    }
+}
+
+/// The test, and the variable that names the cards, so that the long test can take others.
+fn check_card(test: &str, architecture: &str, sets: &[(&str, usize)], sizes: &[usize]) {
+    let folder = hip_alone();
+    on_machine(folder.path(), test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
+        for set in goldens::committed() {
+            let wanted = sets.iter().filter(|(name, _)| *name == set.name);
+            wanted.for_each(|&(_, precision)| check_buckets(&set, PRECISIONS[precision], sizes));
+        }
+    });
+}
+
+#[test]
+fn networks_need_no_library_but_hip() {
+    // An encoder with smolgen in fp16, convolutions in bf16, and rows of odd length (the policy's 1858) in fp32.
+    let sets = [("micro-smolgen", 1), ("micro-se-conv", 2), ("micro-se-old", 0)];
+    check_card("own::networks_need_no_library_but_hip", "gfx1100", &sets, &[3]);
+}
+
+/// Every committed network in every format and bucket, on a card of each family. Takes some minutes.
+#[test]
+#[ignore = "takes some minutes"]
+fn every_network_agrees_with_lc0_by_our_own_products() {
+    let test = "own::every_network_agrees_with_lc0_by_our_own_products";
+    let names: Vec<String> = goldens::committed().into_iter().map(|set| set.name).collect();
+    let sets: Vec<(&str, usize)> =
+        names.iter().flat_map(|name| [0, 1, 2].map(|precision| (name.as_str(), precision))).collect();
+    for architecture in ["gfx1030", "gfx1100", "gfx1200", "gfx90a", "gfx942"] {
+        check_card(test, architecture, &sets, &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64]);
+    }
+}
+
+#[test]
+fn our_own_products_are_used_where_both_libraries_are_there() {
+    on_emulator("own::our_own_products_are_used_where_both_libraries_are_there", &[], || {
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
+        let set = set.expect("the set is committed");
+        let samples: Vec<Sample> = set.positions.iter().take(2).map(sample).collect();
+        let by = |gemm| {
+            evaluate(&backend(&set, RocmPrecision::Fp16, &RocmOptions { gemm, ..options(2) }), &samples)
+        };
+        // The emulated libraries add in another order, so that some digit differs.
+        let [own, library, auto] = [GemmLibrary::Own, GemmLibrary::Library, GemmLibrary::Auto].map(by);
+        assert!(!own.iter().eq(library.iter()), "gemm=own uses a library");
+        assert!(auto.iter().eq(library.iter()), "what is not measured is left to a library");
+    });
+}
+
+#[test]
+fn a_machine_without_libraries_is_tuned_and_checked_without_a_warning() {
+    let folder = hip_alone();
+    let cache = folder.path().join("cache").display().to_string();
+    let arguments = ["--backend=rocm-fp16", "-o", "max_batch=1,streams=1,wait=block"];
+    let said = stdout(&search(folder.path(), &arguments, &[("XDG_CACHE_HOME", cache.as_str())]));
+    let notices: Vec<&str> = said.lines().filter(|line| line.contains("info string tuning: ")).collect();
+    assert!(matches!(notices[..], [one] if one.contains(" products in ")), "{said}");
+    for word in ["error", "BLAS", "hiprtc", "cpu", "wrong"] {
+        assert!(!said.contains(word), "{said}");
+    }
+    assert!(said.contains("bestmove"), "{said}");
+}

@@ -4,7 +4,7 @@
 # that need PyTorch are skipped in either case: CI runs them in a job of their own.
 #
 # usage: scripts/check.sh [STEP ...]
-#   without arguments    all steps but `quick` and `long`: about ten minutes on two cores from a fresh clone
+#   without arguments    all steps but `quick` and `long`: about 25 minutes on two cores from a fresh clone
 #   quick                format, lint, unit tests and signature: under a minute after an edit
 #   long                 tests that take minutes each
 # environment:
@@ -119,10 +119,10 @@ step_kernels_host() {
     fi
 }
 
-# Runs a thousand sequences of commands, graph searches of 100,000 nodes (if ../shared/nets has maia-1900), and
-# every network of RUKH_TEST_NETS on the emulator.
+# Runs a thousand sequences of commands, graph searches of 100,000 nodes (if ../shared/nets has maia-1900), every network
+# of the repository on the emulated cards for which the step `test` has only some, and those of RUKH_TEST_NETS.
 step_long() {
-    local tests=(thousand_sequences graph::)
+    local tests=(thousand_sequences graph:: rocm::every_network rocm::own::every_network)
     if [ -n "${RUKH_TEST_NETS:-}" ]; then
         tests+=(networks_of_a_folder)
     else
@@ -131,5 +131,6 @@ step_long() {
     cargo test --profile quick --test integration -- --ignored --nocapture "${tests[@]}"
 }
 
+STEPS_BESIDE="kernels second_emulator kernels_host"
 STEPS_ON_REQUEST="quick long"
-run_steps "format lint docs test signature onnx models training kernels second_emulator kernels_host" "$@"
+run_steps "format lint docs test signature onnx models training" "$@"

@@ -4,15 +4,17 @@
 # step ends at its first failing command, and so does the script.
 
 # run_steps "DEFAULT STEPS" [STEP ...]: runs the named steps, or the default ones, and prints how long each took.
-# STEPS_ON_REQUEST, if set, lists steps that are not run by default; the usage message names them.
+# STEPS_ON_REQUEST, if set, lists steps that are not run by default; the usage message names them. STEPS_BESIDE, if set,
+# lists more default steps. They run one after the other beside the other steps, at the lowest priority, so that they take
+# the time in which a compiler uses only one core. Their output is printed at the end.
 run_steps() {
-    local defaults=$1 step start steps
+    local defaults=$1 step start steps beside='' log status=0
     shift
     case ${1:-} in
         -h | --help)
             # The comment at the top of the script, without its first line.
             sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0"
-            echo "steps: $defaults${STEPS_ON_REQUEST:+; on request: $STEPS_ON_REQUEST}"
+            echo "steps: $defaults${STEPS_BESIDE:+ $STEPS_BESIDE}${STEPS_ON_REQUEST:+; on request: $STEPS_ON_REQUEST}"
             return
             ;;
     esac
@@ -23,15 +25,38 @@ run_steps() {
             exit 2
         fi
     done
+    if [ $# = 0 ] && [ -n "${STEPS_BESIDE:-}" ]; then
+        log=$(mktemp)
+        # With `set -m` the steps are a process group of their own, which can be ended as a whole.
+        set -m
+        (
+            renice -n 19 "$BASHPID" >/dev/null
+            # shellcheck disable=SC2086
+            run_steps "" $STEPS_BESIDE
+        ) >"$log" 2>&1 &
+        beside=$!
+        set +m
+    fi
     for step in "${steps[@]}"; do
         echo "== $step"
         start=$SECONDS
         # `step_x || ...` would switch `set -e` off inside the step; a trap does not.
-        trap 'echo "== '"$step"' FAILED after $((SECONDS - '"$start"')) s" >&2' EXIT
+        trap 'echo "== '"$step"' FAILED after $((SECONDS - '"$start"')) s" >&2; end_group '"$beside" EXIT
         "step_$step"
         trap - EXIT
         echo "== $step passed in $((SECONDS - start)) s"
     done
+    if [ -n "$beside" ]; then
+        wait "$beside" || status=$?
+        cat "$log"
+        rm "$log"
+        return "$status"
+    fi
+}
+
+# end_group [PROCESS]: ends a group of processes, if one is named.
+end_group() {
+    [ -z "${1:-}" ] || kill -- "-$1" 2>/dev/null || true
 }
 
 # unless_unchanged NAME INPUT ... -- COMMAND ...: runs the command, unless it has already passed in this checkout with

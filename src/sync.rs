@@ -14,7 +14,8 @@
 #[cfg(all(feature = "loom", feature = "shuttle"))]
 compile_error!("the features loom and shuttle exclude each other");
 
-pub(crate) use std::sync::{Arc, PoisonError, TryLockError};
+use std::sync::TryLockError;
+pub(crate) use std::sync::{Arc, PoisonError};
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock, atomic};
@@ -46,6 +47,16 @@ pub(crate) mod channel {
 }
 
 use std::time::Duration;
+
+/// Locks a mutex if no other thread has locked it at this moment. What a mutex of this crate holds stays usable after the
+/// panic of another thread.
+pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+    match mutex.try_lock() {
+        Ok(guard) => Some(guard),
+        Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+        Err(TryLockError::WouldBlock) => None,
+    }
+}
 
 /// Lets other threads run for about a tenth of a millisecond.
 pub(crate) fn pause() {

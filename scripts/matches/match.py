@@ -35,6 +35,7 @@ import chess.engine
 import chess.pgn
 
 import uci_engine
+from elo import elo
 
 DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../tests/data/openings.epd")
 
@@ -207,12 +208,6 @@ def is_first_white(number):
 def points_of(result, first_is_white):
     white = {"1-0": 1.0, "0-1": 0.0, "1/2-1/2": 0.5}[result]
     return white if first_is_white else 1.0 - white
-
-
-def elo(score):
-    """The Elo difference at which this score is expected."""
-    score = min(max(score, 1e-6), 1 - 1e-6)
-    return -400 * math.log10(1 / score - 1)
 
 
 def summary(points):

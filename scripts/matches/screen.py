@@ -22,6 +22,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from elo import elo
+
 # The first rows of the cyclic designs, by the number of matches.
 GENERATORS = {
     8: "+++-+--",
@@ -37,12 +39,6 @@ def design(matches, factors):
     generator = [sign == "+" for sign in GENERATORS[matches]]
     rows = [generator[-shift:] + generator[:-shift] if shift else generator for shift in range(matches - 1)]
     return [row[:factors] for row in rows] + [[False] * factors]
-
-
-def elo(score):
-    """The difference in Elo that a score between 0 and 1 corresponds to."""
-    score = min(max(score, 1e-6), 1 - 1e-6)
-    return -400 * math.log10(1 / score - 1)
 
 
 def mean_and_variance(pairs):

@@ -119,6 +119,9 @@ fn visited(tree: &Tree, root: &Position) -> HashSet<u64> {
     keys
 }
 
+const POSITIONS: [&str; 3] =
+    ["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", KIWIPETE, MIDDLEGAME];
+
 /// The results of searches with `nodes` nodes of each position.
 struct Measured {
     /// Evaluations for each batch.
@@ -135,7 +138,7 @@ fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> M
         options.set(name, value).expect("the settings are valid");
     }
     let (mut batches, mut evaluations, mut used) = (0, 0, 0);
-    for fen in ["rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", KIWIPETE, MIDDLEGAME] {
+    for fen in POSITIONS {
         let card = Card::new(Arc::clone(inner));
         let log = Arc::clone(&card.batches);
         let backend: Arc<dyn Backend> =
@@ -169,7 +172,7 @@ fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> M
     let share = |part: usize, whole: usize| part as f64 / whole as f64;
     Measured {
         batch: share(evaluations, batches),
-        batches: batches as f64 / 3.0,
+        batches: share(batches, POSITIONS.len()),
         used: share(used, evaluations),
     }
 }

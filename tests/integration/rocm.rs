@@ -233,15 +233,13 @@ fn check_architecture(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet
 /// RDNA 2: gfx10's encodings, and no matrix instructions.
 #[test]
 fn networks_agree_with_lc0_on_gfx1030() {
-    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
-    check_architecture("networks_agree_with_lc0_on_gfx1030", "gfx1030", wanted);
+    check_architecture("networks_agree_with_lc0_on_gfx1030", "gfx1030", is_of_a_kind);
 }
 
 /// RDNA 4: gfx12's encodings, layout of matrices, and split barriers.
 #[test]
 fn networks_agree_with_lc0_on_gfx1200() {
-    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
-    check_architecture("networks_agree_with_lc0_on_gfx1200", "gfx1200", wanted);
+    check_architecture("networks_agree_with_lc0_on_gfx1200", "gfx1200", is_of_a_kind);
 }
 
 #[test]
@@ -259,29 +257,25 @@ fn every_network_agrees_with_lc0_on_gfx1200() {
 /// Vega: waves of 64 lanes, no matrix instructions.
 #[test]
 fn networks_agree_with_lc0_on_gfx906() {
-    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
-    check_architecture("networks_agree_with_lc0_on_gfx906", "gfx906", wanted);
+    check_architecture("networks_agree_with_lc0_on_gfx906", "gfx906", is_of_a_kind);
 }
 
 /// CDNA 2: matrix instructions with accumulation registers.
 #[test]
 fn networks_agree_with_lc0_on_gfx90a() {
-    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
-    check_architecture("networks_agree_with_lc0_on_gfx90a", "gfx90a", wanted);
+    check_architecture("networks_agree_with_lc0_on_gfx90a", "gfx90a", is_of_a_kind);
 }
 
 /// CDNA 3.
 #[test]
 fn networks_agree_with_lc0_on_gfx942() {
-    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
-    check_architecture("networks_agree_with_lc0_on_gfx942", "gfx942", wanted);
+    check_architecture("networks_agree_with_lc0_on_gfx942", "gfx942", is_of_a_kind);
 }
 
 /// The code object of gfx1201 has the instructions of gfx1200's.
 #[test]
 fn networks_agree_with_lc0_on_gfx1201() {
-    let wanted = |set: &GoldenSet| KINDS.contains(&set.name.as_str());
-    check_architecture("networks_agree_with_lc0_on_gfx1201", "gfx1201", wanted);
+    check_architecture("networks_agree_with_lc0_on_gfx1201", "gfx1201", is_of_a_kind);
 }
 
 #[test]
@@ -299,10 +293,15 @@ fn the_kernel_for_products_with_few_rows_agrees_with_lc0() {
 const KINDS: [&str; 5] =
     ["micro-smolgen", "micro-multihead", "micro-se-conv", "micro-se-attnpol", "micro-se-old"];
 
+/// Whether the network is one of [`KINDS`].
+fn is_of_a_kind(set: &GoldenSet) -> bool {
+    KINDS.contains(&set.name.as_str())
+}
+
 #[test]
 fn every_batch_size_gives_the_same_answers() {
     on_emulator("every_batch_size_gives_the_same_answers", &[], || {
-        for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
+        for set in goldens::committed().into_iter().filter(is_of_a_kind) {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             for (precision, limit) in [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16)] {
                 let backend = backend(&set, precision, &options(64));

@@ -254,6 +254,11 @@ impl Gemms {
         choices.into_iter().map(GemmChoice::Own).collect()
     }
 
+    /// The choice of our own kernels that should be the fastest.
+    fn best_own_choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
+        self.own_choices(shape).into_iter().next()
+    }
+
     /// Whether hipBLASLt is available and has the epilogue.
     pub(super) fn hipblaslt_has(&self, epilogue: Epilogue) -> bool {
         self.hipblaslt.as_ref().is_some_and(|(_, handle)| handle.supports(epilogue))
@@ -286,7 +291,7 @@ impl Gemms {
         };
         let choices = measured.into_iter().chain(by_default);
         let asked = choices.into_iter().find(|choice| self.may_ask(choice.library(), shape));
-        asked.or_else(|| self.own_choices(shape).into_iter().next())
+        asked.or_else(|| self.best_own_choice(shape))
     }
 
     /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.
@@ -324,7 +329,7 @@ impl Gemms {
                 Ok(None) | Err(_)
                     if shape.epilogue != Epilogue::None || self.may_ask(BlasLibrary::Rocblas, shape) => {}
                 Ok(None) | Err(_) if self.own.is_some() => {
-                    let own = self.own_choices(shape).into_iter().next();
+                    let own = self.best_own_choice(shape);
                     return own.map_or(Ok(None), |choice| self.step_by(name, &problem, choice));
                 }
                 Ok(None) => {

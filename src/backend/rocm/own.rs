@@ -7,7 +7,7 @@ use super::error::{Result, RocmError};
 use super::ffi::arguments::GemmArguments;
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::Address;
-use super::ffi::module::{Function, Grid, Module};
+use super::ffi::module::{Function, Module};
 use super::ffi::program::Step;
 use super::kernels::{activation_code, grid};
 use crate::net::architecture::Activation;
@@ -106,7 +106,8 @@ impl OwnChoice {
 pub(super) struct OwnKernels {
     module: Arc<Module>,
     compute_units: usize,
-    functions: RefCell<HashMap<(ElementType, String), Option<Function>>>,
+    /// By name; `None` for a kernel that the architecture does not have.
+    functions: RefCell<HashMap<String, Option<Function>>>,
 }
 
 impl OwnKernels {
@@ -114,11 +115,11 @@ impl OwnKernels {
         OwnKernels { module, compute_units: compute_units.max(1), functions: RefCell::default() }
     }
 
-    /// The kernel `gemm_<element>_<suffix>` or `gemm_<suffix>_<element>`; `None` if the architecture has none.
-    fn function(&self, element: ElementType, name: String) -> Option<Function> {
+    /// The kernel with this name; `None` if the architecture has none.
+    fn function(&self, name: String) -> Option<Function> {
         let mut functions = self.functions.borrow_mut();
-        let known = functions.entry((element, name.clone()));
-        known.or_insert_with(|| self.module.function(&name).ok()).clone()
+        let find = |name: &String| self.module.function(name).ok();
+        functions.entry(name).or_insert_with_key(find).clone()
     }
 
     fn tile_function(&self, element: ElementType, choice: OwnChoice) -> Option<Function> {
@@ -128,7 +129,7 @@ impl OwnKernels {
             }
             None => format!("gemm_any_{}", element.name()),
         };
-        self.function(element, name)
+        self.function(name)
     }
 
     /// The choices for a shape, the one that should be fastest first. There is always one, unless the shape has
@@ -193,17 +194,14 @@ impl OwnKernels {
         let absent = || RocmError::Unsupported(format!("no kernel of our own computes the product {shape}"));
         let function = self.tile_function(element, choice).ok_or_else(absent)?;
         let sum = if choice.splits > 1 {
-            let function =
-                self.function(element, format!("gemm_sum_{}", element.name())).ok_or_else(absent)?;
-            Some((function, grid_of(shape.rows * shape.outputs.div_ceil(VECTOR), 256, shape.batch)))
+            let function = self.function(format!("gemm_sum_{}", element.name())).ok_or_else(absent)?;
+            let runs = shape.rows * shape.outputs.div_ceil(VECTOR);
+            Some((function, grid(runs.div_ceil(256), shape.batch, 256)))
         } else {
             None
         };
         let tile = choice.tile();
-        let launch_grid = Grid {
-            blocks: (tiles(shape, tile) as u32, (shape.batch * choice.splits) as u32),
-            threads: tile.size.threads,
-        };
+        let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
         let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
         let arguments = GemmArguments {
             x: operands.x,
@@ -228,10 +226,6 @@ impl OwnKernels {
         };
         Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, PARTIAL), shape))
     }
-}
-
-fn grid_of(work: usize, threads: u32, products: usize) -> Grid {
-    grid(work.div_ceil(threads as usize), products, threads)
 }
 
 /// The function that an epilogue applies after the bias.

@@ -202,8 +202,9 @@ fn rank(children: &mut [RankedChild], draw_score: f32) {
 }
 
 /// Compares two children; the greater one is better. Proven wins come first (the shorter the better), then lower bound,
-/// visits, value and prior decide, and proven losses come last (the longer the better). Wins that need a tablebase come after
-/// all other wins, and losses that need one come before all other losses. This is a total order, as a sort requires.
+/// visits, value and prior decide, and proven losses come last (the longer the better). Wins that need a tablebase come
+/// after all other wins, and losses that need one come before all other losses. This is a total order, as a sort
+/// requires.
 fn compare(a: &RankedChild, b: &RankedChild, draw_score: f32) -> Ordering {
     let by_rank = a.rank().cmp(&b.rank());
     if by_rank.is_ne() {

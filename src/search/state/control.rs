@@ -5,7 +5,7 @@ use crate::chess::{Move, PackedMove};
 use crate::search::info::Responder;
 use crate::search::stop::{Stopper, StopperHints};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, wait_timeout};
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, try_lock, wait_timeout};
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a worker that found only collisions. Then it gathers again.
@@ -135,7 +135,7 @@ impl SharedControl {
 
     /// Whether no thread has locked the control at this moment.
     pub(crate) fn is_unlocked(&self) -> bool {
-        !matches!(self.control.try_lock(), Err(TryLockError::WouldBlock))
+        self.try_lock().is_some()
     }
 
     /// Locks the control. It stays usable after the panic of another thread, because it holds plain figures.
@@ -145,11 +145,7 @@ impl SharedControl {
 
     /// Locks the control if no other thread has locked it at this moment.
     pub(crate) fn try_lock(&self) -> Option<MutexGuard<'_, Control>> {
-        match self.control.try_lock() {
-            Ok(control) => Some(control),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        try_lock(&self.control)
     }
 
     /// Sleeps until the control changes, at most for `limit`.

@@ -2,7 +2,7 @@
 
 use super::parking::Users;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use crate::sync::{Mutex, MutexGuard, PoisonError, try_lock};
 use crate::tree::{RecyclingShare, Tree};
 
 /// The shares of all workers, and whether nodes are condemned ([`crate::tree::Tree::condemn`]).
@@ -57,11 +57,7 @@ impl Recycling {
 
     /// The share of the worker with this `index`, unless another worker is busy with it.
     pub(crate) fn try_take(&self, index: usize) -> Option<MutexGuard<'_, Share>> {
-        match self.shares[index].try_lock() {
-            Ok(share) => Some(share),
-            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
+        try_lock(&self.shares[index])
     }
 
     /// Whether this is the first call.

@@ -30,10 +30,11 @@ pub(super) fn gather(
 ) {
     let params = &context.params;
     let minibatch_size = context.minibatch_size() as u32;
+    let visits = context.root().visits();
     let in_flight = counters.root_in_flight.load(Ordering::Relaxed);
-    let target = most_leaves(params.in_flight_share, context.root().visits(), in_flight).min(minibatch_size);
+    let target = most_leaves(params.in_flight_share, visits, in_flight).min(minibatch_size);
     let max_out_of_order = ((params.max_out_of_order_factor * minibatch_size as f32) as u32).max(1);
-    let tree_size = u64::from(context.root().visits());
+    let tree_size = u64::from(visits);
     let mut collisions_left =
         collisions_allowed(params, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
     let mut events_left = params.collisions.max_events;

@@ -14,10 +14,10 @@
 //   wave size      32 or 64
 //   memory         a tile reads (rows + columns) * inputs elements
 //
-// A block goes along the summed axis in steps of 64 bytes per row. While it multiplies one step from shared memory, it
-// loads the next: into registers, and from there into the other half of the shared memory, or directly into shared
-// memory on machines with asynchronous copies, which are two to five steps ahead. One barrier per step is enough, because a
-// stage is written only after the barrier behind its last use.
+// A block goes along the summed axis in steps of 64 or 128 bytes per row. While it multiplies one step from shared
+// memory, it loads the next: into registers, and from there into the other half of the shared memory, or directly into
+// shared memory on machines with asynchronous copies, which are two to five steps ahead. One barrier per step is
+// enough, because a stage is written only after the barrier behind its last use.
 //
 // With `splits` above 1, that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
 // [splits][products][rows][outputs, rounded up to a multiple of eight]. gemm_sum adds them up in a fixed order, so that
@@ -29,18 +29,18 @@
 #include "activations.h"
 #include "gemm_cores.h"
 
-// The number of steps that shared memory holds at a time, for steps of `vectors` vectors. With asynchronous copies it is
+// The number of steps of `vectors` vectors that shared memory holds at a time, if they are copied asynchronously. It is
 // as many as fit into 48 KB, NVIDIA's limit for arrays of constant size, and at most six.
 GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
     const i32 most = 48 * 1024 / 16 / vectors;
-    return !GPU_ASYNCHRONOUS_COPIES ? 2 : most < 6 ? most : 6;
+    return most < 6 ? most : 6;
 }
 
 // Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
 // that it handles.
-template <class T, i32 ROWS, i32 THREADS>
+template <class T, i32 ROWS, i32 THREADS, i32 VECTORS>
 struct GemmLoader {
-    static constexpr i32 COUNT = ROWS * GEMM_ROW_VECTORS / THREADS, APART = THREADS / GEMM_ROW_VECTORS;
+    static constexpr i32 COUNT = ROWS * VECTORS / THREADS, APART = THREADS / VECTORS;
     static_assert(COUNT * APART == ROWS, "threads move whole rows");
 
     const char* from;    // the first row's elements of the next step
@@ -54,26 +54,33 @@ struct GemmLoader {
         from = (const char*)matrix;
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) {
-            const i32 row = row_of_slot(thread() / GEMM_ROW_VECTORS + i * APART);
+            const i32 row = row_of_slot(thread() / VECTORS + i * APART);
             offsets[i] = (u32)(row < rows ? row : rows - 1) * (u32)stride * (u32)sizeof(T);
         }
     }
-    // Starts the loads of a step, of which only `left` bytes of each row are left to multiply.
-    GPU_METHOD void load(i32 left, [[maybe_unused]] Words4* to) {
-        const i32 vector = thread() % GEMM_ROW_VECTORS;
+    // Where the thread's vector of the next step begins, if no more than `left` bytes of each row are left. It is the
+    // row's first vector if there is none.
+    GPU_METHOD const char* next(i32 left) {
+        const i32 vector = thread() % VECTORS;
         inside = vector * 16 < left;
-        const u32 first = inside ? vector * 16 : 0;
-#pragma unroll
-        for (i32 i = 0; i < COUNT; i++) {
-            const char* source = from + (offsets[i] + first);
-#if GPU_ASYNCHRONOUS_COPIES
-            copy16_or_clear(to + place(i), source, inside);
-#else
-            words[i] = load16(source);
-#endif
-        }
-        from += GEMM_STEP_BYTES;
+        const char* first = from + (inside ? vector * 16 : 0);
+        from += 16 * VECTORS;
+        return first;
     }
+    // Starts the loads of a step.
+    GPU_METHOD void load(i32 left) {
+        const char* first = next(left);
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) words[i] = load16(first + offsets[i]);
+    }
+#if GPU_ASYNCHRONOUS_COPIES
+    // Starts to copy a step to shared memory.
+    GPU_METHOD void copy(i32 left, Words4* to) {
+        const char* first = next(left);
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) copy16_or_clear(to + place(i), first + offsets[i], inside);
+    }
+#endif
     // Writes what `load` has loaded to shared memory.
     GPU_METHOD void land(Words4* to) {
         const u32 mask = inside ? ~0u : 0u;
@@ -86,7 +93,7 @@ struct GemmLoader {
         }
     }
     GPU_FUNCTION i32 place(i32 i) {
-        return gemm_place(thread() / GEMM_ROW_VECTORS + i * APART, thread() % GEMM_ROW_VECTORS);
+        return gemm_place<VECTORS>(thread() / VECTORS + i * APART, thread() % VECTORS);
     }
 };
 
@@ -117,12 +124,13 @@ GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 
     }
 }
 
-template <class T, template <class, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS>
+template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
+          i32 STEP_BYTES>
 GPU_FUNCTION void gemm(const GemmArguments& a) {
-    using Core = CoreOf<T, ROWS, COLUMNS, THREADS>;
-    constexpr i32 STEP = GEMM_STEP_BYTES / sizeof(T);
-    constexpr i32 X_VECTORS = ROWS * GEMM_ROW_VECTORS, STAGE = (ROWS + COLUMNS) * GEMM_ROW_VECTORS;
-    constexpr i32 STAGES = gemm_stages(STAGE);
+    constexpr i32 VECTORS = STEP_BYTES / 16, STEP = STEP_BYTES / sizeof(T);
+    using Core = CoreOf<T, ROWS, COLUMNS, THREADS, VECTORS>;
+    constexpr i32 X_VECTORS = ROWS * VECTORS, STAGE = (ROWS + COLUMNS) * VECTORS;
+    constexpr i32 STAGES = Core::LOADS_AHEAD ? gemm_stages(STAGE) : 2;
     GPU_SHARED(Words4, shared, STAGES * STAGE);
 
     const i32 tiles_across = (a.outputs + COLUMNS - 1) / COLUMNS;
@@ -132,59 +140,81 @@ GPU_FUNCTION void gemm(const GemmArguments& a) {
     const i32 first_step = split * most_steps;
     const i32 steps = all_steps - first_step < most_steps ? all_steps - first_step : most_steps;
 
-    GemmLoader<T, ROWS, THREADS> x;
-    GemmLoader<T, COLUMNS, THREADS> weights;
+    GemmLoader<T, ROWS, THREADS, VECTORS> x;
+    GemmLoader<T, COLUMNS, THREADS, VECTORS> weights;
     const i64 first_input = first_step * STEP;
     x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.x_stride,
             a.rows - first_row, [](i32 slot) { return slot; });
     weights.begin((const T*)a.weights + product * a.weights_batch + (i64)first_column * a.weights_stride + first_input,
                   a.weights_stride, a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); });
     i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
-    auto load = [&](i32 stage) {
-        x.load(left, shared + stage * STAGE);
-        weights.load(left, shared + stage * STAGE + X_VECTORS);
-        left -= GEMM_STEP_BYTES;
-    };
 
     Core core = {};
-    auto multiply = [&](i32 stage) { core.multiply(shared + stage * STAGE, shared + stage * STAGE + X_VECTORS); };
 #if GPU_ASYNCHRONOUS_COPIES
+    if constexpr (Core::LOADS_AHEAD) {
+        auto copy = [&](i32 stage) {
+            x.copy(left, shared + stage * STAGE);
+            weights.copy(left, shared + stage * STAGE + X_VECTORS);
+            left -= STEP_BYTES;
+        };
 #pragma unroll
-    for (i32 step = 0; step < STAGES - 1; step++) {
-        if (step < steps) load(step);
-        end_copies();
-    }
-    i32 stage = 0, next = STAGES - 1;
-#pragma unroll 1
-    for (i32 step = 0; step < steps; step++) {
+        for (i32 step = 0; step < STAGES - 1; step++) {
+            if (step < steps) copy(step);
+            end_copies();
+        }
         wait_for_copies<STAGES - 2>();
         synchronise_block();
-        if (step + STAGES - 1 < steps) load(next);
-        end_copies();
-        multiply(stage);
-        stage = stage == STAGES - 1 ? 0 : stage + 1;
-        next = next == STAGES - 1 ? 0 : next + 1;
-    }
-#else
-    auto land = [&](i32 stage) {
-        x.land(shared + stage * STAGE);
-        weights.land(shared + stage * STAGE + X_VECTORS);
-    };
-    if (steps > 0) {
-        load(0);
-        land(0);
-    }
+        core.load(0, shared, shared + X_VECTORS);
+        i32 stage = 0, next = STAGES - 1;
 #pragma unroll 1
-    for (i32 step = 0; step < steps; step++) {
-        synchronise_block();
-        const bool more = step + 1 < steps;
-        if (more) load(0);
-        // Without this, the compiler would move the loads behind the products, to save registers.
-        keep_order();
-        multiply(step % 2);
-        if (more) land(1 - step % 2);
-    }
+        for (i32 step = 0; step < steps; step++) {
+            if (step + STAGES - 1 < steps) copy(next);
+            end_copies();
+            const Words4* place = shared + stage * STAGE;
+            stage = stage == STAGES - 1 ? 0 : stage + 1;
+            next = next == STAGES - 1 ? 0 : next + 1;
+#pragma unroll
+            for (i32 fragment = 0; fragment < Core::FRAGMENTS; fragment++) {
+                if (fragment + 1 < Core::FRAGMENTS) {
+                    core.load(fragment + 1, place, place + X_VECTORS);
+                } else {
+                    // All fragments of this step are in registers, so that its stage is free behind the barrier. In the
+                    // last step, what is loaded here is not used.
+                    wait_for_copies<STAGES - 2>();
+                    synchronise_block();
+                    place = shared + stage * STAGE;
+                    core.load(0, place, place + X_VECTORS);
+                }
+                core.multiply(fragment);
+            }
+        }
+    } else
 #endif
+    {
+        auto load = [&] {
+            x.load(left);
+            weights.load(left);
+            left -= STEP_BYTES;
+        };
+        auto land = [&](i32 stage) {
+            x.land(shared + stage * STAGE);
+            weights.land(shared + stage * STAGE + X_VECTORS);
+        };
+        if (steps > 0) {
+            load();
+            land(0);
+        }
+#pragma unroll 1
+        for (i32 step = 0; step < steps; step++) {
+            synchronise_block();
+            const bool more = step + 1 < steps;
+            if (more) load();
+            // Without this, the compiler would move the loads behind the products, to save registers.
+            keep_order();
+            core.multiply(shared + step % 2 * STAGE, shared + step % 2 * STAGE + X_VECTORS);
+            if (more) land(1 - step % 2);
+        }
+    }
 
     if (a.splits > 1) {
         const i32 width = (a.outputs + 7) / 8 * 8;
@@ -200,18 +230,32 @@ GPU_FUNCTION void gemm(const GemmArguments& a) {
         }
         return;
     }
-    const bool is_short = a.activation == ACTIVATION_NONE && !a.residual && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
+    const bool is_short = a.activation == ACTIVATION_NONE && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     if (is_short) {
+        const T* residual = (const T*)a.residual + product * a.output_batch;
         T* output = (T*)a.output + product * a.output_batch;
+        // The residual may be the output, so that the compiler cannot move its loads before other runs' stores. Without
+        // the loads of several runs at a time, each would take the memory's whole latency.
+        constexpr i32 LOADS = Core::RUN_COUNT < 4 ? Core::RUN_COUNT : 4;
 #pragma unroll
-        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
-            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
-            if (row >= a.rows || column >= a.outputs) continue;
-            Eight sums;
+        for (i32 first = 0; first < Core::RUN_COUNT; first += LOADS) {
+            Packed<T> before[LOADS] = {};
 #pragma unroll
-            for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
-            if (a.bias) sums = plus(sums, (const T*)a.bias + column);
-            store_eight(output + (i64)row * a.output_stride + column, sums);
+            for (i32 i = 0; i < LOADS && a.residual; i++) {
+                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
+                if (row < a.rows && column < a.outputs)
+                    before[i] = load_packed(residual + (i64)row * a.output_stride + column);
+            }
+#pragma unroll
+            for (i32 i = 0; i < LOADS; i++) {
+                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
+                if (row >= a.rows || column >= a.outputs) continue;
+                Eight sums = unpack_eight(T(), before[i]);
+#pragma unroll
+                for (i32 k = 0; k < 8; k++) sums.value[k] += core.result(first + i, k);
+                if (a.bias) sums = plus(sums, (const T*)a.bias + column);
+                store_eight(output + (i64)row * a.output_stride + column, sums);
+            }
         }
         return;
     }
@@ -284,31 +328,35 @@ GPU_FUNCTION void gemm_any(const GemmArguments& a) {
     store_one((T*)a.output + place, sum[0]);
 }
 
-#define GEMM(type, T, Core, rows, columns, threads)                                                            \
+#define GEMM(type, T, Core, rows, columns, threads, step_bytes)                                                \
     GPU_KERNEL(threads, gemm_##type##_##rows##x##columns##_##threads, GemmArguments) {                         \
-        gemm<T, Core, rows, columns, threads>(arguments);                                                      \
+        gemm<T, Core, rows, columns, threads, step_bytes>(arguments);                                          \
     }
 #if MATRIX_LAYOUT == MATRIX_QUADS
-// Waves of 64 x 64 results halve the traffic of shared memory, which would limit larger blocks.
+// Waves of 64 x 64 results halve the traffic of shared memory, which would limit larger blocks. Smaller tiles have
+// fewer products per step, and longer steps make up for that.
 #define GEMM_16_BITS(type, T)                                                                                  \
-    GEMM(type, T, MatrixCore, 128, 128, 128)                                                                   \
-    GEMM(type, T, MatrixCore, 64, 64, 128)                                                                     \
-    GEMM(type, T, MatrixCore, 32, 64, 64)
+    GEMM(type, T, MatrixCore, 128, 128, 128, 64)                                                               \
+    GEMM(type, T, MatrixCore, 64, 64, 128, 128)                                                                \
+    GEMM(type, T, MatrixCore, 64, 32, 128, 128)                                                                \
+    GEMM(type, T, MatrixCore, 16, 32, 32, 128)
 #elif MATRIX_LAYOUT != MATRIX_NONE
 #define GEMM_16_BITS(type, T)                                                                                  \
-    GEMM(type, T, MatrixCore, 128, 128, 256)                                                                   \
-    GEMM(type, T, MatrixCore, 64, 64, 128)                                                                     \
-    GEMM(type, T, MatrixCore, 32, 64, 128)
+    GEMM(type, T, MatrixCore, 128, 128, 256, 64)                                                               \
+    GEMM(type, T, MatrixCore, 64, 64, 128, 64)                                                                 \
+    GEMM(type, T, MatrixCore, 32, 64, 128, 64)                                                                 \
+    GEMM(type, T, MatrixCore, 64, 32, 128, 64)
 #else
 #define GEMM_16_BITS(type, T)                                                                                  \
-    GEMM(type, T, PlainCore, 128, 128, 256)                                                                    \
-    GEMM(type, T, PlainCore, 64, 64, 128)                                                                      \
-    GEMM(type, T, PlainCore, 32, 64, 128)
+    GEMM(type, T, PlainCore, 128, 128, 256, 64)                                                                \
+    GEMM(type, T, PlainCore, 64, 64, 128, 64)                                                                  \
+    GEMM(type, T, PlainCore, 32, 64, 128, 64)                                                                  \
+    GEMM(type, T, PlainCore, 64, 32, 128, 64)
 #endif
 GEMM_16_BITS(f16, Half)
 GEMM_16_BITS(bf16, Bfloat)
-GEMM(f32, float, PlainCore, 128, 128, 256)
-GEMM(f32, float, PlainCore, 64, 64, 128)
+GEMM(f32, float, PlainCore, 128, 128, 256, 64)
+GEMM(f32, float, PlainCore, 64, 64, 128, 64)
 
 #define INSTANCES(type, T)                                                                                     \
     GPU_KERNEL(GEMM_SUM_THREADS, gemm_sum_##type, GemmArguments) {                                             \

@@ -1,37 +1,42 @@
 // The inner part of gemm.hip: how a block multiplies two operands that lie in shared memory, and which results each
 // thread then holds. There are two cores with the same interface, one with matrix instructions and one without.
 //
-// An operand's part for one step is GEMM_STEP_BYTES of each row: 32 elements of 16 bits or 16 of f32. It lies in shared
-// memory as four vectors of 16 bytes per row. Vector v of row r is at place v ^ (r / 2 % 4) of the row, so that eight
-// lanes that read the same vector of eight neighbouring rows, or two whole rows, use all 32 banks once (README.md).
+// An operand's part for one step is VECTORS vectors of 16 bytes of each row: four or eight. In shared memory, vector v
+// of row r is at place v ^ (r / 2 % 4) of the row if there are four, and at place v ^ (r % 8) if there are eight, so that
+// eight lanes that read the same vector of eight neighbouring rows, or whole rows, use all 32 banks once (README.md).
 //
 // The rows of the weights lie in "slots", in an order that the core chooses so that a thread's results are runs of eight
 // neighbouring outputs:
 //   column_of_slot(slot)   the block's column of weights that belongs into this slot
-//   multiply(x, weights)   adds the products of one step
+//   LOADS_AHEAD            whether a fragment is loaded while the one before is multiplied
+//   multiply(x, weights)   adds the products of one step; not with LOADS_AHEAD
+//   FRAGMENTS, load(i, x, weights), multiply(i)
+//                          with LOADS_AHEAD: the number of a step's fragments along the summed axis; loads fragment i;
+//                          adds the products of fragment i. Two fragments can be loaded at a time
 //   RUN_COUNT                   the number of runs of eight results that a thread holds
 //   row(run), column(run)  the place of a run in the block's tile
 //   result(run, k)         element k of a run
 #pragma once
 #include "matrix.h"
 
-#define GEMM_STEP_BYTES 64
-#define GEMM_ROW_VECTORS (GEMM_STEP_BYTES / 16)
-
+// The place of a vector among an operand's vectors in shared memory.
+template <i32 VECTORS>
 GPU_FUNCTION i32 gemm_place(i32 row, i32 vector) {
-    return row * GEMM_ROW_VECTORS + (vector ^ (row >> 1 & 3));
+    static_assert(VECTORS == 4 || VECTORS == 8, "a row has four or eight vectors");
+    return row * VECTORS + (vector ^ (VECTORS == 8 ? row & 7 : row >> 1 & 3));
 }
 
 #if MATRIX_LAYOUT != MATRIX_NONE
 
 // Each wave owns X_TILES x W_TILES tiles of 16 x 16, and WAVES_ACROSS waves lie side by side.
-template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS>
+template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS, i32 VECTORS>
 struct MatrixCore {
+    static constexpr bool LOADS_AHEAD = MATRIX_LAYOUT == MATRIX_QUADS;
     static constexpr i32 WAVE_COUNT = THREADS / WAVE;
     // The waves' part of the tile is as square as possible, and at least 32 wide, so that runs have eight elements.
     static constexpr i32 WAVES_ACROSS = WAVE_COUNT == 1                         ? 1
                                         : WAVE_COUNT == 2                       ? (COLUMNS > ROWS ? 2 : 1)
-                                        : WAVE_COUNT == 4                       ? 2
+                                        : WAVE_COUNT == 4                       ? (COLUMNS >= 64 ? 2 : 1)
                                         : WAVE_COUNT == 8 && COLUMNS / 4 >= 32  ? 4
                                                                            : 2;
     static constexpr i32 WAVE_ROWS = ROWS / (WAVE_COUNT / WAVES_ACROSS), WAVE_COLUMNS = COLUMNS / WAVES_ACROSS;
@@ -59,21 +64,49 @@ struct MatrixCore {
         return sum_at(sums[part / OWN_ROWS], part % OWN_ROWS, run % RUNS_ACROSS, k);
     }
 
+#if MATRIX_LAYOUT == MATRIX_QUADS
+    static constexpr i32 FRAGMENTS = VECTORS / 2;
+    Fragment own[2][X_TILES], other[2][W_TILES];
+
+    GPU_METHOD void load(i32 fragment, const Words4* x, const Words4* weights) {
+#pragma unroll
+        for (i32 i = 0; i < X_TILES; i++) {
+            own[fragment % 2][i] = load_fragment<OWN>([&](i32 row, i32 vector) {
+                return x + gemm_place<VECTORS>(wave_row() + i * TILE + row, 2 * fragment + vector);
+            });
+        }
+#pragma unroll
+        for (i32 n = 0; n < W_TILES; n++) {
+            other[fragment % 2][n] = load_fragment<OTHER>([&](i32 row, i32 vector) {
+                return weights + gemm_place<VECTORS>(wave_column() + n * TILE + row, 2 * fragment + vector);
+            });
+        }
+    }
+    GPU_METHOD void multiply(i32 fragment) {
+#pragma unroll
+        for (i32 n = 0; n < W_TILES; n++) {
+#pragma unroll
+            for (i32 i = 0; i < X_TILES; i++)
+                sums[i][n] = ::multiply(T(), own[fragment % 2][i], other[fragment % 2][n], sums[i][n]);
+        }
+    }
+#else
     GPU_METHOD void multiply(const Words4* x, const Words4* weights) {
-        x += wave_row() * GEMM_ROW_VECTORS;
-        weights += wave_column() * GEMM_ROW_VECTORS;
+        static_assert(VECTORS == 4, "two fragments per step");
+        x += wave_row() * VECTORS;
+        weights += wave_column() * VECTORS;
         Fragment own[X_TILES][2];
 #pragma unroll
         for (i32 i = 0; i < X_TILES; i++) {
             load_rows(own[i], [&](i32 part, i32 offset) {
-                return x[i * TILE * GEMM_ROW_VECTORS + gemm_place(operand_row(part), offset / 8)];
+                return x[i * TILE * VECTORS + gemm_place<VECTORS>(operand_row(part), offset / 8)];
             });
         }
 #pragma unroll
         for (i32 n = 0; n < W_TILES; n++) {
             Fragment other[2];
             load_rows(other, [&](i32 part, i32 offset) {
-                return weights[n * TILE * GEMM_ROW_VECTORS + gemm_place(operand_row(part), offset / 8)];
+                return weights[n * TILE * VECTORS + gemm_place<VECTORS>(operand_row(part), offset / 8)];
             });
 #pragma unroll
             for (i32 step = 0; step < 2; step++) {
@@ -83,6 +116,7 @@ struct MatrixCore {
             }
         }
     }
+#endif
 };
 
 #endif  // MATRIX_LAYOUT != MATRIX_NONE
@@ -100,8 +134,9 @@ GPU_FUNCTION float dot_words(float, u32 a, u32 b, float sum) {
 }
 
 // Each thread owns eight columns of every ROWS_APART-th row.
-template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS>
+template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS, i32 VECTORS>
 struct PlainCore {
+    static constexpr bool LOADS_AHEAD = false;
     static constexpr i32 ACROSS = COLUMNS / 8, ROWS_APART = THREADS / ACROSS;
     static constexpr i32 RUN_COUNT = ROWS / ROWS_APART;
     static_assert(RUN_COUNT * ROWS_APART == ROWS, "threads own whole rows of results");
@@ -117,13 +152,13 @@ struct PlainCore {
     GPU_METHOD void multiply(const Words4* x, const Words4* weights) {
         // The loop is not unrolled, because its body already has several hundred instructions.
 #pragma unroll 1
-        for (i32 vector = 0; vector < GEMM_ROW_VECTORS; vector++) {
+        for (i32 vector = 0; vector < VECTORS; vector++) {
             Words4 own[RUN_COUNT];
 #pragma unroll
-            for (i32 i = 0; i < RUN_COUNT; i++) own[i] = x[gemm_place(row(i), vector)];
+            for (i32 i = 0; i < RUN_COUNT; i++) own[i] = x[gemm_place<VECTORS>(row(i), vector)];
 #pragma unroll
             for (i32 k = 0; k < 8; k++) {
-                const Words4 other = weights[gemm_place(thread() % ACROSS + k * ACROSS, vector)];
+                const Words4 other = weights[gemm_place<VECTORS>(thread() % ACROSS + k * ACROSS, vector)];
 #pragma unroll
                 for (i32 word = 0; word < 4; word++) {
 #pragma unroll

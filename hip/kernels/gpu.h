@@ -25,6 +25,9 @@
 //                                  starts to copy 16 bytes from global to shared memory, or to clear them
 //   end_copies(), wait_for_copies<COUNT>()
 //                                  end a group of copies; wait until at most COUNT groups of this thread are pending
+//   load_matrices(row)             (with MATRIX_QUADS) loads four 8 x 8 matrices of 16-bit elements from shared memory.
+//                                  Lane 8 m + r has the address of row r of matrix m, and word m of the result is the
+//                                  elements 2 * (lane % 4) and the next of row lane / 4 of matrix m
 //   float_bits, float_of_bits      convert a float to its bits and back
 //   select_bytes(high, low, selector)
 //                                  each byte of the result is the byte of low (0 to 3) or of high (4 to 7) that the

@@ -173,6 +173,23 @@ GPU_FUNCTION void load_rows(Fragment (&fragments)[STEPS], Load load) {
     }
 }
 
+#if MATRIX_LAYOUT == MATRIX_QUADS
+// The sides of a product.
+enum Side { OWN, OTHER };
+// Loads a lane's part of a fragment from shared memory with one instruction, which also brings the words into the order
+// that the matrix instruction needs. `place(row, vector)` is the address of the eight elements of the tile's row from
+// 8 * vector on, for vector 0 and 1. Both operands must be loaded in this way, because here a fragment's elements keep
+// their order along the summed axis.
+template <Side SIDE, class Place>
+GPU_FUNCTION Fragment load_fragment(Place place) {
+    // The four matrices are the fragment's words: for the own side in the order of their numbers, and for the other
+    // side with the second and the third exchanged, so that the two words of one instruction are neighbours.
+    const i32 matrix = lane() >> 3, lower = SIDE == OWN ? matrix & 1 : matrix >> 1;
+    const Words4 words = load_matrices(place(8 * lower + (lane() & 7), SIDE == OWN ? matrix >> 1 : matrix & 1));
+    return {words.word[0], words.word[SIDE == OWN ? 1 : 2], words.word[SIDE == OWN ? 2 : 1], words.word[3]};
+}
+#endif
+
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
 // A tile of sums, rounded to T, as an operand whose summed axis is the tile's other side. Every lane needs all 16
 // elements of its row, but has only one run of eight. It gets the other run from the lane that shares the row.

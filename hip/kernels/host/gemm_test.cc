@@ -99,7 +99,7 @@ static void test_tile(const char* name, const Tile& tile, void (*sum)(GemmArgume
 int main() {
 #if MATRIX_LAYOUT == MATRIX_QUADS
 #define LARGE(type) {gemm_##type##_128x128_128, 128, 128, 128}
-#define SMALL(type) {gemm_##type##_32x64_64, 32, 64, 64}
+#define SMALL(type) {gemm_##type##_16x32_32, 16, 32, 32}
 #else
 #define LARGE(type) {gemm_##type##_128x128_256, 128, 128, 256}
 #define SMALL(type) {gemm_##type##_32x64_128, 32, 64, 128}
@@ -107,7 +107,9 @@ int main() {
     test_tile<Half>("gemm_f16_128x128", LARGE(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_MISH);
     const Tile medium = {gemm_bf16_64x64_128, 64, 64, 128}, medium_f32 = {gemm_f32_64x64_128, 64, 64, 128};
     test_tile<Bfloat>("gemm_bf16_64x64", medium, gemm_sum_bf16, gemm_any_bf16, ACTIVATION_TANH);
-    test_tile<Half>("gemm_f16_32x64", SMALL(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_RELU_2);
+    test_tile<Half>("gemm_f16, small", SMALL(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_RELU_2);
+    const Tile narrow = {gemm_f16_64x32_128, 64, 32, 128};
+    test_gemm<Half>("gemm_f16_64x32", narrow, gemm_sum_f16, {67, 40, 72, 1, 1, ACTIVATION_NONE, true, true, true});
     // These kernels are the same for every matrix layout.
     if (MATRIX_LAYOUT != MATRIX_HALVES) return 0;
     const Tile large_f32 = {gemm_f32_128x128_256, 128, 128, 256};

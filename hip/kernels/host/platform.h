@@ -137,6 +137,21 @@ GPU_FUNCTION void copy16_or_clear(Words4* to, const void* from, bool copies) {
 GPU_FUNCTION void end_copies() {}
 template <i32 COUNT>
 GPU_FUNCTION void wait_for_copies() {}
+#if MATRIX_LAYOUT == MATRIX_QUADS
+// PTX ISA, ldmatrix: the lanes from 8 * m on have the addresses of matrix m's rows.
+GPU_FUNCTION Words4 load_matrices(const Words4* row) {
+    host::Block& block = host::Block::current();
+    Words4 result;
+    block.exchange(true, row, sizeof *row, [&] {
+        for (i32 matrix = 0; matrix < 4; matrix++) {
+            Words4 from;
+            std::memcpy(&from, block.parcel_of(8 * matrix + thread() % WAVE / 4), sizeof from);
+            result.word[matrix] = from.word[thread() % 4];
+        }
+    });
+    return result;
+}
+#endif
 GPU_FUNCTION u32 bfloat_bits(float x) {
     const u32 bits = float_bits(x);
     return std::isnan(x) ? bits >> 16 | 0x40 : (bits + 0x7fff + (bits >> 16 & 1)) >> 16;

@@ -140,8 +140,16 @@ template <i32 COUNT>
 GPU_FUNCTION void wait_for_copies() {
     asm volatile("cp.async.wait_group %0;" : : "n"(COUNT) : "memory");
 }
-// Each byte of the result is the byte that the same byte of `selector` names: 0 to 3 for the bytes of `low`, and 4 to 7
-// for those of `high`.
+// The instruction ldmatrix. The PTX ISA describes which lane gives and gets what.
+GPU_FUNCTION Words4 load_matrices(const Words4* row) {
+    const u32 address = (u32)__cvta_generic_to_shared(row);
+    Words4 loaded;
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(loaded.word[0]), "=r"(loaded.word[1]), "=r"(loaded.word[2]), "=r"(loaded.word[3])
+                 : "r"(address)
+                 : "memory");
+    return loaded;
+}
 GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     const u32 nibbles =
         (selector & 7) | (selector >> 8 & 7) << 4 | (selector >> 16 & 7) << 8 | (selector >> 24 & 7) << 12;

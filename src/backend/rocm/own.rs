@@ -43,12 +43,13 @@ const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
 
 /// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned products, so
 /// a new one goes to the end.
-const TILES: [Tile; 5] = [
+const TILES: [Tile; 6] = [
     tile(128, 128, 256, 1.0),
     tile(128, 128, 128, 1.0),
     tile(64, 64, 128, 1.3),
     tile(32, 64, 128, 1.8),
-    tile(32, 64, 64, 1.8),
+    tile(64, 32, 128, 1.8),
+    tile(16, 32, 32, 2.6),
 ];
 
 /// The kernel for widths that are not multiples of [`VECTOR`].

@@ -288,6 +288,71 @@ impl<'a> StepList<'a> {
         self.product(name, layer, rows, (between, y))
     }
 
+    /// `y += x W^T`
+    pub(super) fn product_added(
+        &mut self,
+        name: &str,
+        layer: &Dense,
+        rows: usize,
+        (x, y): (Address, Address),
+    ) -> Result<()> {
+        let shape = GemmShape { accumulate: true, ..self.shape(layer, rows) };
+        self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
+    }
+
+    /// Appends a product of any shape, without an epilogue.
+    pub(super) fn gemm(&mut self, name: &str, shape: &GemmShape, operands: GemmOperands) -> Result<()> {
+        let step = self.gemms.step(name, shape, operands, Address::NULL)?;
+        if let Some(step) = step {
+            self.push(step);
+        }
+        Ok(())
+    }
+
+    fn shape(&self, layer: &Dense, rows: usize) -> GemmShape {
+        GemmShape::plain(rows, layer.outputs, layer.inputs, self.element)
+    }
+
+    /// `x = act(x + bias)`, in place. A softmax is taken over each row.
+    pub(super) fn activate(
+        &mut self,
+        name: &str,
+        x: Address,
+        bias: Address,
+        (rows, width): (usize, usize),
+        activation: Activation,
+    ) -> Result<()> {
+        let code = activation_code(activation);
+        // The softmax kernel supports rows of any width, but the elementwise kernel reads 8 elements at a time.
+        let together = if code.is_some() { rows_together(width) } else { 1 };
+        if !rows.is_multiple_of(together) {
+            let text =
+                format!("{name}: {rows} rows of {width} channels, but the kernels need a multiple of 8");
+            return Err(RocmError::Unsupported(text));
+        }
+        let (rows, width) = (rows / together, width * together);
+        let launch = match code {
+            Some(_) => {
+                let blocks = (rows * width).div_ceil(2048);
+                (self.kernels.function("activation", "")?, grid(blocks, 1, 256))
+            }
+            None => (self.kernels.function("softmax", "")?, grid(rows.div_ceil(8), 1, 256)),
+        };
+        let arguments = ActivationArguments {
+            input: x,
+            bias,
+            multiply: Address::NULL,
+            add: Address::NULL,
+            output: x,
+            rows: rows as i32,
+            width: width as i32,
+            bias_rows: 1,
+            activation: code.unwrap_or(0),
+        };
+        self.kernel(name, launch, arguments);
+        Ok(())
+    }
+
     /// `norm.input = x W^T`, and then `norm`.
     pub(super) fn product_and_norm(
         &mut self,

@@ -2,6 +2,7 @@
 //
 //   gemm:      output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) + residual[r][n]
 //   gemm_sum:  the same, where the sum over k is the sum of the partial sums that `gemm` has left
+//   with a norm: the rows of output, normalised (normalise.h), by the last block that ends in a row of tiles
 //   gemm_any:  the same as gemm, for widths and strides that are not multiples of eight
 //
 //   grid           gemm: (tiles, products * splits) blocks. The tiles of one row of tiles are neighbours, so that
@@ -21,13 +22,17 @@
 //
 // With `splits` above 1, that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
 // [splits][products][rows][outputs, rounded up to a multiple of eight]. gemm_sum adds them up in a fixed order, so that
-// results do not depend on timing.
+// results do not depend on timing. With a norm, the last block of a tile does that instead.
+//
+// A LayerNorm needs whole rows, which belong to the blocks of a row of tiles. Each of these blocks counts when its
+// results are stored, and the last one reads them back, from the cache, and normalises them while other rows of tiles
+// are still being multiplied. Which block is the last depends on timing, but not what it computes.
 //
 // A thread cannot index its registers at run time, and the activation functions for all its results would be a lot of
 // code. Unless the epilogue is short, a thread therefore passes its results through its own part of shared memory to a
 // loop that is not unrolled.
-#include "activations.h"
 #include "gemm_cores.h"
+#include "normalise.h"
 
 // The number of steps of `vectors` vectors that shared memory holds at a time, if they are copied asynchronously. It is
 // as many as fit into 48 KB, NVIDIA's limit for arrays of constant size, and at most six.
@@ -124,6 +129,98 @@ GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 
     }
 }
 
+// The sums of a run of eight results over all parts of the summed axis.
+GPU_FUNCTION Eight gemm_total(const GemmArguments& a, i32 product, i32 row, i32 column) {
+    const i32 width = (a.outputs + 7) / 8 * 8;
+    const i64 apart = (i64)a.products * a.rows * width;
+    const float* from = a.partial + ((i64)product * a.rows + row) * width + column;
+    Eight sums = load_eight(from);
+#pragma unroll 1
+    for (i32 split = 1; split < a.splits; split++) {
+        from += apart;
+        sums = plus(sums, from);
+    }
+    return sums;
+}
+
+// Stores a block's sums of its part of the summed axis.
+template <class Core>
+GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, Core& core, i32 product, i32 split, i32 first_row, i32 first_column) {
+    const i32 width = (a.outputs + 7) / 8 * 8;
+    float* partial = a.partial + ((i64)split * a.products + product) * a.rows * width;
+#pragma unroll
+    for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+        const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+        if (row >= a.rows || column >= width) continue;
+        Eight sums;
+#pragma unroll
+        for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
+        store_eight(partial + (i64)row * width + column, sums);
+    }
+}
+
+// Applies the epilogue to a block's results and stores them. `shared` has VECTORS vectors.
+template <class T, i32 VECTORS, i32 THREADS, class Core>
+GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, Words4* shared, i32 product, i32 first_row, i32 first_column) {
+    const bool is_short = a.activation == ACTIVATION_NONE && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
+    if (is_short) {
+        const T* residual = (const T*)a.residual + product * a.output_batch;
+        T* output = (T*)a.output + product * a.output_batch;
+        // The residual may be the output, so that the compiler cannot move its loads before other runs' stores. Without
+        // the loads of several runs at a time, each would take the memory's whole latency.
+        constexpr i32 LOADS = Core::RUN_COUNT < 4 ? Core::RUN_COUNT : 4;
+#pragma unroll
+        for (i32 first = 0; first < Core::RUN_COUNT; first += LOADS) {
+            Packed<T> before[LOADS] = {};
+#pragma unroll
+            for (i32 i = 0; i < LOADS && a.residual; i++) {
+                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
+                if (row < a.rows && column < a.outputs)
+                    before[i] = load_packed(residual + (i64)row * a.output_stride + column);
+            }
+#pragma unroll
+            for (i32 i = 0; i < LOADS; i++) {
+                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
+                if (row >= a.rows || column >= a.outputs) continue;
+                Eight sums = unpack_eight(T(), before[i]);
+#pragma unroll
+                for (i32 k = 0; k < 8; k++) sums.value[k] += core.result(first + i, k);
+                if (a.bias) sums = plus(sums, (const T*)a.bias + column);
+                store_eight(output + (i64)row * a.output_stride + column, sums);
+            }
+        }
+        return;
+    }
+    constexpr i32 ROOM = VECTORS / (2 * THREADS);
+    constexpr i32 TOGETHER = ROOM < Core::RUN_COUNT ? ROOM : Core::RUN_COUNT;
+    synchronise_block();
+#pragma unroll 1
+    for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
+#pragma unroll
+        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+            if (run / TOGETHER * TOGETHER != first) continue;
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) {
+                Words4 words;
+#pragma unroll
+                for (i32 k = 0; k < 4; k++) words.word[k] = float_bits(core.result(run, 4 * half + k));
+                shared[(2 * (run % TOGETHER) + half) * THREADS + thread()] = words;
+            }
+        }
+#pragma unroll 1
+        for (i32 run = first; run < first + TOGETHER && run < Core::RUN_COUNT; run++) {
+            Packed<float> sums;
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) sums.words[half] = shared[(2 * (run - first) + half) * THREADS + thread()];
+            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+            if (row < a.rows && column < a.outputs) gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, sums));
+        }
+    }
+}
+
+// The widest rows that a product's last block normalises.
+#define LARGEST_NORM 1024
+
 template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
           i32 STEP_BYTES>
 GPU_FUNCTION void gemm(const GemmArguments& a) {
@@ -216,75 +313,24 @@ GPU_FUNCTION void gemm(const GemmArguments& a) {
         }
     }
 
-    if (a.splits > 1) {
-        const i32 width = (a.outputs + 7) / 8 * 8;
-        float* partial = a.partial + ((i64)split * a.products + product) * a.rows * width;
-#pragma unroll
-        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
-            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
-            if (row >= a.rows || column >= width) continue;
-            Eight sums;
-#pragma unroll
-            for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
-            store_eight(partial + (i64)row * width + column, sums);
-        }
-        return;
-    }
-    const bool is_short = a.activation == ACTIVATION_NONE && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
-    if (is_short) {
-        const T* residual = (const T*)a.residual + product * a.output_batch;
-        T* output = (T*)a.output + product * a.output_batch;
-        // The residual may be the output, so that the compiler cannot move its loads before other runs' stores. Without
-        // the loads of several runs at a time, each would take the memory's whole latency.
-        constexpr i32 LOADS = Core::RUN_COUNT < 4 ? Core::RUN_COUNT : 4;
-#pragma unroll
-        for (i32 first = 0; first < Core::RUN_COUNT; first += LOADS) {
-            Packed<T> before[LOADS] = {};
-#pragma unroll
-            for (i32 i = 0; i < LOADS && a.residual; i++) {
-                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
-                if (row < a.rows && column < a.outputs)
-                    before[i] = load_packed(residual + (i64)row * a.output_stride + column);
-            }
-#pragma unroll
-            for (i32 i = 0; i < LOADS; i++) {
-                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
-                if (row >= a.rows || column >= a.outputs) continue;
-                Eight sums = unpack_eight(T(), before[i]);
-#pragma unroll
-                for (i32 k = 0; k < 8; k++) sums.value[k] += core.result(first + i, k);
-                if (a.bias) sums = plus(sums, (const T*)a.bias + column);
-                store_eight(output + (i64)row * a.output_stride + column, sums);
-            }
-        }
-        return;
-    }
-
-    constexpr i32 ROOM = STAGES * STAGE / (2 * THREADS);
-    constexpr i32 TOGETHER = ROOM < Core::RUN_COUNT ? ROOM : Core::RUN_COUNT;
-    synchronise_block();
+    u32* flag = (u32*)shared;
+    if (a.splits == 1) {
+        gemm_store<T, STAGES * STAGE, THREADS>(a, core, shared, product, first_row, first_column);
+    } else {
+        gemm_store_partial(a, core, product, split, first_row, first_column);
+        if (!a.counters) return;
+        const i32 tiles_down = (a.rows + ROWS - 1) / ROWS;
+        if (!is_last_block(a.counters + tiles_down + block_x(), a.splits, flag)) return;
 #pragma unroll 1
-    for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
-#pragma unroll
-        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
-            if (run / TOGETHER * TOGETHER != first) continue;
-#pragma unroll
-            for (i32 half = 0; half < 2; half++) {
-                Words4 words;
-#pragma unroll
-                for (i32 k = 0; k < 4; k++) words.word[k] = float_bits(core.result(run, 4 * half + k));
-                shared[(2 * (run % TOGETHER) + half) * THREADS + thread()] = words;
-            }
-        }
-#pragma unroll 1
-        for (i32 run = first; run < first + TOGETHER && run < Core::RUN_COUNT; run++) {
-            Packed<float> sums;
-#pragma unroll
-            for (i32 half = 0; half < 2; half++) sums.words[half] = shared[(2 * (run - first) + half) * THREADS + thread()];
-            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
-            if (row < a.rows && column < a.outputs) gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, sums));
+        for (i32 i = thread(); i < ROWS * COLUMNS / 8; i += THREADS) {
+            const i32 row = first_row + i / (COLUMNS / 8), column = first_column + i % (COLUMNS / 8) * 8;
+            if (row < a.rows && column < a.outputs) gemm_finish<T>(a, product, row, column, gemm_total(a, product, row, column));
         }
     }
+    if (!a.counters || !is_last_block(a.counters + block_x() / tiles_across, tiles_across, flag)) return;
+#pragma unroll 1
+    for (i32 row = 0; row < ROWS; row += THREADS / ROW_LANES)
+        normalise_row<T, ROW_LANES, LARGEST_NORM / 8 / ROW_LANES>(a.norm, first_row + row + thread() / ROW_LANES);
 }
 
 #define GEMM_SUM_THREADS 256
@@ -296,15 +342,7 @@ GPU_FUNCTION void gemm_sum(const GemmArguments& a) {
     const u32 vector = block_x() * GEMM_SUM_THREADS + thread();
     const i32 row = vector / (u32)vectors, column = vector % (u32)vectors * 8;
     if (row >= a.rows) return;
-    const i64 apart = (i64)a.products * a.rows * vectors * 8;
-    const float* from = a.partial + ((i64)product * a.rows + row) * vectors * 8 + column;
-    Eight sums = load_eight(from);
-#pragma unroll 1
-    for (i32 split = 1; split < a.splits; split++) {
-        from += apart;
-        sums = plus(sums, from);
-    }
-    gemm_finish<T>(a, product, row, column, sums);
+    gemm_finish<T>(a, product, row, column, gemm_total(a, product, row, column));
 }
 
 #define GEMM_ANY_SIDE 16

@@ -32,6 +32,11 @@
 //   select_bytes(high, low, selector)
 //                                  each byte of the result is the byte of low (0 to 3) or of high (4 to 7) that the
 //                                  same byte of selector names
+//   publish(), observe()           publish() before and observe() after a counter's change order global memory between
+//                                  blocks: what a thread has stored before publish() can be read after observe() by a
+//                                  block that has learned of it from the counter
+//   add_to_counter(counter, value) adds to a counter in global memory that blocks share, and returns the old value
+//   of_wave(value)                 a value that all lanes of a wave have, so that a branch on it is the wave's
 //   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
 //   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bf16: see matrix.h
 #pragma once
@@ -74,6 +79,23 @@ GPU_FUNCTION i32 lane() {
 }
 GPU_FUNCTION i32 wave() {
     return thread() / WAVE;
+}
+
+// Counts the blocks that come here. Returns, in all threads of a block, whether this block is the last of `expected`.
+// The last block may read what the others have stored, and it sets the counter back to zero. All threads of a block
+// must call it. `scratch` is a word of shared memory.
+GPU_FUNCTION bool is_last_block(u32* counter, u32 expected, u32* scratch) {
+    publish();
+    synchronise_block();
+    if (thread() == 0) {
+        const bool ends = add_to_counter(counter, 1) == expected - 1;
+        if (ends) add_to_counter(counter, 0u - expected);
+        *scratch = ends;
+    }
+    synchronise_block();
+    const bool is_last = of_wave(*scratch) != 0;
+    if (is_last) observe();
+    return is_last;
 }
 
 // The number of lanes that share a row of a matrix. It is 32 even where a wave has 64 lanes, so that grids do not

@@ -128,6 +128,12 @@ typedef struct GemmArguments {
     rukh_i32 splits;  // the number of parts of the summed axis: at least 1, and at most its steps of 64 bytes
     rukh_i32 activation;
     rukh_i32 reserved;
+    // Where this is not null, the last block of a row of tiles to end normalises these rows, as layer_norm does. There
+    // is one product; norm.input is its output, norm.width is outputs, a multiple of 8 and at most 1024. The counters
+    // are zero before and after: one per row of tiles, and then, with `splits` above 1, one per tile. With a norm
+    // there is no gemm_sum: the last part of a tile to end adds up its sums.
+    unsigned int* counters;
+    LayerNormArguments norm;
 } GemmArguments;
 
 // output = softmax(scale * Q K^T + logits) V for each position and head. For (position, square, head),
@@ -240,7 +246,7 @@ static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
 static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
-static_assert(sizeof(GemmArguments) == 112, "mirrored in arguments.rs");
+static_assert(sizeof(GemmArguments) == 208, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");

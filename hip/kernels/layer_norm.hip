@@ -1,6 +1,6 @@
 // Residual and LayerNorm: output = LN(alpha * act(input + bias) + residual) * multiply + add, where
-// LN(x) = (x - mean(x)) / sqrt(variance(x) + epsilon) * gammas + betas over each row. Arguments: LayerNormArguments
-// (kernels.h).
+// LN(x) = (x - mean(x)) / sqrt(variance(x) + epsilon) * gammas + betas over each row (normalise.h). Arguments:
+// LayerNormArguments (kernels.h).
 //
 //   grid           up to 1024 wide: ceil(rows / 8) blocks of 256 threads, 32 lanes per row (kernels _w256 to _w1024)
 //                  up to 8192 wide: rows blocks of 256 threads, the whole block on one row (kernel _w8192)
@@ -10,97 +10,13 @@
 //   wave size      32 or 64: reductions within a wave stay within 32 lanes
 //   memory         every element of input, residual and output moves once, at consecutive addresses; gammas, betas,
 //                  bias, multiply and add come from the cache
-//
-// Mean and variance are fp32. The variance is taken about the mean, in a second pass over the registers, so that a row
-// far from zero keeps its precision.
-#include "activations.h"
+#include "normalise.h"
 
 #define NORM_THREADS 256
 
-// The sum of a value over all lanes that share a row. Each of these lanes gets the sum.
-template <i32 LANES>
-GPU_FUNCTION float sum_of_row(float value) {
-    value = sum_over_lanes<ROW_LANES>(value);
-    if constexpr (LANES > ROW_LANES) {
-        GPU_SHARED(float, partial, LANES / ROW_LANES);
-        // Other threads may still be reading the previous sum.
-        synchronise_block();
-        if (thread() % ROW_LANES == 0) partial[thread() / ROW_LANES] = value;
-        synchronise_block();
-        value = 0.0f;
-#pragma unroll
-        for (i32 i = 0; i < LANES / ROW_LANES; i++) value += partial[i];
-    }
-    return value;
-}
-
 template <class T, i32 LANES, i32 VECTORS>
 GPU_FUNCTION void layer_norm(const LayerNormArguments& a) {
-    const i32 row = block_x() * (NORM_THREADS / LANES) + thread() / LANES;
-    // Lanes beyond the last row compute the last row again, because every lane must take part in the sums. They write
-    // nothing.
-    const i32 place = row < a.rows ? row : a.rows - 1;
-    const i64 start = (i64)place * a.width;
-    const i64 bias_start = (i64)(a.bias_rows == 1 ? 0 : place % a.bias_rows) * a.width;
-    auto column = [&](i32 i) { return (thread() % LANES + LANES * i) * 8; };
-
-    // Start all loads before using any.
-    Packed<T> input[VECTORS], residual[VECTORS];
-#pragma unroll
-    for (i32 i = 0; i < VECTORS; i++) {
-        input[i] = residual[i] = {};
-        if (column(i) >= a.width) continue;
-        input[i] = load_packed((const T*)a.input + start + column(i));
-        if (a.residual) residual[i] = load_packed((const T*)a.residual + start + column(i));
-    }
-    Eight x[VECTORS];
-    float sum = 0.0f;
-#pragma unroll
-    for (i32 i = 0; i < VECTORS; i++) {
-        x[i] = {};
-        if (column(i) >= a.width) continue;
-        x[i] = unpack_eight(T(), input[i]);
-        if (a.bias) x[i] = plus(x[i], (const T*)a.bias + bias_start + column(i));
-        activate(a.activation, x[i].value);
-        const Eight added = unpack_eight(T(), residual[i]);
-#pragma unroll
-        for (i32 k = 0; k < 8; k++) {
-            x[i].value[k] = x[i].value[k] * a.alpha + added.value[k];
-            sum += x[i].value[k];
-        }
-    }
-    const float inverse_width = reciprocal((float)a.width);
-    const float mean = sum_of_row<LANES>(sum) * inverse_width;
-
-    float squares = 0.0f;
-#pragma unroll
-    for (i32 i = 0; i < VECTORS; i++) {
-        if (column(i) >= a.width) continue;
-#pragma unroll
-        for (i32 k = 0; k < 8; k++) {
-            const float distance = x[i].value[k] - mean;
-            squares += distance * distance;
-        }
-    }
-    const float scale = reciprocal_root(sum_of_row<LANES>(squares) * inverse_width + a.epsilon);
-
-    if (row >= a.rows) return;
-#pragma unroll
-    for (i32 i = 0; i < VECTORS; i++) {
-        if (column(i) >= a.width) continue;
-        const Eight gamma = load_eight((const T*)a.gammas + column(i));
-#pragma unroll
-        for (i32 k = 0; k < 8; k++) x[i].value[k] = (x[i].value[k] - mean) * scale * gamma.value[k];
-        x[i] = plus(x[i], (const T*)a.betas + column(i));
-        if (a.multiply) {
-            const i64 gate = (i64)(row % 64) * a.width + column(i);
-            const Eight factor = load_eight((const T*)a.multiply + gate);
-#pragma unroll
-            for (i32 k = 0; k < 8; k++) x[i].value[k] *= factor.value[k];
-            x[i] = plus(x[i], (const T*)a.add + gate);
-        }
-        store_eight((T*)a.output + start + column(i), x[i]);
-    }
+    normalise_row<T, LANES, VECTORS>(a, block_x() * (NORM_THREADS / LANES) + thread() / LANES);
 }
 
 #define INSTANCE(type, T, width, lanes)                                                                        \

@@ -4,7 +4,7 @@
 #
 # usage: scripts/kernels/compile.sh [--check] [ARCHITECTURE ...]
 #   without --check    writes hip/kernels/objects/ARCHITECTURE.co.gz and, if no architecture is named,
-#                      hip/kernels/RESOURCES.md
+#                      hip/kernels/RESOURCES.md and, from that, EXPECTED_TIMES.md
 #   with --check       writes nothing, and fails if one of those files would change
 # Without architectures, the script compiles all whose objects are stored, and also checks those whose code is that of a
 # stored object (objects/same_code.txt).
@@ -100,9 +100,13 @@ fi
 if [ "${architectures[*]}" = "${stored[*]}" ]; then
     if ! $check; then
         cp "$work/RESOURCES.md" hip/kernels/RESOURCES.md
+        python3 scripts/kernels/expected_times.py hip/kernels/RESOURCES.md >hip/kernels/EXPECTED_TIMES.md
     elif $is_same_version && ! cmp -s "$work/RESOURCES.md" hip/kernels/RESOURCES.md; then
         diff "$work/RESOURCES.md" hip/kernels/RESOURCES.md | head -20 >&2
         echo "hip/kernels/RESOURCES.md is out of date: run scripts/kernels/compile.sh" >&2
+        failed=true
+    elif ! python3 scripts/kernels/expected_times.py hip/kernels/RESOURCES.md | cmp -s - hip/kernels/EXPECTED_TIMES.md; then
+        echo "hip/kernels/EXPECTED_TIMES.md is out of date: run scripts/kernels/compile.sh" >&2
         failed=true
     fi
 fi

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Measures search features: many variants of one binary play against its classic search, with an SPRT for each.
+With `--base-engine` they play against another engine instead, such as lc0.
 
     scripts/matches/features.py --engine target/release/rukh --weights net.pb.gz --nodes 800 --pairs 200 \\
         --concurrency 16 --save features.jsonl --table docs/strength.md
@@ -17,6 +18,12 @@ scores at `--elo0` and `--elo1`.
 Every pair is appended to the file `--save` when it ends. The same command plays the pairs that are missing there. With
 `--table`, each variant's result is written to a Markdown table, with the seed, the network and the commit; a later run
 of the same match replaces its row.
+
+    scripts/matches/features.py --engine "target/release/rukh --backend=rocm-fp16" --base-engine lc0 \\
+        --base-option Backend=cuda-fp16 --both SmartPruningFactor=0 --variant default: --weights net.pb.gz --nodes 800
+
+An engine may search more nodes than it was asked for: lc0 goes beyond the limit by up to one batch. The mean of what
+each side reports is saved with every pair, and `--base-nodes` gives the base engine another number.
 
 Each of the `--concurrency` referees is a Python process with two engines, which stay alive from game to game. Options
 that the last variant changed are set back to their defaults.
@@ -130,7 +137,7 @@ class Engine:
         for line in reversed(lines):
             words = line.split()
             if words[0] == "info" and "score" in words:
-                for word in ("nps", "time", "cp", "mate"):
+                for word in ("nodes", "nps", "time", "cp", "mate"):
                     if word in words:
                         facts[word] = int(words[words.index(word) + 1])
                 break
@@ -144,26 +151,48 @@ class Engine:
             self.process.kill()
 
 
+class Count:
+    """What an engine reports about its searches in one game."""
+
+    def __init__(self):
+        self.moves = self.visits = 0
+        self.new_nodes = self.seconds = 0.0
+
+    def add(self, facts):
+        if "nodes" in facts:
+            # `nodes` includes the part of the tree that was kept from earlier moves, as the limit does.
+            self.moves += 1
+            self.visits += facts["nodes"]
+        if "nps" in facts and "time" in facts:
+            self.new_nodes += facts["nps"] * facts["time"] / 1000
+            self.seconds += facts["time"] / 1000
+
+    def speed(self):
+        return round(self.new_nodes / self.seconds) if self.seconds else 0
+
+    def mean_visits(self):
+        return round(self.visits / self.moves, 1) if self.moves else 0
+
+
 def play_game(engines, board, go, arguments):
-    """Plays a game; `engines` are White's and Black's. Returns the result, and nodes and seconds of both."""
+    """Plays a game; `engines` are White's and Black's, and `go` their commands. Returns the result, the counts of both
+    sides, and the game's length."""
     start = f"position fen {board.fen()}"
     moves, lost_for = [], 0
-    nodes, seconds = [0.0, 0.0], [0.0, 0.0]
+    counts = Count(), Count()
     while True:
         end = match.end_of(board)
         if end is not None:
-            return end[0], nodes, seconds, board.ply()
+            return end[0], counts, board.ply()
         if board.ply() >= arguments.max_plies:
-            return "1/2-1/2", nodes, seconds, board.ply()
+            return "1/2-1/2", counts, board.ply()
         side = 0 if board.turn == chess.WHITE else 1
-        move, facts = engines[side].play(f"{start} moves {' '.join(moves)}" if moves else start, go)
-        if "nps" in facts:
-            nodes[side] += facts["nps"] * facts["time"] / 1000
-            seconds[side] += facts["time"] / 1000
+        move, facts = engines[side].play(f"{start} moves {' '.join(moves)}" if moves else start, go[side])
+        counts[side].add(facts)
         try:
             board.push_uci(move)
         except ValueError:
-            return ("0-1" if side == 0 else "1-0"), nodes, seconds, board.ply()
+            return ("0-1" if side == 0 else "1-0"), counts, board.ply()
         moves.append(move)
         score = facts.get("cp", 0) or 100_000 * (facts.get("mate", 0) > 0) - 100_000 * (facts.get("mate", 0) < 0)
         white_score = score if side == 0 else -score
@@ -172,7 +201,7 @@ def play_game(engines, board, go, arguments):
             lost_for = (lost_for if same_side else 0) + (1 if white_score > 0 else -1)
             # Each engine has reported such a score in three moves in a row.
             if abs(lost_for) >= 6:
-                return ("1-0" if lost_for > 0 else "0-1"), nodes, seconds, board.ply()
+                return ("1-0" if lost_for > 0 else "0-1"), counts, board.ply()
         else:
             lost_for = 0
 
@@ -190,21 +219,26 @@ def play_pair(name, options, number):
     """Plays both games of a pair. Returns the variant's points in each, and what the engines report."""
     arguments = REFEREE["arguments"]
     if "engines" not in REFEREE:
-        REFEREE["engines"] = [Engine(f"{arguments.engine} --show-hidden") for _ in range(2)]
+        ours = f"{arguments.engine} --show-hidden"
+        REFEREE["engines"] = [Engine(ours), Engine(arguments.base_engine or ours)]
     variant, base = REFEREE["engines"]
     openings = REFEREE["openings"]
-    go = f"go movetime {arguments.movetime}" if arguments.movetime else f"go nodes {arguments.nodes}"
-    record = {"variant": name, "pair": number, "points": [], "plies": [], "nps": []}
+    if arguments.movetime:
+        go = [f"go movetime {arguments.movetime}"] * 2
+    else:
+        go = [f"go nodes {arguments.nodes}", f"go nodes {arguments.base_nodes or arguments.nodes}"]
+    record = {"variant": name, "pair": number, "points": [], "plies": [], "nps": [], "visits": []}
     for game in (0, 1):
         variant.configure(arguments.fixed, parsed(options))
         base.configure(arguments.fixed, arguments.base)
         board = openings[number % len(openings)].copy()
-        engines = (variant, base) if game == 0 else (base, variant)
-        result, nodes, seconds, plies = play_game(engines, board, go, arguments)
+        # The variant has White in the first game, and Black in the second.
+        order = 1 if game == 0 else -1
+        result, counts, plies = play_game((variant, base)[::order], board, go[::order], arguments)
         record["points"].append(match.points_of(result, game == 0))
         record["plies"].append(plies)
-        speeds = [count / spent if spent else 0 for count, spent in zip(nodes, seconds)]
-        record["nps"].append([round(speed) for speed in (speeds if game == 0 else speeds[::-1])])
+        record["nps"].append([count.speed() for count in counts[::order]])
+        record["visits"].append([count.mean_visits() for count in counts[::order]])
     return record
 
 
@@ -295,10 +329,10 @@ class Progress:
             counts[round(score * 4)] += 1
         return counts
 
-    def speeds(self, name):
-        """The mean speeds of the variant and of the base, in nodes per second."""
-        speeds = [game for record in self.records[name] for game in record["nps"]]
-        return [sum(side) / len(speeds) if speeds else 0 for side in zip(*speeds)] or [0, 0]
+    def means(self, name, what):
+        """The means over all games of what the variant and the base report."""
+        games = [game for record in self.records[name] for game in record.get(what, [])]
+        return [sum(side) / len(games) for side in zip(*games)] or [0, 0]
 
     def row(self, name):
         arguments = self.arguments
@@ -310,7 +344,7 @@ class Progress:
         low, middle, high = (round(match.elo(mean + factor * error)) + 0 for factor in (-1.96, 0, 1.96))
         ratio = log_likelihood_ratio(pairs, arguments.elo0, arguments.elo1)
         options = arguments.variants[name].replace(",", " ") or "-"
-        ours, theirs = self.speeds(name)
+        ours, theirs = self.means(name, "nps")
         return (
             f"| {name} | {options} | {arguments.network} | {arguments.limit} | {2 * len(pairs)} | {100 * mean:.1f} % "
             f"| {middle:+d} [{low:+d}, {high:+d}] | {' '.join(map(str, self.pentanomial(name)))} "
@@ -393,8 +427,11 @@ def run(arguments):
             write_table(arguments.table, progress)
         print("\nresults:")
         for name in progress.pairs:
-            ours, theirs = progress.speeds(name)
-            print(f"  {name:24} {progress.summary(name)}; {ours:.0f} and {theirs:.0f} nodes/s")
+            speeds, visits = progress.means(name, "nps"), progress.means(name, "visits")
+            print(
+                f"  {name:24} {progress.summary(name)}; {speeds[0]:.0f} and {speeds[1]:.0f} nodes/s; "
+                f"{visits[0]:.1f} and {visits[1]:.1f} visits a move"
+            )
 
 
 def network_name(path):
@@ -432,8 +469,10 @@ def main():
     parser.add_argument(
         "--base-option", action="append", metavar="Name=Value", help="options of the base side (Search=classic)"
     )
+    parser.add_argument("--base-engine", default="", help="command line of the base side, if it is another engine")
     parser.add_argument("--variant", action="append", metavar="NAME[:OPTIONS]", help="variant to play (all)")
     parser.add_argument("--nodes", type=int, default=800, help="visits for each move")
+    parser.add_argument("--base-nodes", type=int, default=0, metavar="N", help="visits of the base side, if they differ")
     parser.add_argument("--movetime", type=int, default=0, metavar="MS", help="time for each move, instead of nodes")
     parser.add_argument("--pairs", type=int, default=200, help="most pairs of games for each variant")
     parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="number of games at a time")
@@ -458,16 +497,18 @@ def main():
     arguments.fixed = match.uci_engine.parse_options(arguments.both)
     if arguments.weights:
         arguments.fixed["WeightsFile"] = os.path.abspath(arguments.weights)
-    arguments.base = match.uci_engine.parse_options(
-        ["Search=classic"] if arguments.base_option is None else [text for text in arguments.base_option if text]
-    )
+    if arguments.base_option is None:
+        arguments.base_option = [] if arguments.base_engine else ["Search=classic"]
+    arguments.base = match.uci_engine.parse_options([text for text in arguments.base_option if text])
     arguments.network = network_name(arguments.weights)
     arguments.limit = f"{arguments.movetime} ms" if arguments.movetime else f"{arguments.nodes} nodes"
+    if arguments.base_nodes and not arguments.movetime:
+        arguments.limit += f", base {arguments.base_nodes}"
     arguments.commit = arguments.commit or commit_here()
     # Pairs of another match in the same file are not counted.
     arguments.match = (
         f"{arguments.network}, {arguments.limit}, seed {arguments.seed}, commit {arguments.commit}, both "
-        f"{sorted(arguments.both)}, base {sorted(arguments.base.items())}"
+        f"{sorted(arguments.both)}, base {arguments.base_engine}{sorted(arguments.base.items())}"
     )
     try:
         run(arguments)

@@ -106,7 +106,9 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     match mode {
         Mode::Uci => {
             greet();
-            Session::new(options, output, log, show_hidden).run(std::io::stdin().lock());
+            let mut session = Session::new(options, output, log, show_hidden);
+            session.run(std::io::stdin().lock());
+            session.end_with_process();
             Ok(())
         }
         Mode::Bench(arguments) => bench::run(&arguments.resolve(bench::SHORT), options, output),

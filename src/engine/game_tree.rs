@@ -9,6 +9,9 @@ use crate::tree::Tree;
 /// A tree of at least so many bytes is freed by a thread of its own, because that takes about 0.2 s per gigabyte.
 const LEAST_TO_FREE_ASIDE: u64 = 16_000_000;
 
+/// At the end of the process, a tree of at least so many bytes is freed by several threads.
+const LEAST_TO_FREE_TOGETHER: u64 = 1_000_000_000;
+
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
@@ -23,6 +26,12 @@ pub(super) struct GameTree {
     served_mate: bool,
 }
 
+impl Default for GameTree {
+    fn default() -> GameTree {
+        GameTree::new()
+    }
+}
+
 impl GameTree {
     pub(super) fn new() -> GameTree {
         GameTree {
@@ -31,6 +40,19 @@ impl GameTree {
             being_freed: Arc::default(),
             cleared_at: Presses::default(),
             served_mate: false,
+        }
+    }
+
+    /// Frees the tree if that is quicker than leaving it to the operating system, which does so with one thread while
+    /// the GUI waits for the end of the process. No search may be running.
+    pub(super) fn end_with_process(self) {
+        let is_large = self.tree.reserved_bytes() >= LEAST_TO_FREE_TOGETHER;
+        let has_helpers = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
+        match Arc::try_unwrap(self.tree) {
+            Ok(tree) if is_large && has_helpers => tree.free_together(),
+            // A tree that is small, or that a detached thread still uses.
+            Ok(tree) => std::mem::forget(tree),
+            Err(tree) => std::mem::forget(tree),
         }
     }
 

@@ -302,6 +302,24 @@ impl Engine {
         self.tree.tree()
     }
 
+    /// Ends the engine of a process that ends next. Threads and devices end as when an engine is dropped. The memory of
+    /// the tree and of the cache is left to the operating system where that is quicker than freeing it here.
+    pub fn end_with_process(mut self) {
+        self.end_threads();
+        if let Some(backend) = self.evaluator.current() {
+            backend.leave_cache_to_system();
+        }
+        std::mem::take(&mut self.tree).end_with_process();
+    }
+
+    fn end_threads(&mut self) {
+        self.search = None;
+        for thread in self.retired.drain(..) {
+            // The thread has reported its own panic already.
+            let _ = thread.join();
+        }
+    }
+
     /// The backend for the current options. If they have changed since the last call, makes a new one. If that is not
     /// possible, reports the reason and returns another one ([`evaluator`]).
     ///
@@ -491,10 +509,6 @@ impl Engine {
 impl Drop for Engine {
     /// No thread may outlive the engine: the backend's GPU libraries must not be unloaded while a thread uses them.
     fn drop(&mut self) {
-        self.search = None;
-        for thread in self.retired.drain(..) {
-            // The thread has reported its own panic already.
-            let _ = thread.join();
-        }
+        self.end_threads();
     }
 }

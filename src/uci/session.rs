@@ -54,8 +54,9 @@ impl Session {
         &mut self.engine
     }
 
-    /// Executes commands until `quit` or the end of the stream, and then aborts a search that is still running.
-    pub fn run(mut self, input: impl BufRead) {
+    /// Executes commands until `quit` or the end of the stream. A search that is still running is aborted when the session
+    /// is dropped.
+    pub fn run(&mut self, input: impl BufRead) {
         let mut lines = LineReader::new(input);
         loop {
             let line = match lines.next_line() {
@@ -71,6 +72,11 @@ impl Session {
                 return;
             }
         }
+    }
+
+    /// Ends the session of a process that ends next ([`Engine::end_with_process`]).
+    pub fn end_with_process(self) {
+        self.engine.end_with_process();
     }
 
     /// Executes one line. Returns `Break` after `quit`.

@@ -5,6 +5,7 @@
 //! of its own, in which that variable names the emulator.
 
 mod graphs;
+mod launches;
 mod own;
 mod value_error;
 mod versions;
@@ -42,8 +43,17 @@ fn on_emulator(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
 
 /// Does the same as [`on_emulator`] with the libraries in `folder`.
 fn on_machine(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl FnOnce()) {
+    if let Some(stderr) = inside(folder, test, settings, body) {
+        assert!(!stderr.contains("rocm-emulator: "), "the emulator reports an error:\n{stderr}");
+    }
+}
+
+/// Starts a process that runs only `test`, as [`on_emulator`] does, and returns its stderr. In that process, this
+/// function runs `body` and returns `None`.
+fn inside(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if std::env::var_os(INSIDE).is_some() {
-        return body();
+        body();
+        return None;
     }
     let program = std::env::current_exe().expect("the test's own path");
     let name = format!("rocm::{test}");
@@ -58,7 +68,7 @@ fn on_machine(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl F
     let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     print!("{stdout}");
     assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}\n{stderr}");
-    assert!(!stderr.contains("rocm-emulator: "), "the emulator reports an error:\n{stderr}");
+    Some(stderr.into_owned())
 }
 
 /// A golden position as a request. The moves are in the order of the golden file.
@@ -607,6 +617,9 @@ fn networks_of_a_folder_stay_near_the_cpu() {
         }
     });
 }
+
+/// A part of the description of a process that has aborted itself.
+pub(crate) const ABORTED: &str = if cfg!(windows) { "0xc0000409" } else { "SIGABRT" };
 
 /// A folder without ROCm's libraries. The engine looks nowhere else if `RUKH_ROCM_LIBRARY_PATH` names it.
 pub(crate) fn nowhere() -> &'static Path {

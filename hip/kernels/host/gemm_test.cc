@@ -50,7 +50,9 @@ static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArgume
                                      products,
                                      splits,
                                      activation,
-                                     0};
+                                     0,
+                                     nullptr,
+                                     {}};
     const i32 tiles = (rows + tile.rows - 1) / tile.rows * ((outputs + tile.columns - 1) / tile.columns);
     launch(tile.kernel, arguments, tiles, products * splits, tile.threads);
     if (splits > 1) launch(sum, arguments, (rows * ((outputs + 7) / 8) + 255) / 256, products, 256);
@@ -76,6 +78,44 @@ static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArgume
                 const double limit = 0.05 * precision<T>() * total + precision<T>() * std::abs(expected) * 1.01 + 1e-5;
                 check.compare(output.value(place), expected, limit * (activation == ACTIVATION_RELU_2 ? 8 : 1), "output", place);
             }
+        }
+    }
+}
+
+// The last block of each row of tiles normalises the row, with and without parts of the summed axis.
+template <class T>
+static void test_norm(const Tile& tile, i32 splits) {
+    const i32 rows = 2 * tile.rows - 5, outputs = tile.columns + 24, inputs = 136;
+    Check check{"a product and a norm, " + std::to_string(splits) + " parts"};
+    Random random((u64)(rows + splits));
+    Filled<T> x((size_t)rows * inputs, random), weights((size_t)outputs * inputs, random, 0.3f);
+    Filled<T> gammas((size_t)outputs, random), betas((size_t)outputs, random), stream((size_t)rows * outputs, random);
+    Buffer<T> output((size_t)rows * outputs);
+    Buffer<float> partial((size_t)splits * rows * outputs);
+    const i32 tiles_down = (rows + tile.rows - 1) / tile.rows, tiles = tiles_down * ((outputs + tile.columns - 1) / tile.columns);
+    std::vector<u32> counters(tiles_down + tiles);
+    std::vector<double> before(stream.count());
+    for (size_t i = 0; i < before.size(); i++) before[i] = stream.value(i);
+    const LayerNormArguments norm = {output.data(), nullptr, stream.data(), gammas.data(), betas.data(), nullptr, nullptr,
+                                     stream.data(), rows, outputs, 1, ACTIVATION_NONE, 0.5f, 1e-3f};
+    const GemmArguments arguments = {x.data(), weights.data(), output.data(), nullptr, nullptr, partial.data(), 0, 0, 0,
+                                     rows, outputs, inputs, inputs, inputs, outputs, 1, splits, ACTIVATION_NONE, 0,
+                                     counters.data(), norm};
+    launch(tile.kernel, arguments, tiles, splits, tile.threads);
+    for (u32 counter : counters)
+        if (counter != 0) host::fail("a counter is not back at zero", (i32)counter);
+    for (i32 row = 0; row < rows; row++) {
+        std::vector<double> values(outputs);
+        double mean = 0.0, variance = 0.0;
+        for (i32 n = 0; n < outputs; n++) {
+            values[n] = before[(size_t)row * outputs + n] + 0.5 * output.value((size_t)row * outputs + n);
+            mean += values[n] / outputs;
+        }
+        for (double value : values) variance += (value - mean) * (value - mean) / outputs;
+        for (i32 n = 0; n < outputs; n++) {
+            const double expected = (values[n] - mean) / std::sqrt(variance + 1e-3) * gammas.value(n) + betas.value(n);
+            const double limit = precision<T>() * (std::abs(expected) * 1.01 + 0.01);
+            check.compare(stream.value((size_t)row * outputs + n), expected, limit, "stream", (size_t)row * outputs + n);
         }
     }
 }
@@ -110,6 +150,8 @@ int main() {
     test_tile<Half>("gemm_f16, small", SMALL(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_RELU_2);
     const Tile narrow = {gemm_f16_64x32_128, 64, 32, 128};
     test_gemm<Half>("gemm_f16_64x32", narrow, gemm_sum_f16, {67, 40, 72, 1, 1, ACTIVATION_NONE, true, true, true});
+    test_norm<Half>(SMALL(f16), 1);
+    test_norm<Bfloat>(medium, 2);
     // These kernels are the same for every matrix layout.
     if (MATRIX_LAYOUT != MATRIX_HALVES) return 0;
     const Tile large_f32 = {gemm_f32_128x128_256, 128, 128, 256};

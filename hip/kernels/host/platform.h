@@ -31,6 +31,17 @@ GPU_FUNCTION void synchronise_block() {
     host::Block::current().wait_for_block();
 }
 GPU_FUNCTION void keep_order() {}
+// Blocks run one after another.
+GPU_FUNCTION void publish() {}
+GPU_FUNCTION void observe() {}
+GPU_FUNCTION u32 of_wave(u32 value) {
+    return value;
+}
+GPU_FUNCTION u32 add_to_counter(u32* counter, u32 value) {
+    const u32 before = *counter;
+    *counter += value;
+    return before;
+}
 
 GPU_FUNCTION float power_of_two(float x) {
     return std::exp2(x);

@@ -48,6 +48,21 @@ GPU_FUNCTION void synchronise_block() {
     SHARED_FENCE(__ATOMIC_ACQUIRE);
 }
 
+// The scope "agent" is one GPU. On gfx942, whose dies have a second-level cache each, publish() writes that cache back.
+GPU_FUNCTION void publish() {
+    __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");
+}
+GPU_FUNCTION void observe() {
+    __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "agent");
+}
+GPU_FUNCTION u32 of_wave(u32 value) {
+    return __builtin_amdgcn_readfirstlane(value);
+}
+GPU_FUNCTION u32 add_to_counter(u32* counter, u32 value) {
+    return __hip_atomic_fetch_add((__attribute__((address_space(1))) u32*)counter, value, __ATOMIC_RELAXED,
+                                  __HIP_MEMORY_SCOPE_AGENT);
+}
+
 GPU_FUNCTION void keep_order() {
     asm volatile("" ::: "memory");
     __builtin_amdgcn_sched_barrier(0);

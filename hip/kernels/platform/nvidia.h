@@ -39,6 +39,19 @@ GPU_FUNCTION void synchronise_block() {
     __syncthreads();
 }
 
+GPU_FUNCTION void publish() {
+    __threadfence();
+}
+GPU_FUNCTION void observe() {
+    __threadfence();
+}
+GPU_FUNCTION u32 of_wave(u32 value) {
+    return value;
+}
+GPU_FUNCTION u32 add_to_counter(u32* counter, u32 value) {
+    return atomicAdd(counter, value);
+}
+
 GPU_FUNCTION void keep_order() {
     asm volatile("" ::: "memory");
 }

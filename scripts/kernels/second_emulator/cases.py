@@ -7,6 +7,7 @@ import numpy as np
 
 import references as reference
 from bench import Bench
+from fault import Fault
 from formats import F16, F32, FORMATS, Format
 
 DEPTHS = (8, 16, 32, 64, 96, 128)
@@ -99,6 +100,10 @@ def dense(norm: bool, rows: int, inputs: int, outputs: int, kind: int, b: Bench)
     b.compare(output, values @ weights.values.T)
 
 
+# GemmArguments, with the norm's arguments as words of 64 bits.
+GEMM = "QQQQQQqqqiiiiiiiiii" + 12 * "Q"
+
+
 def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int, kind: int, residual: bool, b: Bench) -> None:
     """Products in one part, of rows that are eight elements apart."""
     (tile_rows, tile_columns, threads), (rows, outputs, inputs) = tile, shape
@@ -110,7 +115,7 @@ def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int,
     distances = [rows * stride, outputs * inputs, rows * output_stride]
     counts = [rows, outputs, inputs, stride, inputs, output_stride, products, 1, kind, 0]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
-    b.run("QQQQQQqqqiiiiiiiiii", [*pointers, *distances, *counts], (tiles, products), threads)
+    b.run(GEMM, [*pointers, *distances, *counts, *[0] * 12], (tiles, products), threads)
     sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
     want = np.zeros((products, rows, output_stride))
     want[:, :, :outputs] = reference.activate(kind, sums) + (added.values[:, :, :outputs] if residual else 0)
@@ -124,8 +129,31 @@ def gemm_sum(b: Bench) -> None:
     bias, output = b.numbers(outputs), b.output(products, rows, outputs)
     pointers = [0, 0, output.address, bias.address, 0, partial.address]
     counts = [rows, outputs, 96, 96, 96, outputs, products, splits, SWISH, 0]
-    b.run("QQQQQQqqqiiiiiiiiii", [*pointers, 0, 0, rows * outputs, *counts], (1, products), 256)
+    b.run(GEMM, [*pointers, 0, 0, rows * outputs, *counts, *[0] * 12], (1, products), 256)
     b.compare(output, reference.activate(SWISH, partial.values.sum(0)[:, :, :outputs] + bias.values))
+
+
+def gemm_and_norm(tile: tuple[int, int, int], splits: int, b: Bench) -> None:
+    """The last block of each row of tiles normalises the row, and the counters are zero again."""
+    tile_rows, tile_columns, threads = tile
+    rows, outputs, inputs = tile_rows + 6, tile_columns + 8, 200
+    x, weights = b.numbers(rows, inputs), b.numbers(outputs, inputs, scale=inputs**-0.5)
+    gammas, betas, bias = b.numbers(outputs), b.numbers(outputs), b.numbers(outputs)
+    added, partial = b.numbers(rows, outputs), b.output(splits, rows, outputs, format=F32)
+    product, output = b.output(rows, outputs), b.output(rows, outputs)
+    tiles_down, tiles = -(-rows // tile_rows), -(-rows // tile_rows) * -(-outputs // tile_columns)
+    zeros = np.zeros(tiles_down + tiles, np.uint32)
+    counters = b.memory.add(zeros, writable=True)
+    pointers = [x.address, weights.address, product.address, 0, 0, partial.address]
+    counts = [rows, outputs, inputs, inputs, inputs, outputs, 1, splits, NONE, 0]
+    operands = [product.address, bias.address, added.address, gammas.address, betas.address, 0, 0, output.address]
+    norm = [*operands, rows, outputs, 1, MISH, 0.75, EPSILON]
+    layout = "QQQQQQqqqiiiiiiiiiiQ" + "QQQQQQQQiiiiff"
+    b.run(layout, [*pointers, 0, 0, 0, *counts, counters, *norm], (tiles, splits), threads)
+    sums = reference.activate(MISH, b.format.round(x.values @ weights.values.T) + bias.values)
+    b.compare(output, reference.layer_norm(0.75 * sums + added.values, gammas.values, betas.values, EPSILON))
+    if (b.memory.read_buffer(counters, np.uint32, len(zeros)) != zeros).any():
+        raise Fault("leaves a counter that is not zero")
 
 
 def planes(b: Bench) -> None:
@@ -263,6 +291,9 @@ def cases_of(format: Format) -> list[Case]:
     for rows, threads in ((64, 128), (128, 256)):
         run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
         add(f"gemm_T_{rows}x{rows}_{threads}", "", run)
+    for splits in (1, 2):
+        run = partial(gemm_and_norm, (64, 64, 128), splits)
+        add("gemm_T_64x64_128", f"and a norm, {splits} parts", run)
     add("gemm_sum_T", "", gemm_sum)
     add("gemm_any_T", "", partial(gemm, (16, 16, 256), (18, 5, 27), 2, MISH, True))
     add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1))

@@ -20,10 +20,11 @@ from wide import compile_wide
 
 # A kernel that executes more instructions than this, as `Launch.run` counts them, does not end.
 LIMIT = 50_000
-# Instructions that change nothing here: hints, waits of the pipeline, messages to the host, and the signal of a split
-# barrier, because waves are held at the barrier's wait. Waits for memory are in waits.py.
+# Instructions that change nothing here: hints, waits of the pipeline, messages to the host, the caches' write-backs and
+# invalidations, because there are no caches, and the signal of a split barrier, because waves are held at the barrier's
+# wait. Waits for memory are in waits.py.
 NOTHING = re.compile(
-    r"s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt|sleep"
+    r"(buffer_(gl[01]_inv|wbinvl1_vol|wbl2|inv)|global_(inv|wb))$|s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt|sleep"
     r"|setprio|barrier_signal)$"
 )
 STEP, BRANCH, BARRIER, END = range(4)

@@ -93,6 +93,8 @@ def compile_memory(i: Instruction) -> Callable[[Waves], object] | None:
         if found.group(1) == "load":
             return global_load(i, size, found.group(2), signed="_i" in i.name)
         return global_store(i, size, found.group(2) == "d16_hi_")
+    if i.name in ("global_atomic_add", "global_atomic_add_u32"):
+        return global_add(i)
     if found := re.fullmatch(r"s_load_b(\d+)", i.name):
         return scalar_load(i, BYTES[found.group(1)])
     return None
@@ -145,6 +147,25 @@ def global_store(i: Instruction, size: int, high: bool) -> Callable[[Waves], obj
         addresses = np.broadcast_to(where(w), w.active.shape)[w.active]
         words = w.file(kind)[first : first + count, w.active].T
         w.launch.memory.store(addresses, words >> U32(16) if high else words, size)
+
+    return step
+
+
+def global_add(i: Instruction) -> Callable[[Waves], object]:
+    """Adds to a word for one lane after another, and returns the old value if there is a register for it."""
+    returns = len(i.operands) == 4
+    at, data, base = i.operands[-3:]
+    where, added = address(at, base, offset_of(i)), vector(data)
+    to = registers(i.operands[0])[1] if returns else None
+
+    def step(w: Waves) -> None:
+        addresses, values = np.broadcast_to(where(w), w.active.shape), np.broadcast_to(added(w), w.active.shape)
+        for place in zip(*np.nonzero(w.active)):
+            one = addresses[place][None]
+            old = w.launch.memory.load(one, 4)
+            w.launch.memory.store(one, old + values[place], 4)
+            if to is not None:
+                w.file("v")[to][place] = old[0, 0]
 
     return step
 

@@ -120,6 +120,9 @@ def compile_scalar(i: Instruction, lanes: int) -> Step:
     if name in UNARY:
         write, a, unary = to_scalar(o[0]), scalar(o[1]), UNARY[name]
         return lambda w: write(w, unary(np.ascontiguousarray(a(w))))
+    if found := re.fullmatch(r"s_bcnt1_i32_b(32|64)", name):
+        bits = (scalar_wide if found.group(1) == "64" else scalar)(o[1])
+        return testing(to_scalar(o[0]), bits, bits, lambda a, _: set_bits(a))
     if found := re.match(r"s_(\w+)_b(32|64)$", name):
         wide = found.group(2) == "64"
         read, to = (scalar_wide, to_scalar_wide) if wide else (scalar, to_scalar)
@@ -151,6 +154,11 @@ def compile_scalar(i: Instruction, lanes: int) -> Step:
     if name == "s_abs_i32":
         return testing(to_scalar(o[0]), scalar(o[1]), scalar(o[1]), lambda a, b: np.abs(signed(a)).astype(U32))
     raise Fault("unknown instruction")
+
+
+def set_bits(value: Array) -> Array:
+    """The number of bits that are set."""
+    return np.array([int(each).bit_count() for each in np.atleast_1d(value)], U32)
 
 
 def fp64(value: Array) -> Array:

@@ -9,6 +9,7 @@ from fault import Fault
 from family import Family
 from launch import compile_one, compile_pair
 from matrix import layout
+from memory import Memory
 from state import U32, Waves
 
 
@@ -214,6 +215,25 @@ class Exchange(unittest.TestCase):
         w.v[1] = np.arange(32)
         execute(w, "s_mov_b32 exec_lo, 0xf0", "v_readfirstlane_b32 s1, v1")
         self.assertEqual(w.s[1, 0], 4)
+
+
+class Counters(unittest.TestCase):
+    def test_lanes_add_one_after_another(self) -> None:
+        w = waves()
+        w.launch.memory = Memory()
+        address = w.launch.memory.add(np.array([5], U32), writable=True)
+        w.s[2], w.s[3] = address & 0xFFFFFFFF, address >> 32
+        w.v[1], w.v[2] = 0, 1
+        execute(w, "s_mov_b32 exec_lo, 7", "global_atomic_add_u32 v4, v1, v2, s[2:3] glc")
+        self.assertEqual(list(w.v[4, 0, :3]), [5, 6, 7])
+        execute(w, "global_atomic_add_u32 v1, v2, s[2:3]")
+        self.assertEqual(list(w.launch.memory.read_buffer(address, U32, 1)), [11])
+
+    def test_number_of_set_bits(self) -> None:
+        w = waves()
+        w.s[2], w.s[3] = 0xF0, 0x80000001
+        execute(w, "s_bcnt1_i32_b64 s4, s[2:3]", "s_bcnt1_i32_b32 s5, s2")
+        self.assertEqual((w.s[4, 0], w.s[5, 0]), (6, 4))
 
 
 class Matrix(unittest.TestCase):

@@ -105,7 +105,9 @@ def compile_waits(parts: list[Instruction], family: Family) -> Waits:
     if i.name.startswith(("global_load", "ds_load", "ds_swizzle", "ds_bpermute", "s_load")):
         kind = {"g": "vm", "d": "ds", "s": "km"}[i.name[0]]
         results = frozenset(names(i.operands[0]))
-    elif i.name.startswith("global_store"):
+    elif i.name.startswith("global_atomic") and len(i.operands) == 4:
+        kind, results = "vm", frozenset(names(i.operands[0]))
+    elif i.name.startswith(("global_store", "global_atomic")):
         kind = "vs"
     elif i.name.startswith("ds_store"):
         kind = "ds"

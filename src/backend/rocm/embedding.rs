@@ -25,30 +25,40 @@ pub(super) fn embed(
     let x = steps.region(Region::Stream, rows * width);
     // planes [T][112, or 176 with PE_MAP's table] -> dense -> [T][embedding]
     let planes = planes(&pass.input, embedding.planes.table, steps)?;
-    steps.product("embedding", &embedding.planes.dense, rows, (planes, x))?;
-    if let Some(PositionLayers { board, reader }) = &embedding.position {
-        // pieces of the newest board [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
-        let pieces = steps.region(Region::Narrow, steps.positions * board.inputs);
-        expand(&pass.input, SquareTable::EMPTY, InputPlanes::PIECES, pieces, steps)?;
-        let position = steps.region(Region::Wide, steps.positions * board.outputs);
-        steps.dense("positional layer", board, steps.positions, (pieces, position), Activation::None)?;
-        steps.product_added("positional embedding", reader, rows, (position, x))?;
-    }
+    let layer = &embedding.planes.dense;
     // act(x + b), LayerNorm, gates
     let activation = pass.network.layers.activation();
-    match &embedding.ln {
-        Some(ln) => {
-            let norm = Norm::in_place(ln, x, embedding.planes.dense.bias, activation);
-            steps.layer_norm("embedding LayerNorm", Norm { gates: gates_of(embedding), ..norm }, rows)?;
+    let norm = embedding.ln.as_ref().map(|ln| {
+        let norm = Norm::in_place(ln, x, layer.bias, activation);
+        ("embedding LayerNorm", Norm { gates: gates_of(embedding), ..norm })
+    });
+    match (&embedding.position, norm) {
+        (Some(PositionLayers { board, reader }), norm) => {
+            steps.product("embedding", layer, rows, (planes, x))?;
+            // pieces of the newest board [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
+            let pieces = steps.region(Region::Narrow, steps.positions * board.inputs);
+            expand(&pass.input, SquareTable::EMPTY, InputPlanes::PIECES, pieces, steps)?;
+            let position = steps.region(Region::Wide, steps.positions * board.outputs);
+            steps.dense("positional layer", board, steps.positions, (pieces, position), Activation::None)?;
+            let reader = ("positional embedding", reader);
+            match norm {
+                Some(norm) => steps.product_added_and_norm(reader, rows, position, norm)?,
+                None => {
+                    steps.product_added(reader.0, reader.1, rows, (position, x))?;
+                    gate(x, embedding, activation, steps)?;
+                }
+            }
         }
-        None => gate(x, embedding, activation, steps)?,
+        (None, Some(norm)) => steps.product_and_norm(("embedding", layer), rows, planes, norm)?,
+        (None, None) => {
+            steps.product("embedding", layer, rows, (planes, x))?;
+            gate(x, embedding, activation, steps)?;
+        }
     }
     if let Some((ffn, ln)) = &embedding.ffn {
         // x = LN(alpha * ffn(x) + x)
-        encoder::feed_forward("embedding", ffn, stack, x, width, steps)?;
-        let branch = steps.region(Region::Branch, rows * width);
-        let norm = Norm::join(ln, branch, ffn.dense2.bias, stack.alpha, x);
-        steps.layer_norm("embedding feed-forward LayerNorm", norm, rows)?;
+        let norm = ("embedding feed-forward LayerNorm", ln);
+        encoder::feed_forward("embedding", ffn, norm, stack, (x, width), steps)?;
     }
     Ok(x)
 }

@@ -7,7 +7,7 @@ use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
 use super::ffi::hip::Address;
 use super::ffi::program::Lane;
-use super::layers::{Dense, SQUARES};
+use super::layers::{Dense, LayerNorm, SQUARES};
 use super::network::{Encoder, EncoderStack, FeedForward, Smolgen};
 use super::pass::Pass;
 use super::steps::{Norm, Region, StepList};
@@ -38,27 +38,28 @@ pub(super) fn encoders(
             _ => Address::NULL,
         };
         // x = LN(alpha * attention(x) + x)
-        attention(&name, encoder, stack, logits, (x, width), steps)?;
+        let mixed = attention(&name, encoder, stack, logits, x, steps)?;
         let branch = steps.region(Region::Branch, rows * width);
         let norm = Norm::join(&encoder.ln1, branch, encoder.output.bias, stack.alpha, x);
-        steps.layer_norm(&format!("{name} LayerNorm 1"), norm, rows)?;
+        let norm = (&*format!("{name} LayerNorm 1"), norm);
+        // [T][d_model] -> dense -> [T][width]
+        steps.product_and_norm((&format!("{name} output"), &encoder.output), rows, mixed, norm)?;
         // x = LN(alpha * ffn(x) + x)
-        feed_forward(&name, &encoder.ffn, stack, x, width, steps)?;
-        let norm = Norm::join(&encoder.ln2, branch, encoder.ffn.dense2.bias, stack.alpha, x);
-        steps.layer_norm(&format!("{name} LayerNorm 2"), norm, rows)?;
+        let norm = (&*format!("{name} LayerNorm 2"), &encoder.ln2);
+        feed_forward(&name, &encoder.ffn, norm, stack, (x, width), steps)?;
     }
     Ok(())
 }
 
-/// x `[T][width]` -> `branch [T][width]`. The next step adds the bias of the output layer.
+/// x `[T][width]` -> Q, K, V -> the heads' results, `[T][d_model]`.
 fn attention(
     name: &str,
     encoder: &Encoder,
     stack: &EncoderStack,
     logits: Address,
-    (x, width): (Address, usize),
+    x: Address,
     steps: &mut StepList<'_>,
-) -> Result<()> {
+) -> Result<Address> {
     let rows = steps.rows();
     let d_model = encoder.qkv.outputs / 3;
     let depth = d_model / stack.heads;
@@ -84,26 +85,24 @@ fn attention(
         scale: query_scale(depth),
     };
     steps.kernel(format!("{name} attention"), launch, arguments);
-    // [T][d_model] -> dense -> [T][width]
-    let branch = steps.region(Region::Branch, rows * width);
-    steps.product(&format!("{name} output"), &encoder.output, rows, (mixed, branch))
+    Ok(mixed)
 }
 
-/// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`. The next step adds the bias of
-/// the second layer.
+/// `x = LN(alpha * ffn(x) + x)`, x `[T][width]`, where ffn is dense -> act -> `[T][ffn]` -> dense.
 pub(super) fn feed_forward(
     name: &str,
     ffn: &FeedForward,
+    (norm_name, ln): (&str, &LayerNorm),
     stack: &EncoderStack,
-    x: Address,
-    width: usize,
+    (x, width): (Address, usize),
     steps: &mut StepList<'_>,
 ) -> Result<()> {
     let rows = steps.rows();
     let hidden = steps.region(Region::Wide, rows * ffn.dense1.outputs);
     steps.dense(&format!("{name} FFN 1"), &ffn.dense1, rows, (x, hidden), stack.ffn_activation)?;
     let branch = steps.region(Region::Branch, rows * width);
-    steps.product(&format!("{name} FFN 2"), &ffn.dense2, rows, (hidden, branch))
+    let norm = (norm_name, Norm::join(ln, branch, ffn.dense2.bias, stack.alpha, x));
+    steps.product_and_norm((&format!("{name} FFN 2"), &ffn.dense2), rows, hidden, norm)
 }
 
 /// Smolgen: x `[T][width]` -> `logits [B][heads][64][64]`.
@@ -121,16 +120,16 @@ fn generate(
     let compress = format!("{name} smolgen compress");
     steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
+    // -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
     let hidden = steps.region(Region::Hidden, positions * smolgen.dense1.outputs);
-    steps.product(&format!("{name} smolgen dense1"), &smolgen.dense1, positions, (compressed, hidden))?;
-    // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
     let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
     let generated = steps.region(Region::Generated, positions * smolgen.dense2.outputs);
-    steps.norm_product(
+    steps.product_norm_product(
+        (&format!("{name} smolgen dense1"), &smolgen.dense1),
         (&format!("{name} smolgen LayerNorm 1"), norm),
         (&format!("{name} smolgen dense2"), &smolgen.dense2),
         positions,
-        generated,
+        (compressed, generated),
     )?;
     let norm = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
     steps.layer_norm(&format!("{name} smolgen LayerNorm 2"), norm, positions)?;

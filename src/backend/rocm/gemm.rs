@@ -7,6 +7,7 @@
 use super::avoided::{Avoided, BlasLibrary};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
+use super::ffi::arguments::LayerNormArguments;
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
@@ -345,6 +346,26 @@ impl Gemms {
         self.step_by(name, &problem, GemmChoice::Rocblas { solution })
     }
 
+    /// The step for a product without an epilogue and the LayerNorm `norm` of its results; `None` if these need two steps.
+    ///
+    /// # Errors
+    /// The architecture lacks our own kernel.
+    pub(super) fn step_with_norm(
+        &self,
+        name: &str,
+        shape: &GemmShape,
+        operands: GemmOperands,
+        norm: &LayerNormArguments,
+    ) -> Result<Option<Step>> {
+        let is_survey = self.survey.borrow().is_some();
+        match (self.choice(shape), &self.own) {
+            (Some(GemmChoice::Own(choice)), Some(own)) if !is_survey && own.has_norm(shape, choice) => {
+                own.step(name, shape, (operands, Address::NULL), choice, Some(norm)).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
     /// An error with the failure `what` and the reason why the other library is not used.
     fn with_refusals(&self, what: String) -> RocmError {
         let refusals = self.refusals.iter().cloned();
@@ -361,7 +382,7 @@ impl Gemms {
         let GemmProblem { shape, operands, bias } = *problem;
         match choice {
             GemmChoice::Own(choice) => match &self.own {
-                Some(own) => own.step(name, &shape, (operands, bias), choice).map(Some),
+                Some(own) => own.step(name, &shape, (operands, bias), choice, None).map(Some),
                 None => Ok(None),
             },
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),

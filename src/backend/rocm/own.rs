@@ -4,11 +4,11 @@
 //! too few tiles for the card, the summed axis is divided among several blocks, and a second launch adds up their sums.
 
 use super::error::{Result, RocmError};
-use super::ffi::arguments::GemmArguments;
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::arguments::{GemmArguments, LayerNormArguments};
+use super::ffi::gemm::{COUNTERS, ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::Address;
 use super::ffi::module::{Function, Module};
-use super::ffi::program::Step;
+use super::ffi::program::{LanePlaces, Step};
 use super::kernels::{activation_code, grid};
 use crate::net::architecture::Activation;
 use std::cell::RefCell;
@@ -58,8 +58,14 @@ const ANY: Tile = tile(16, 16, 256, 100.0);
 /// The number of elements that kernels load at a time.
 const VECTOR: usize = 8;
 
-/// The index of the word of [`GemmArguments`] that is the address of the partial sums.
+/// The indices of the words of [`GemmArguments`] that are the addresses of the partial sums and of the counters.
 const PARTIAL: usize = std::mem::offset_of!(GemmArguments, partial) / size_of::<u64>();
+const BLOCKS_ENDED: usize = std::mem::offset_of!(GemmArguments, counters) / size_of::<u64>();
+
+/// The widest rows that a product's last block can normalise, and the most elements. One block does that alone while
+/// other rows are multiplied, so that a long time of it would be waited for in the end.
+const LARGEST_NORM: usize = 1024;
+const MOST_NORM_ELEMENTS: usize = 128 * LARGEST_NORM;
 
 /// The bytes of each row that a kernel multiplies in one step.
 const STEP_BYTES: usize = 64;
@@ -177,7 +183,21 @@ impl OwnKernels {
         products + sums * COST_OF_A_SUM / self.compute_units as f64 + COST_OF_A_LAUNCH
     }
 
-    /// The step that computes a product.
+    /// Whether `choice` can also normalise the rows of its results.
+    pub(super) fn has_norm(&self, shape: &GemmShape, choice: OwnChoice) -> bool {
+        let size = choice.tile().size;
+        let counters = shape.rows.div_ceil(size.rows) + tiles(shape, choice.tile());
+        shape.batch == 1
+            && choice.tile < TILES.len()
+            && shape.outputs.is_multiple_of(VECTOR)
+            && shape.y_stride == shape.outputs
+            && shape.outputs <= LARGEST_NORM
+            && size.rows * shape.outputs <= MOST_NORM_ELEMENTS
+            && counters <= COUNTERS
+    }
+
+    /// The step that computes a product and then `norm`, whose input is the product's output. A choice that
+    /// [`OwnKernels::has_norm`] refuses must not have a norm.
     ///
     /// # Errors
     /// The architecture has no such kernel.
@@ -187,14 +207,18 @@ impl OwnKernels {
         shape: &GemmShape,
         (operands, bias): (GemmOperands, Address),
         choice: OwnChoice,
+        norm: Option<&LayerNormArguments>,
     ) -> Result<Step> {
         let element = shape.input_type;
         let aligned =
             [operands.weights, operands.x, operands.y, bias].iter().all(|address| address.is_aligned(16));
         let choice = if aligned { choice } else { OwnChoice { tile: TILES.len(), splits: 1 } };
         let absent = || RocmError::Unsupported(format!("no kernel of our own computes the product {shape}"));
+        if norm.is_some() && !self.has_norm(shape, choice) {
+            return Err(absent());
+        }
         let function = self.tile_function(element, choice).ok_or_else(absent)?;
-        let sum = if choice.splits > 1 {
+        let sum = if choice.splits > 1 && norm.is_none() {
             let function = self.function(format!("gemm_sum_{}", element.name())).ok_or_else(absent)?;
             let runs = shape.rows * shape.outputs.div_ceil(VECTOR);
             Some((function, grid(runs.div_ceil(256), shape.batch, 256)))
@@ -224,8 +248,11 @@ impl OwnKernels {
             splits: choice.splits as i32,
             activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
             reserved: 0,
+            counters: Address::NULL,
+            norm: *norm.unwrap_or(&LayerNormArguments::NONE),
         };
-        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, PARTIAL), shape))
+        let places = LanePlaces { workspace: PARTIAL, counters: norm.map(|_| BLOCKS_ENDED) };
+        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), shape))
     }
 }
 

@@ -264,26 +264,28 @@ impl<'a> StepList<'a> {
         self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
     }
 
-    /// `y[rows][outputs] = norm(x) W^T`. `norm` works in place on x, whose content is undefined afterwards.
-    pub(super) fn norm_product(
+    /// `y = norm(x V^T) W^T`, where the first product goes to `norm.input`, which is normalised in place.
+    pub(super) fn product_norm_product(
         &mut self,
+        first: (&str, &Dense),
         (norm_name, norm): (&str, Norm<'_>),
         (name, layer): (&str, &Dense),
         rows: usize,
-        y: Address,
+        (x, y): (Address, Address),
     ) -> Result<()> {
-        let x = norm.output;
+        let between = norm.output;
         if rows <= self.few_rows
             && norm.ln.width == layer.inputs
             && let Some(activation) = activation_code(norm.activation)
             && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), true)
         {
-            let arguments = dense_arguments(layer, rows, (x, y), Some((&norm, activation)));
+            self.product(first.0, first.1, rows, (x, between))?;
+            let arguments = dense_arguments(layer, rows, (between, y), Some((&norm, activation)));
             self.kernel(format!("{norm_name} and {}", last_word(name)), launch, arguments);
             return Ok(());
         }
-        self.layer_norm(norm_name, norm, rows)?;
-        self.product(name, layer, rows, (x, y))
+        self.product_and_norm(first, rows, x, (norm_name, norm))?;
+        self.product(name, layer, rows, (between, y))
     }
 
     /// `y += x W^T`
@@ -351,38 +353,91 @@ impl<'a> StepList<'a> {
         Ok(())
     }
 
+    /// `norm.input = x W^T`, and then `norm`.
+    pub(super) fn product_and_norm(
+        &mut self,
+        (name, layer): (&str, &Dense),
+        rows: usize,
+        x: Address,
+        (norm_name, norm): (&str, Norm<'_>),
+    ) -> Result<()> {
+        let y = norm.input;
+        if rows > self.few_rows || self.kernels.dense(rows, (layer.outputs, layer.inputs), false).is_none() {
+            let shape = self.shape(layer, rows);
+            let operands = GemmOperands { weights: layer.weights, x, y };
+            return self.gemm_and_norm(name, &shape, operands, (norm_name, norm));
+        }
+        self.product(name, layer, rows, (x, y))?;
+        self.layer_norm(norm_name, norm, rows)
+    }
+
+    /// A product of any shape without an epilogue, and then `norm`, whose input is the product's output.
+    fn gemm_and_norm(
+        &mut self,
+        name: &str,
+        shape: &GemmShape,
+        operands: GemmOperands,
+        (norm_name, norm): (&str, Norm<'_>),
+    ) -> Result<()> {
+        let arguments = norm_arguments(norm_name, &norm, shape.rows)?;
+        let both = format!("{name} and {}", last_words(norm_name));
+        if let Some(step) = self.gemms.step_with_norm(&both, shape, operands, &arguments)? {
+            self.push(step);
+            return Ok(());
+        }
+        self.gemm(name, shape, operands)?;
+        self.layer_norm(norm_name, norm, shape.rows)
+    }
+
+    /// `norm.input += x W^T`, and then `norm`.
+    pub(super) fn product_added_and_norm(
+        &mut self,
+        (name, layer): (&str, &Dense),
+        rows: usize,
+        x: Address,
+        norm: (&str, Norm<'_>),
+    ) -> Result<()> {
+        let shape = GemmShape { accumulate: true, ..self.shape(layer, rows) };
+        let operands = GemmOperands { weights: layer.weights, x, y: norm.1.input };
+        self.gemm_and_norm(name, &shape, operands, norm)
+    }
+
     /// `output = LN(alpha * act(input + bias) + residual) * multiply + add`
     pub(super) fn layer_norm(&mut self, name: &str, norm: Norm<'_>, rows: usize) -> Result<()> {
-        let width = norm.ln.width;
-        if width > LARGEST_LAYER_NORM {
-            let text =
-                format!("{name}: {width} channels, but a LayerNorm can have at most {LARGEST_LAYER_NORM}");
-            return Err(RocmError::Unsupported(text));
-        }
-        let activation = activation_code(norm.activation).ok_or_else(|| {
-            RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm is not supported"))
-        })?;
-        let (multiply, add) = norm.gates.unwrap_or((Address::NULL, Address::NULL));
-        let launch = self.kernels.layer_norm(rows, width)?;
-        let arguments = LayerNormArguments {
-            input: norm.input,
-            bias: norm.bias,
-            residual: norm.residual,
-            gammas: norm.ln.gammas,
-            betas: norm.ln.betas,
-            multiply,
-            add,
-            output: norm.output,
-            rows: rows as i32,
-            width: width as i32,
-            bias_rows: 1,
-            activation,
-            alpha: norm.alpha,
-            epsilon: norm.ln.epsilon,
-        };
+        let arguments = norm_arguments(name, &norm, rows)?;
+        let launch = self.kernels.layer_norm(rows, norm.ln.width)?;
         self.kernel(name, launch, arguments);
         Ok(())
     }
+}
+
+/// The arguments of a LayerNorm over `rows` rows. `name` is for error messages.
+fn norm_arguments(name: &str, norm: &Norm<'_>, rows: usize) -> Result<LayerNormArguments> {
+    let width = norm.ln.width;
+    if width > LARGEST_LAYER_NORM {
+        let text = format!("{name}: {width} channels, but a LayerNorm can have at most {LARGEST_LAYER_NORM}");
+        return Err(RocmError::Unsupported(text));
+    }
+    let activation = activation_code(norm.activation).ok_or_else(|| {
+        RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm is not supported"))
+    })?;
+    let (multiply, add) = norm.gates.unwrap_or((Address::NULL, Address::NULL));
+    Ok(LayerNormArguments {
+        input: norm.input,
+        bias: norm.bias,
+        residual: norm.residual,
+        gammas: norm.ln.gammas,
+        betas: norm.ln.betas,
+        multiply,
+        add,
+        output: norm.output,
+        rows: rows as i32,
+        width: width as i32,
+        bias_rows: 1,
+        activation,
+        alpha: norm.alpha,
+        epsilon: norm.ln.epsilon,
+    })
 }
 
 fn dense_arguments(
@@ -412,6 +467,11 @@ fn dense_arguments(
 
 fn last_word(name: &str) -> &str {
     name.rsplit(' ').next().unwrap_or(name)
+}
+
+/// The name of a LayerNorm without the layer that it belongs to.
+fn last_words(name: &str) -> &str {
+    name.rfind("LayerNorm").and_then(|start| name.get(start..)).unwrap_or(name)
 }
 
 /// The operands of `output = LN(alpha * act(input + bias) + residual) * multiply + add`. `gates` holds multiply and

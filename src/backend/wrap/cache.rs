@@ -69,6 +69,11 @@ impl Backend for CachingBackend {
         self.inner.clear_cache();
     }
 
+    fn leave_cache_to_system(&self) {
+        // One more owner, which never drops it.
+        std::mem::forget(Arc::clone(&self.store));
+    }
+
     fn resize_cache(&self, entries: usize) -> bool {
         self.store.resize(entries)
     }

@@ -75,7 +75,7 @@ kernel_arguments! {
         epsilon: f32,
         reserved: i32,
     }
-    /// `act(x weights^T + bias) + residual` for `products` products.
+    /// `act(x weights^T + bias) + residual` for `products` products. If `counters` is not null, `norm` follows.
     GemmArguments {
         x: Address,
         weights: Address,
@@ -96,6 +96,8 @@ kernel_arguments! {
         splits: i32,
         activation: i32,
         reserved: i32,
+        counters: Address,
+        norm: LayerNormArguments,
     }
     /// `softmax(scale * Q K^T + logits) V`.
     AttentionArguments {
@@ -179,13 +181,33 @@ kernel_arguments! {
     }
 }
 
+impl LayerNormArguments {
+    /// The arguments of no kernel.
+    pub(crate) const NONE: LayerNormArguments = LayerNormArguments {
+        input: Address::NULL,
+        bias: Address::NULL,
+        residual: Address::NULL,
+        gammas: Address::NULL,
+        betas: Address::NULL,
+        multiply: Address::NULL,
+        add: Address::NULL,
+        output: Address::NULL,
+        rows: 0,
+        width: 0,
+        bias_rows: 1,
+        activation: 0,
+        alpha: 1.0,
+        epsilon: 0.0,
+    };
+}
+
 // kernels.h asserts the same sizes.
 const _: () = {
     assert!(size_of::<PlanesArguments>() == 48);
     assert!(size_of::<ActivationArguments>() == 56);
     assert!(size_of::<LayerNormArguments>() == 88);
     assert!(size_of::<DenseArguments>() == 72);
-    assert!(size_of::<GemmArguments>() == 112);
+    assert!(size_of::<GemmArguments>() == 208);
     assert!(size_of::<AttentionArguments>() == 56);
     assert!(size_of::<AttentionPolicyArguments>() == 72);
     assert!(size_of::<PolicyArguments>() == 64);

@@ -45,6 +45,9 @@ impl ElementType {
 /// The size of the workspace for a product, in bytes. Kernels that divide the summed axis keep partial sums in it.
 pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
 
+/// The number of counters with which the blocks of our own kernels find out which of them is the last one.
+pub(crate) const COUNTERS: usize = 1 << 14;
+
 /// The operation that a product applies to its result before writing it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Epilogue {

@@ -3,7 +3,7 @@
 //! Running a program only enqueues its work on the device. It neither allocates memory nor waits.
 
 use super::super::error::{Result, RocmError};
-use super::gemm::{GemmOperands, GemmShape};
+use super::gemm::{COUNTERS, GemmOperands, GemmShape};
 use super::hip::{Device, DeviceBuffer, Event, EventKind, Stream};
 use super::hipblaslt::{self, HipblasLt};
 use super::module::{Function, Grid};
@@ -12,7 +12,7 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 /// The size of the largest argument structure of a kernel, in 64-bit words.
-const ARGUMENT_WORDS: usize = 20;
+const ARGUMENT_WORDS: usize = 26;
 
 /// Memory for any argument structure. A smaller structure leaves the rest uninitialised.
 type ArgumentWords = [MaybeUninit<u64>; ARGUMENT_WORDS];
@@ -83,12 +83,14 @@ impl Lanes {
     }
 }
 
-/// The BLAS handles of one stream, and their workspace.
+/// The BLAS handles of one stream, their workspace, and the counters of our own kernels.
 struct BlasHandles {
     device: Device,
     rocblas: Option<Rocblas>,
     hipblaslt: Option<HipblasLt>,
     workspace: DeviceBuffer,
+    /// Zero between two kernels.
+    counters: DeviceBuffer,
 }
 
 impl BlasHandles {
@@ -101,6 +103,7 @@ impl BlasHandles {
             rocblas: rocblas.map(|library| Rocblas::new(library, stream, &workspace)).transpose()?,
             hipblaslt: hipblaslt.map(HipblasLt::new).transpose()?,
             workspace,
+            counters: DeviceBuffer::zeroed(device, COUNTERS * size_of::<u32>(), "the counters of products")?,
         })
     }
 }
@@ -122,13 +125,12 @@ enum Operation {
         arguments: ArgumentWords,
     },
     /// A matrix product by our own kernel, and the launch that adds up its partial sums. These are in the lane's
-    /// workspace.
+    /// workspace. The kernel's blocks count in the lane's counters.
     OwnProduct {
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
         arguments: ArgumentWords,
-        /// The index of the argument that is the workspace's address.
-        workspace: usize,
+        places: LanePlaces,
     },
     Rocblas {
         shape: GemmShape,
@@ -142,6 +144,15 @@ enum Operation {
     },
     /// The step's lane waits for all work that is already on another lane.
     WaitFor(Lane),
+}
+
+/// The arguments that a kernel gets from the lane that it runs on, as indices of 64-bit words.
+#[derive(Clone, Copy)]
+pub(crate) struct LanePlaces {
+    /// The address of the workspace.
+    pub(crate) workspace: usize,
+    /// The address of the counters; `None` if the kernel does not count.
+    pub(crate) counters: Option<usize>,
 }
 
 fn words_of<A: KernelArguments>(arguments: A) -> ArgumentWords {
@@ -173,15 +184,15 @@ impl Step {
     }
 
     /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided. It
-    /// takes the same arguments, of which the 64-bit word number `workspace` becomes the address of the workspace.
+    /// takes the same arguments. Those at `places` are set when the step is enqueued.
     pub(crate) fn own_product<A: KernelArguments>(
         name: String,
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
-        (arguments, workspace): (A, usize),
+        (arguments, places): (A, LanePlaces),
         shape: &GemmShape,
     ) -> Step {
-        let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), workspace };
+        let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), places };
         Step::of(name, operation, 2.0 * shape.multiply_adds())
     }
 
@@ -234,13 +245,16 @@ impl Step {
                 // long as the program. The slot waits for the stream before it drops the program.
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
             }
-            Operation::OwnProduct { launch, sum, arguments, workspace } => {
+            Operation::OwnProduct { launch, sum, arguments, places } => {
                 let mut arguments = *arguments;
-                if let Some(word) = arguments.get_mut(*workspace) {
+                if let Some(word) = arguments.get_mut(places.workspace) {
                     word.write(blas.workspace.address().0);
                 }
+                if let Some(word) = places.counters.and_then(|place| arguments.get_mut(place)) {
+                    word.write(blas.counters.address().0);
+                }
                 std::iter::once(launch).chain(sum).try_for_each(|(function, grid)| {
-                    // SAFETY: as above. The number of partial sums was limited to the workspace.
+                    // SAFETY: as above. The numbers of partial sums and of counters were limited to the memory there.
                     unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
                 })
             }

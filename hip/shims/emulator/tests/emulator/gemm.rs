@@ -1,5 +1,7 @@
 //! Tests of the kernels for matrix products of any size.
 
+use std::ptr::{null, null_mut};
+
 use crate::kernels::{Type, module, run};
 use crate::{libraries, noise};
 
@@ -26,7 +28,47 @@ struct Gemm {
     splits: i32,
     activation: i32,
     reserved: i32,
+    counters: *mut u8,
+    norm: Norm,
 }
+
+/// `LayerNormArguments` of kernels.h.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Norm {
+    input: *const u8,
+    bias: *const u8,
+    residual: *const u8,
+    gammas: *const u8,
+    betas: *const u8,
+    multiply: *const u8,
+    add: *const u8,
+    output: *mut u8,
+    rows: i32,
+    width: i32,
+    bias_rows: i32,
+    activation: i32,
+    alpha: f32,
+    epsilon: f32,
+}
+
+/// No LayerNorm after a product.
+const NO_NORM: Norm = Norm {
+    input: null(),
+    bias: null(),
+    residual: null(),
+    gammas: null(),
+    betas: null(),
+    multiply: null(),
+    add: null(),
+    output: null_mut(),
+    rows: 0,
+    width: 0,
+    bias_rows: 1,
+    activation: 0,
+    alpha: 0.0,
+    epsilon: 0.0,
+};
 
 /// The sizes of one test: rows, outputs, inputs, products, splits.
 type Sizes = (usize, usize, usize, usize, usize);
@@ -69,6 +111,8 @@ fn check(kind: Type, kernel: &str, (tile_rows, tile_columns): (usize, usize), th
         splits: splits as i32,
         activation: MISH,
         reserved: 0,
+        counters: null_mut(),
+        norm: NO_NORM,
     };
     let tiles = (rows.div_ceil(tile_rows) * outputs.div_ceil(tile_columns)) as u32;
     run(lib, module, kernel, (tiles, (products * splits) as u32), threads, arguments);
@@ -110,4 +154,90 @@ fn products_of_odd_sizes_are_right_and_nothing_else_is_written() {
         }
         check(kind, &format!("gemm_any_{}", kind.name()), (16, 16), 256, (19, 5, 27, 2, 1));
     }
+}
+
+/// A product and a LayerNorm of its rows: the last block of each row of tiles computes what the kernel `layer_norm`
+/// computes, to the last bit, in place of the residual. `splits` parts of the summed axis need no further launch.
+fn check_norm(kind: Type, (tile_rows, tile_columns, threads): (usize, usize, u32), splits: usize) {
+    let (lib, _turn) = libraries();
+    let module = module(lib);
+    let (rows, outputs, inputs) = (2 * tile_rows + 5, tile_columns + 24, 264);
+    let upload = |seed, count| kind.upload(lib, &noise(seed, count)).0;
+    let (x, weights) = (upload(91, rows * inputs), upload(92, outputs * inputs));
+    let (bias, gammas, betas) = (upload(93, outputs), upload(94, outputs), upload(95, outputs));
+    let (multiply, add) = (upload(96, 64 * outputs), upload(97, 64 * outputs));
+    let zeros = |count: usize| lib.upload(&vec![0; count]);
+    let (tiles_down, tiles_across) = (rows.div_ceil(tile_rows), outputs.div_ceil(tile_columns));
+    let tiles = tiles_down * tiles_across;
+    let launch = |with_norm: bool| {
+        let output = zeros(rows * outputs * kind.bytes());
+        let (stream, _) = kind.upload(lib, &noise(98, rows * outputs));
+        let stream = stream.cast_mut();
+        let norm = Norm {
+            input: output,
+            bias,
+            residual: stream,
+            gammas,
+            betas,
+            multiply,
+            add,
+            output: stream,
+            rows: rows as i32,
+            width: outputs as i32,
+            bias_rows: 1,
+            activation: MISH,
+            alpha: 0.7,
+            epsilon: 1e-3,
+        };
+        let counters = zeros(4 * (tiles_down + tiles));
+        let arguments = Gemm {
+            x,
+            weights,
+            output,
+            bias: null(),
+            residual: null(),
+            partial: lib.empty(splits * rows * outputs.next_multiple_of(8)),
+            x_batch: 0,
+            weights_batch: 0,
+            output_batch: 0,
+            rows: rows as i32,
+            outputs: outputs as i32,
+            inputs: inputs as i32,
+            x_stride: inputs as i32,
+            weights_stride: inputs as i32,
+            output_stride: outputs as i32,
+            products: 1,
+            splits: splits as i32,
+            activation: 0,
+            reserved: 0,
+            counters: if with_norm { counters } else { null_mut() },
+            norm: if with_norm { norm } else { NO_NORM },
+        };
+        let kernel = format!("gemm_{}_{tile_rows}x{tile_columns}_{threads}", kind.name());
+        run(lib, module, &kernel, (tiles as u32, splits as u32), threads, arguments);
+        if !with_norm {
+            if splits > 1 {
+                let blocks = (rows * outputs.div_ceil(8)).div_ceil(256) as u32;
+                run(lib, module, &format!("gemm_sum_{}", kind.name()), (blocks, 1), 256, arguments);
+            }
+            let name = format!("layer_norm_{}_w1024", kind.name());
+            run(lib, module, &name, (rows.div_ceil(8) as u32, 1), 256, norm);
+        }
+        let ended = kind.download(lib, counters, 4 * (tiles_down + tiles) / kind.bytes());
+        assert!(ended.iter().all(|&count| count == 0.0), "the counters are not back at zero");
+        kind.download(lib, stream, rows * outputs)
+    };
+    let (expected, found) = (launch(false), launch(true));
+    assert!(expected.iter().all(|value| value.is_finite()));
+    assert_eq!(expected, found, "{} {tile_rows}x{tile_columns}, {splits} parts", kind.name());
+}
+
+#[test]
+fn the_last_block_of_a_row_of_tiles_normalises_it() {
+    for kind in [Type::F16, Type::Bf16, Type::F32] {
+        check_norm(kind, (64, 64, 128), 1);
+        check_norm(kind, (64, 64, 128), 3);
+    }
+    check_norm(Type::F16, (128, 128, 256), 1);
+    check_norm(Type::Bf16, (32, 64, 128), 2);
 }

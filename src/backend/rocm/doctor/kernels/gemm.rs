@@ -1,12 +1,12 @@
 //! The products of any size.
 
-use super::super::super::ffi::arguments::GemmArguments;
+use super::super::super::ffi::arguments::{GemmArguments, LayerNormArguments};
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
 use super::super::super::own::{TileSize, tile_sizes};
 use super::super::numbers::{allowed, noise};
-use super::super::reference::rows::activation;
+use super::super::reference::rows::{Extras, Norm, activation, layer_norm};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
 
@@ -58,6 +58,9 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             plain,
         ];
         cases.extend(some(shapes, is_quick, 2).into_iter().map(|shape| tile_case(element, size, shape)));
+        // Many blocks that run at once show whether the last one sees what the others have written.
+        let shapes = vec![(70, 1024, 40), (1030, 264, 64)];
+        cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| norm_case(element, size, shape)));
     }
     let any =
         Shape { rows: 19, outputs: 5, inputs: 27, products: 2, activation: MISH, has_residual: true, gap: 3 };
@@ -75,6 +78,72 @@ fn tile_case(element: ElementType, size: TileSize, shape: Shape) -> Case {
     let suffix = format!("_{rows}x{columns}_{threads}");
     let blocks = shape.rows.div_ceil(rows) * shape.outputs.div_ceil(columns);
     product(("gemm", element, &suffix), shape, (blocks, threads)).optional()
+}
+
+/// A product and the LayerNorm of its rows, by the last block of each row of tiles. The shape is rows, outputs, inputs.
+fn norm_case(element: ElementType, size: TileSize, (rows, outputs, inputs): (usize, usize, usize)) -> Case {
+    let suffix = format!("_{}x{}_{}", size.rows, size.columns, size.threads);
+    let text = format!("{rows} rows, {inputs} inputs, {outputs} outputs, LayerNorm");
+    let case = Case::new(("gemm", element, &suffix), text, move |arena, function| {
+        let scale = 2.0 / (inputs as f32).sqrt();
+        let scaled: Vec<f32> = noise(66, outputs * inputs).iter().map(|x| x * scale).collect();
+        let (x, x_values) = arena.numbers(element, &noise(65, rows * inputs));
+        let (weights, w) = arena.numbers(element, &scaled);
+        let (residual, added) = arena.numbers(element, &noise(67, rows * outputs));
+        let (gammas, gamma_values) = arena.numbers(element, &noise(68, outputs));
+        let (betas, beta_values) = arena.numbers(element, &noise(69, outputs));
+        let tiles_down = rows.div_ceil(size.rows);
+        let counters = arena.put(&vec![0; 4 * tiles_down]);
+        let product = arena.room(element, rows * outputs);
+        let output = arena.room(element, rows * outputs);
+        let (alpha, epsilon) = (0.75, 1e-3);
+        let plain =
+            Shape { rows, outputs, inputs, products: 1, activation: NONE, has_residual: false, gap: 0 };
+        let arguments = GemmArguments {
+            x: x.address,
+            weights: weights.address,
+            inputs: inputs as i32,
+            x_stride: inputs as i32,
+            weights_stride: inputs as i32,
+            counters: counters.address,
+            norm: LayerNormArguments {
+                input: product.address,
+                residual: residual.address,
+                gammas: gammas.address,
+                betas: betas.address,
+                output: output.address,
+                rows: rows as i32,
+                width: outputs as i32,
+                alpha,
+                epsilon,
+                ..LayerNormArguments::NONE
+            },
+            ..arguments(product.address, plain)
+        };
+        let sum = |index: usize| {
+            let x = &x_values[index / outputs * inputs..][..inputs];
+            let w = &w[index % outputs * inputs..][..inputs];
+            x.iter().zip(w).map(|(x, w)| x * w).sum::<f64>()
+        };
+        let sums: Vec<f64> = (0..rows * outputs).map(sum).collect();
+        let norm = Norm {
+            gammas: &gamma_values,
+            betas: &beta_values,
+            residual: Some(&added),
+            alpha: f64::from(alpha),
+            epsilon: f64::from(epsilon),
+        };
+        let values = layer_norm(&sums, norm, Extras::default());
+        let allowed = allowed(element);
+        let expected = vec![
+            Expected { place: product, element, values: sums, allowed },
+            // The product is rounded before it is normalised.
+            Expected { place: output, element, values, allowed: 2.0 * allowed },
+        ];
+        let blocks = tiles_down * outputs.div_ceil(size.columns);
+        Trial::new(function, grid(blocks, 1, size.threads), arguments, expected)
+    });
+    case.optional()
 }
 
 fn any_case(element: ElementType, shape: Shape) -> Case {
@@ -176,5 +245,7 @@ fn arguments(output: Address, shape: Shape) -> GemmArguments {
         splits: 1,
         activation,
         reserved: 0,
+        counters: null,
+        norm: LayerNormArguments::NONE,
     }
 }

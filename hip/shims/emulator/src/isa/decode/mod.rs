@@ -124,6 +124,7 @@ const GFX9: &[Format] = &[
     (26, 0b110100, vop3_gfx9),
     (26, 0b110110, lds_gfx9),
     (26, 0b110111, flat_gfx9),
+    (26, 0b111000, buffer),
     (26, 0b110000, smem_gfx9),
 ];
 
@@ -132,6 +133,7 @@ const GFX10: &[Format] = &[
     (26, 0b110011, vop3p),
     (26, 0b110110, lds),
     (26, 0b110111, flat_gfx10),
+    (26, 0b111000, buffer),
     (26, 0b111101, smem),
 ];
 

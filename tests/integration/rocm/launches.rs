@@ -1,0 +1,93 @@
+//! The number of kernels and of library calls that one batch takes.
+//!
+//! It depends on a network's layers and not on their widths, so that small networks with the layers of well-known ones
+//! show it.
+
+use super::{RocmPrecision, backend_of, evaluate, inside, libraries, options, sample};
+use rukh::backend::rocm::{GemmLibrary, RocmOptions};
+use rukh::net::Network;
+use rukh::net::network::Body;
+
+use crate::goldens::{self, GoldenSet};
+
+/// The calls that start work on the card.
+const CALLS: [&str; 5] = [
+    "hipModuleLaunchKernel",
+    "rocblas_gemm_ex",
+    "rocblas_gemm_strided_batched_ex",
+    "hipblasLtMatmul",
+    "hipLaunchHostFunc",
+];
+
+/// What stands on stderr before and after the batch whose calls are counted.
+const MARK: &str = "the batch that is counted";
+
+/// The well-known network, the committed network with the same kinds of layers, the number of its encoders or blocks,
+/// and the calls of a batch with our own products and with a library's.
+const SHAPES: [(&str, &str, usize, [usize; 2]); 3] = [
+    ("T82", "micro-smolgen", 15, [162, 222]),
+    ("BT4", "micro-multihead", 15, [166, 227]),
+    ("maia-1900", "micro-se-conv", 6, [59, 62]),
+];
+
+/// The network of a set with `count` encoders or blocks.
+fn with_depth(set: &GoldenSet, count: usize) -> Network {
+    let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
+    match &mut network.body {
+        Body::Attention { stack, .. } => {
+            stack.encoders = stack.encoders.iter().cycle().take(count).cloned().collect();
+        }
+        Body::Convolution { blocks, .. } => {
+            *blocks = blocks.iter().cycle().take(count).cloned().collect();
+        }
+    }
+    network
+}
+
+/// Evaluates a batch twice with each network. The first time, memory is allocated.
+fn evaluate_all(gemm: GemmLibrary) {
+    let sets = goldens::committed();
+    for (_, name, depth, _) in SHAPES {
+        let set = sets.iter().find(|set| set.name == name).expect("the set is committed");
+        let mut network = with_depth(set, depth);
+        if name == "micro-se-conv" {
+            network.moves_left = None;
+        }
+        let options = RocmOptions { gemm, graph: false, streams: 1, ..options(2) };
+        let backend = backend_of(&network, RocmPrecision::Fp16, &options);
+        let samples: Vec<_> = set.positions.iter().take(2).map(sample).collect();
+        evaluate(&backend, &samples);
+        eprintln!("{MARK}");
+        evaluate(&backend, &samples);
+        eprintln!("{MARK}");
+    }
+}
+
+/// The number of calls that start work, for each network.
+fn count(test: &str, gemm: GemmLibrary) -> Option<Vec<usize>> {
+    let folder = libraries();
+    let stderr = inside(folder.path(), test, &[("RUKH_EMULATOR_LOG", "1")], || evaluate_all(gemm))?;
+    let is_counted = |line: &str| {
+        let call = line.strip_prefix("rocm-emulator: ").and_then(|call| call.split_once(" = "));
+        call.is_some_and(|(name, _)| CALLS.contains(&name))
+    };
+    let parts: Vec<&str> = stderr.split(MARK).skip(1).step_by(2).collect();
+    Some(parts.iter().map(|part| part.lines().filter(|line| is_counted(line)).count()).collect())
+}
+
+fn check(test: &str, gemm: GemmLibrary, column: usize) {
+    let Some(found) = count(test, gemm) else { return };
+    let names = SHAPES.map(|(name, ..)| name);
+    let expected = SHAPES.map(|(.., counts)| counts[column]);
+    assert_eq!(found, expected, "{names:?}");
+}
+
+#[test]
+fn a_batch_with_our_own_products_takes_so_many_launches() {
+    check("launches::a_batch_with_our_own_products_takes_so_many_launches", GemmLibrary::Own, 0);
+}
+
+#[test]
+fn a_batch_with_a_library_takes_so_many_launches() {
+    check("launches::a_batch_with_a_library_takes_so_many_launches", GemmLibrary::Library, 1);
+}

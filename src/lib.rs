@@ -18,6 +18,7 @@
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
+//! | [`replace_file`] | puts a new file in the place of an old one |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`cache_line`] | loads memory into the processor's cache before it is read |
@@ -56,6 +57,8 @@ pub(crate) mod quote;
 pub(crate) mod lc0_folders;
 
 pub(crate) mod word_wrap;
+
+pub(crate) mod replace_file;
 
 pub(crate) mod os_error;
 

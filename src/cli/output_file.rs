@@ -1,6 +1,7 @@
 //! Writes the file that a tool makes.
 
 use super::error::CliError;
+use crate::replace_file::replace_file;
 use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -43,7 +44,7 @@ pub(super) fn write_whole(
     if is_special {
         return written;
     }
-    written.and_then(|()| fs::rename(&target, &place)).inspect_err(|_| {
+    written.and_then(|()| replace_file(&target, &place)).inspect_err(|_| {
         let _ = fs::remove_file(&target);
     })
 }

@@ -9,6 +9,9 @@ use std::time::{Duration, Instant};
 /// The longest time that a test waits for the engine. It is enough for a debug build on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A folder that does not exist and cannot be made.
+pub(crate) const NO_FOLDER: &str = if cfg!(windows) { "<none>" } else { "/dev/null/none" };
+
 /// The command that starts the binary with `arguments`, and without the configuration files of the user and
 /// of the system.
 pub(crate) fn rukh(arguments: &[&str]) -> Command {
@@ -19,8 +22,9 @@ pub(crate) fn rukh(arguments: &[&str]) -> Command {
 pub(crate) fn rukh_at(binary: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(binary);
     command.args(arguments);
-    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS"] {
-        command.env(variable, "/dev/null/none");
+    let unix = ["HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS"];
+    for variable in unix.iter().chain(&["APPDATA", "LOCALAPPDATA"]) {
+        command.env(variable, NO_FOLDER);
     }
     command
 }

@@ -1,7 +1,7 @@
 //! The move of a search that gets no evaluation from its backend: the first choice of a network on the processor.
 
 use crate::driver::{Driver, best_move};
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 use crate::rocm::libraries;
 
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
@@ -49,7 +49,7 @@ fn after_a_failed_evaluation_the_embedded_network_chooses() {
     assert_eq!(best_move(&lines), "f3e5", "{lines:#?}");
 }
 
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn with_hung_card() -> (Driver, tempfile::TempDir) {
     let libraries = libraries();
     let folder = libraries.path().to_string_lossy().into_owned();
@@ -61,7 +61,7 @@ fn with_hung_card() -> (Driver, tempfile::TempDir) {
 
 /// The hang would be noticed after ten seconds or more.
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn while_a_card_hangs_the_network_chooses_on_the_processor() {
     let expected = first_choice_of(NETWORK, QUEEN_HANGS);
     let (mut engine, _libraries) = with_hung_card();
@@ -73,7 +73,7 @@ fn while_a_card_hangs_the_network_chooses_on_the_processor() {
 
 /// There is no time to evaluate anything.
 #[test]
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 fn a_search_that_is_stopped_at_once_while_a_card_hangs_says_that_its_move_is_any() {
     let (mut engine, _libraries) = with_hung_card();
     engine.ask(QUEEN_HANGS);

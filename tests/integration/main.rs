@@ -1,6 +1,7 @@
 //! All integration tests, in one binary so that they are linked only once.
 //!
-//! The tests of the ROCm backend run on Linux only, because the emulator takes the place of Linux's shared libraries.
+//! The tests of the ROCm backend run on Linux and Windows only, because the emulator takes the place of their shared
+//! libraries.
 
 mod any_input;
 mod backends;
@@ -16,6 +17,8 @@ mod games;
 mod goldens;
 mod graph;
 mod in_flight;
+#[cfg(unix)]
+mod interrupts;
 mod layers;
 mod lc0_names;
 mod leela2onnx;
@@ -34,24 +37,26 @@ mod policy;
 mod policy_optimism;
 mod positions;
 mod recovery;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm;
 #[cfg(target_os = "linux")]
 mod rocm_calls;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_devices;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_doctor;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_doctor_stages;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_errors;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_faults;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_kernels;
-#[cfg(target_os = "linux")]
+#[cfg(any(target_os = "linux", windows))]
 mod rocm_startup;
+#[cfg(windows)]
+mod rocm_windows;
 mod search;
 mod search_features;
 mod search_stress;

@@ -608,6 +608,9 @@ fn networks_of_a_folder_stay_near_the_cpu() {
     });
 }
 
+/// A part of the description of a process that has aborted itself.
+pub(crate) const ABORTED: &str = if cfg!(windows) { "0xc0000409" } else { "SIGABRT" };
+
 /// A folder without ROCm's libraries. The engine looks nowhere else if `RUKH_ROCM_LIBRARY_PATH` names it.
 pub(crate) fn nowhere() -> &'static Path {
     Path::new("/nonexistent/rocm")

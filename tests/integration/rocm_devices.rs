@@ -4,8 +4,9 @@
 use std::path::Path;
 
 use crate::driver::rukh;
-use crate::rocm::libraries;
+use crate::rocm::{libraries, nowhere};
 use crate::rocm_errors::{search, stdout};
+use rocm_emulator::install::{file_name, install_second_runtime, link};
 
 /// The cards of a desktop computer whose processor has a graphics unit of its own, which HIP lists first.
 const DESKTOP: &str = "gfx1151:name=AMD Radeon Graphics:units=200:integrated,\
@@ -121,14 +122,15 @@ fn a_card_that_fails_when_it_is_asked_for_its_properties_is_passed_over() {
 #[test]
 fn the_runtime_of_the_blas_libraries_is_used() {
     let folder = libraries();
-    rocm_emulator::install::install_second_runtime(folder.path(), &["librocblas.so", "libhipblaslt.so"])
-        .expect("the folder can be written to");
+    install_second_runtime(folder.path(), &["rocblas", "hipblaslt"]).expect("the folder can be written to");
     for card in ["gfx1100", "gfx1151"] {
         let said = played(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], card, &[]);
         let notice =
             said.lines().find(|line| line.starts_with("info string HIP is used from ")).unwrap_or_default();
+        let rocblas = file_name("rocblas");
         assert!(
-            notice.contains("second-runtime-of-librocblas.so") || notice.contains("librocblas.so and not"),
+            notice.contains(&format!("second-runtime-of-{rocblas}"))
+                || notice.contains(&format!("{rocblas} and not")),
             "{said}"
         );
         assert!(notice.ends_with("because the BLAS libraries belong to it"), "{said}");
@@ -139,12 +141,11 @@ fn the_runtime_of_the_blas_libraries_is_used() {
 /// Only one of the BLAS libraries belongs to the runtime that was loaded first.
 #[test]
 fn a_blas_library_of_another_runtime_is_left_out() {
-    for (name, product, other) in
-        [("librocblas.so", "rocBLAS", "hipblaslt"), ("libhipblaslt.so", "hipBLASLt", "rocblas")]
+    for (library, product, other) in
+        [("rocblas", "rocBLAS", "hipblaslt"), ("hipblaslt", "hipBLASLt", "rocblas")]
     {
         let folder = libraries();
-        rocm_emulator::install::install_second_runtime(folder.path(), &[name])
-            .expect("the folder can be written to");
+        install_second_runtime(folder.path(), &[library]).expect("the folder can be written to");
         let said = played(folder.path(), &["--backend=rocm-fp16", "-o", OPTIONS], "gfx1100", &[]);
         let notice =
             format!("info string {product} is left out, because it belongs to another HIP runtime (");
@@ -161,20 +162,24 @@ fn a_blas_library_of_another_runtime_is_left_out() {
 fn the_libraries_may_lie_in_several_folders() {
     let whole = libraries();
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let packages = folder.path().join("lib/python3.12/site-packages");
-    let core = packages.join("_rocm_sdk_core/lib");
-    let blas = packages.join("_rocm_sdk_libraries_gfx110X/lib");
+    let (packages, inner) =
+        if cfg!(windows) { ("Lib/site-packages", "bin") } else { ("lib/python3.12/site-packages", "lib") };
+    let packages = folder.path().join(packages);
+    let core = packages.join("_rocm_sdk_core").join(inner);
+    let blas = packages.join("_rocm_sdk_libraries_gfx110X").join(inner);
     let files = [
-        (&core, "libamdhip64.so", "libamdhip64.so.7"),
-        (&core, "libhiprtc.so", "libhiprtc.so.7"),
-        (&blas, "librocblas.so", "librocblas.so.5"),
-        (&blas, "libhipblaslt.so", "libhipblaslt.so.1"),
+        (&core, "amdhip64", ".7"),
+        (&core, "hiprtc", ".7"),
+        (&blas, "rocblas", ".5"),
+        (&blas, "hipblaslt", ".1"),
     ];
     std::fs::create_dir_all(&core).expect("a folder can be made");
     std::fs::create_dir_all(&blas).expect("a folder can be made");
-    for (place, name, versioned) in files {
-        let target = std::fs::read_link(whole.path().join(name)).expect("the emulator's names are links");
-        std::os::unix::fs::symlink(target, place.join(versioned)).expect("a link can be made");
+    for (place, library, version) in files {
+        let name = file_name(library);
+        // On Windows a file's name has no version after the suffix.
+        let versioned = if cfg!(windows) { name.clone() } else { name.clone() + version };
+        link(&whole.path().join(name), &place.join(versioned)).expect("a link can be made");
     }
     let kernels = whole.path().join("rocblas/library").display().to_string();
     let kernels = ("ROCBLAS_TENSILE_LIBPATH", kernels.as_str());
@@ -190,7 +195,7 @@ fn the_libraries_may_lie_in_several_folders() {
 
 #[test]
 fn without_rocm_the_only_line_about_it_is_short() {
-    let said = stdout(&search(Path::new("/nonexistent/rocm"), &[], &[]));
+    let said = stdout(&search(nowhere(), &[], &[]));
     let lines: Vec<&str> = said.lines().take_while(|line| *line != "readyok").collect();
     let notices: Vec<&&str> = lines.iter().filter(|line| line.starts_with("info string")).collect();
     assert!(notices.len() <= 1 && notices.iter().all(|line| line.len() <= 120), "{notices:?}");

@@ -2,6 +2,7 @@
 
 use crate::driver::{rukh, run};
 use std::fs;
+#[cfg(unix)]
 use std::process::Command;
 
 /// The modes that the help lists.

@@ -139,6 +139,26 @@ fn errors_name_the_wrong_path() {
     assert!(empty.to_string().contains("no tables"), "{empty}");
 }
 
+/// A path on Windows has a colon after the letter of the drive, and a line from a chess program ends with two characters
+/// there.
+#[test]
+fn folders_are_separated_as_in_path() {
+    let separator = if cfg!(windows) { ';' } else { ':' };
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    std::fs::copy(Path::new(THREE_PIECES).join("KRvK.rtbw"), folder.path().join("KRvK.rtbw"))
+        .expect("a table can be copied");
+    let list = format!("{THREE_PIECES}{separator}{separator}{}", folder.path().display());
+    let first = Tablebases::open(THREE_PIECES).expect("the tables can be opened");
+    let both = Tablebases::open(&list).expect("the tables in both folders can be opened");
+    assert_eq!(both.files(), first.files() + 1);
+    let mut engine = Driver::start(&["--backend=trivial"]);
+    engine.send_bytes(format!("setoption name SyzygyPath value {list}\r\n").as_bytes());
+    engine.ask("position fen 8/8/8/8/3k4/8/8/R3K3 w - - 0 1\r");
+    let said = engine.search("go nodes 10\r");
+    assert!(!said.iter().any(|line| line.contains("error")), "{said:#?}");
+    assert!(said.iter().any(|line| line.contains(" tbhits ") && !line.contains(" tbhits 0")), "{said:#?}");
+}
+
 /// A FEN may let the side that just moved be in check. The tables know no such position, and to ask for one is a panic in
 /// the crate that reads them.
 #[test]

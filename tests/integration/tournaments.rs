@@ -1,17 +1,14 @@
 //! `selfplay` through the real binary: counts, files, flags, interruption, and batches that the games share.
 
-use crate::driver::{rukh, run, run_any};
+use crate::driver::{run, run_any};
 use serde_json::Value;
 use std::fs;
-use std::io::{BufRead, BufReader};
-use std::process::Stdio;
-use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 const OPENINGS: &str = concat!("--openings-pgn=", env!("CARGO_MANIFEST_DIR"), "/tests/data/openings.epd");
 
 /// A tournament with the `trivial` backend and mirrored openings.
-fn trivial<'a>(more: &[&'a str]) -> Vec<&'a str> {
+pub(crate) fn trivial<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["selfplay", "--backend=trivial", OPENINGS, "--mirror-openings"], more].concat()
 }
 
@@ -177,47 +174,4 @@ fn a_player_resigns_and_a_shared_tree_plays() {
         "--resign-playthrough=50",
     ]));
     assert!(output.contains("4 games"), "{output}");
-}
-
-/// Ctrl-C during a tournament without an end.
-#[cfg(unix)]
-#[test]
-fn an_interrupt_ends_the_tournament_at_once_with_the_result_so_far() {
-    let arguments = trivial(&["--player1.visits=2", "--player2.visits=3", "--parallelism=2"]);
-    let mut process =
-        rukh(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
-    let mut lines = BufReader::new(process.stdout.take().unwrap()).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.starts_with("tournamentstatus P1: ")));
-    let begun = Instant::now();
-    let killed =
-        std::process::Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
-    assert!(killed.success());
-    let rest: Vec<String> = lines.collect();
-    let status = process.wait().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert!(status.success(), "{status}");
-    assert!(rest.iter().any(|line| line.starts_with("tournamentstatus final P1: ")), "{rest:?}");
-    assert!(rest.iter().any(|line| line.starts_with("interrupted after ")), "{rest:?}");
-}
-
-/// A search that would never end stops as well.
-#[cfg(unix)]
-#[test]
-fn an_interrupt_ends_long_searches() {
-    let mut process = rukh(&["selfplay", "--backend=trivial", "--visits=900000000", "--ramlimit-mb=100"])
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut messages = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
-    assert!(messages.any(|line| line.starts_with("playing ")));
-    // The handler is set right after this message.
-    std::thread::sleep(Duration::from_millis(500));
-    let begun = Instant::now();
-    std::process::Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
-    let output = process.wait_with_output().unwrap();
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
-    assert!(output.status.success(), "{}", output.status);
-    assert!(String::from_utf8_lossy(&output.stdout).contains("interrupted after 0 games"));
 }

@@ -38,7 +38,15 @@ impl Candidates {
         let names = self.file_names(platform);
         match place {
             Place::System => {
-                names.into_iter().filter(|name| !name.contains('#')).map(PathBuf::from).collect()
+                let names = names.into_iter().filter(|name| !name.contains('#'));
+                let listed = listed_folders(platform, machine);
+                // The file of a release may lie in one of the listed folders, before an older one of the system.
+                let found = |name: String| {
+                    let files: Vec<PathBuf> = listed.iter().map(|folder| folder.join(&name)).collect();
+                    std::iter::once(PathBuf::from(name))
+                        .chain(files.into_iter().filter(|file| machine.has_file(file)))
+                };
+                names.flat_map(found).collect()
             }
             Place::Folder(folder) => {
                 let present = machine.names(folder);
@@ -56,6 +64,21 @@ impl Candidates {
             }
         }
     }
+}
+
+/// The folders of `PATH`, in which Windows looks for libraries too. Elsewhere the system's loader knows its folders.
+/// Entries that depend on the current folder are left out: a chess program may start the engine in the folder of a game
+/// or of a download, and a library there is not the driver's.
+fn listed_folders(platform: Platform, machine: &dyn Machine) -> Vec<PathBuf> {
+    if platform != Platform::Windows {
+        return Vec::new();
+    }
+    let is_whole = |folder: &PathBuf| {
+        let text = folder.to_string_lossy().replace('\\', "/");
+        text.starts_with("//") || text.get(1..3) == Some(":/")
+    };
+    let folders = machine.variable("PATH").map(|list| platform.split(&list)).unwrap_or_default();
+    folders.into_iter().filter(is_whole).collect()
 }
 
 /// Whether a file has a name in which `#` stands for a digit. Windows ignores case.
@@ -196,9 +219,9 @@ fn not_opened(path: &Path, reason: String) -> Failure {
     let is_name = path.parent().is_none_or(|folder| folder.as_os_str().is_empty());
     let name = path.to_string_lossy();
     let lowercase = reason.to_lowercase();
-    // On Windows the reason does not tell whether the library or one of its own libraries is absent. Elsewhere it names
-    // the absent file.
-    let is_absent = cfg!(windows)
+    // On Windows error 126 does not tell whether the library or one of its own libraries is absent. Elsewhere the reason
+    // names the absent file.
+    let is_absent = cfg!(windows) && reason.contains("(os error 126)")
         || lowercase.contains("no such file") && reason.contains(&*name) && !lowercase.contains("needed by");
     if is_name && is_absent { Failure::Absent } else { Failure::NotOpened(reason) }
 }
@@ -265,16 +288,36 @@ fn open(path: &Path) -> Result<Library, libloading::Error> {
     }
     #[cfg(windows)]
     {
-        use libloading::os::windows::{LOAD_WITH_ALTERED_SEARCH_PATH, Library};
-        // With this flag the system also looks for the library's own libraries beside it. The flag needs a whole path.
+        use libloading::os::windows::{
+            LOAD_LIBRARY_SEARCH_APPLICATION_DIR, LOAD_LIBRARY_SEARCH_SYSTEM32, LOAD_WITH_ALTERED_SEARCH_PATH,
+            Library,
+        };
+        leave_out_the_current_folder();
+        // A name is looked for beside the program and in the system's folder. With a whole path, the system also looks
+        // for the library's own libraries beside it.
         let is_name = path.parent().is_none_or(|folder| folder.as_os_str().is_empty());
         let whole = std::path::absolute(path).ok().filter(|_| !is_name);
-        let flags = if whole.is_some() { LOAD_WITH_ALTERED_SEARCH_PATH } else { 0 };
+        let flags = match whole {
+            Some(_) => LOAD_WITH_ALTERED_SEARCH_PATH,
+            None => LOAD_LIBRARY_SEARCH_APPLICATION_DIR | LOAD_LIBRARY_SEARCH_SYSTEM32,
+        };
         let path = whole.as_deref().unwrap_or(path);
         // SAFETY: this runs the initialisers of a library that the user has installed as the GPU's runtime, or has
         // named.
         unsafe { Library::load_with_flags(path, flags) }.map(Into::into)
     }
+}
+
+/// Takes the current folder out of the folders that Windows searches for a library's own libraries.
+#[cfg(windows)]
+fn leave_out_the_current_folder() {
+    #[link(name = "kernel32")]
+    unsafe extern "system" {
+        fn SetDllDirectoryW(folder: *const u16) -> i32;
+    }
+    // An error leaves the search as it is.
+    // SAFETY: the text is empty and ends with zero.
+    let _ = unsafe { SetDllDirectoryW([0_u16].as_ptr()) };
 }
 
 /// A function's address as the function pointer type `F`, or `None` if the library lacks the function.
@@ -393,12 +436,17 @@ mod tests {
     const NOWHERE: Candidates =
         Candidates { library: "rukhnowhere", versions: &["7", "6"], windows: &["rukhnowhere_7.dll"] };
 
-    /// A machine whose every folder has the same files.
+    /// A machine whose every folder has the same files, and which has some folders in `PATH`.
     struct Files(&'static [&'static str]);
 
     impl Machine for Files {
-        fn variable(&self, _: &str) -> Option<OsString> {
-            None
+        fn variable(&self, name: &str) -> Option<OsString> {
+            (name == "PATH").then(|| r"C:\tools;.;relative\bin;;\\server\bin;D:/sdk/bin".into())
+        }
+
+        fn has_file(&self, path: &Path) -> bool {
+            let path = path.to_string_lossy();
+            self.0.iter().any(|name| path.ends_with(name))
         }
 
         fn names(&self, _: &Path) -> BTreeSet<String> {
@@ -442,6 +490,18 @@ mod tests {
         let system = paths(&crate::HIP, &Place::System, Platform::Unix, &[]);
         assert_eq!(system[..3], ["libamdhip64.so", "libamdhip64.so.8", "libamdhip64.so.7"]);
         assert!(!paths(&crate::HIPRTC, &Place::System, Platform::Windows, &[])[0].contains('#'));
+    }
+
+    #[test]
+    fn windows_also_looks_in_the_whole_paths_of_its_list() {
+        let files = &["amdhip64_6.dll"];
+        let system = paths(&crate::HIP, &Place::System, Platform::Windows, files);
+        let listed =
+            ["C:/tools", "//server/bin", "D:/sdk/bin"].map(|folder| format!("{folder}/amdhip64_6.dll"));
+        let names = ["amdhip64_8.dll", "amdhip64_7.dll", "amdhip64_6.dll"].map(str::to_owned);
+        assert_eq!(system, [&names[..], &listed, &["amdhip64.dll".to_owned()]].concat());
+        let unix = paths(&crate::HIP, &Place::System, Platform::Unix, files);
+        assert!(unix.iter().all(|path| !path.contains('/')), "{unix:?}");
     }
 
     #[test]

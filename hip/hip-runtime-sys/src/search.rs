@@ -6,6 +6,10 @@
 //! The folders that [`FOLDER_VARIABLE`] lists are the only ones if it is set. Otherwise a place that the user has
 //! chosen (`ROCM_PATH`, an active Python environment) comes before the folders that the system searches, and those come
 //! before the folders in which ROCm is usually installed.
+//!
+//! On Windows the display driver puts HIP's runtime into the system's folder. `HIP_PATH` names the folder of the HIP
+//! SDK, whose installer sets it for all users. The SDK may be older than the driver and the card, so that it comes after
+//! the system's folders.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -36,7 +40,7 @@ impl Platform {
     }
 
     /// Splits a list of folders at the platform's separator. Empty entries are left out.
-    fn split(self, list: &OsStr) -> Vec<PathBuf> {
+    pub(crate) fn split(self, list: &OsStr) -> Vec<PathBuf> {
         let separator = if self == Self::Windows { ';' } else { ':' };
         match list.to_str() {
             Some(text) => {
@@ -53,6 +57,9 @@ pub trait Machine {
     /// The value of an environment variable; `None` if it is empty.
     fn variable(&self, name: &str) -> Option<OsString>;
 
+    /// Whether there is such a file.
+    fn has_file(&self, path: &Path) -> bool;
+
     /// The names of the files and folders in a folder. There are none if the folder cannot be read.
     fn names(&self, folder: &Path) -> BTreeSet<String>;
 }
@@ -64,6 +71,10 @@ pub struct ThisMachine;
 impl Machine for ThisMachine {
     fn variable(&self, name: &str) -> Option<OsString> {
         std::env::var_os(name).filter(|value| !value.is_empty())
+    }
+
+    fn has_file(&self, path: &Path) -> bool {
+        path.is_file()
     }
 
     fn names(&self, folder: &Path) -> BTreeSet<String> {
@@ -122,11 +133,7 @@ impl Search<'_> {
     /// The folders that the user has chosen through the environment.
     fn chosen(&self) -> Vec<PathBuf> {
         let mut folders = Vec::new();
-        let variables: &[&str] = match self.platform {
-            Platform::Unix => &["ROCM_PATH"],
-            Platform::Windows => &["ROCM_PATH", "HIP_PATH"],
-        };
-        for root in variables.iter().filter_map(|variable| self.root(variable)) {
+        if let Some(root) = self.root("ROCM_PATH") {
             folders.push(root.join(self.platform.library_folder()));
             // The root may be one of the wheels, and the other libraries are then in the wheels beside it.
             let is_wheel =
@@ -157,6 +164,7 @@ impl Search<'_> {
                 base.map(|base| self.packages(&base)).unwrap_or_default()
             }
             Platform::Windows => {
+                folders.extend(self.root("HIP_PATH").map(|root| root.join("bin")));
                 let installed = self.root("ProgramFiles").map(|programs| programs.join("AMD").join("ROCm"));
                 let versions = installed.map(|root| self.versions(&root, "")).unwrap_or_default();
                 folders.extend(versions.into_iter().map(|root| root.join("bin")));
@@ -229,6 +237,10 @@ mod tests {
             self.variables.get(name).map(OsString::from)
         }
 
+        fn has_file(&self, path: &Path) -> bool {
+            self.files.iter().any(|file| Path::new(file) == path)
+        }
+
         fn names(&self, folder: &Path) -> BTreeSet<String> {
             let inside = self.files.iter().filter_map(|file| Path::new(file).strip_prefix(folder).ok());
             let names = inside.filter_map(|path| path.iter().next());
@@ -273,7 +285,7 @@ mod tests {
         let found = order(Platform::Unix, &[("ROCM_PATH", "/opt/rocm")], &[]);
         assert_eq!(found, expected(&["/opt/rocm/lib", "*"]), "a place is not searched twice");
         let variables = [("ROCM_PATH", "C:/rocm"), ("HIP_PATH", "C:/sdk")];
-        assert_eq!(order(Platform::Windows, &variables, &[]), expected(&["C:/rocm/bin", "C:/sdk/bin", "*"]));
+        assert_eq!(order(Platform::Windows, &variables, &[]), expected(&["C:/rocm/bin", "*", "C:/sdk/bin"]));
     }
 
     #[test]
@@ -298,6 +310,13 @@ mod tests {
         let in_order = ["*", "C:/Program Files/AMD/ROCm/10.0/bin", "C:/Program Files/AMD/ROCm/6.4/bin"];
         let variables = [("ProgramFiles", "C:/Program Files")];
         assert_eq!(order(Platform::Windows, &variables, &files), expected(&in_order));
+    }
+
+    #[test]
+    fn the_display_driver_comes_before_the_hip_sdk() {
+        let files = ["C:/AMD/ROCm/6.2/bin/amdhip64_6.dll"];
+        let found = order(Platform::Windows, &[("HIP_PATH", "C:/AMD/ROCm/6.2")], &files);
+        assert_eq!(found, expected(&["*", "C:/AMD/ROCm/6.2/bin"]));
     }
 
     #[test]

@@ -2,12 +2,14 @@
 
 use super::*;
 use crate::rocm_errors::{search, stdout};
+use rocm_emulator::install::file_name;
 
 /// A folder with the emulator as HIP alone.
 fn hip_alone() -> tempfile::TempDir {
     let folder = libraries();
-    for name in ["libhiprtc.so", "librocblas.so", "libhipblaslt.so"] {
-        std::fs::remove_file(folder.path().join(name)).expect("the emulator's folder has this link");
+    for library in ["hiprtc", "rocblas", "hipblaslt"] {
+        std::fs::remove_file(folder.path().join(file_name(library)))
+            .expect("the emulator's folder has this link");
     }
     folder
 }
@@ -90,4 +92,17 @@ fn a_machine_without_libraries_is_tuned_and_checked_without_a_warning() {
         assert!(!said.contains(word), "{said}");
     }
     assert!(said.contains("bestmove"), "{said}");
+}
+
+/// Every golden network in every format, with the display driver's library alone. `scripts/checks/windows.sh` runs it
+/// under Wine.
+#[test]
+#[ignore = "networks_need_no_library_but_hip covers the kinds of networks"]
+fn every_network_needs_only_the_driver() {
+    let folder = hip_alone();
+    on_machine(folder.path(), "own::every_network_needs_only_the_driver", &[], || {
+        for set in all_sets() {
+            PRECISIONS.into_iter().for_each(|precision| check_buckets(&set, precision, &[1, 16]));
+        }
+    });
 }

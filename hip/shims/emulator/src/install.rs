@@ -1,10 +1,24 @@
 //! Makes a folder of links that have the names of ROCm's libraries.
+//!
+//! On Windows the links are hard links, which a user may make without special rights. The system's loader takes two
+//! hard links to one file for one library.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The names under which the engine looks for ROCm's libraries.
-const NAMES: [&str; 4] = ["libamdhip64.so", "libhiprtc.so", "librocblas.so", "libhipblaslt.so"];
+/// ROCm's libraries, without prefix and suffix.
+pub const LIBRARIES: [&str; 4] = ["amdhip64", "hiprtc", "rocblas", "hipblaslt"];
+
+/// The name under which the engine looks for one of [`LIBRARIES`]. On Windows the names of ROCm 7 are used.
+pub fn file_name(library: &str) -> String {
+    match (cfg!(windows), library) {
+        (false, _) => format!("lib{library}.so"),
+        (true, "amdhip64") => "amdhip64_7.dll".to_owned(),
+        (true, "hiprtc") => "hiprtc0700.dll".to_owned(),
+        (true, "hipblaslt") => "libhipblaslt.dll".to_owned(),
+        (true, _) => format!("{library}.dll"),
+    }
+}
 
 /// The path of the emulator's shared library. Cargo puts the library beside the running program, into the folder above
 /// it, or into the folder `deps` of one of these two.
@@ -24,20 +38,39 @@ pub fn library() -> io::Result<PathBuf> {
     })
 }
 
-/// Puts a second HIP runtime into a folder that [`install`] has made. The libraries called `names`, such as
-/// `librocblas.so`, then belong to that runtime, because they are links to a copy of the emulator's file. The linker
-/// loads the copy as another library, with streams and memory of its own.
+/// Puts a second HIP runtime into a folder that [`install`] has made. `libraries`, such as `rocblas`, then belong to
+/// that runtime, because they are links to a copy of the emulator's file. The linker loads the copy as another library,
+/// with streams and memory of its own.
 ///
 /// # Errors
 /// Fails if the library was not found or the folder cannot be written to.
-#[cfg(unix)]
-pub fn install_second_runtime(folder: &Path, names: &[&str]) -> io::Result<()> {
-    let copy = folder.join(format!("second-runtime-of-{}", names.first().copied().unwrap_or_default()));
+pub fn install_second_runtime(folder: &Path, libraries: &[&str]) -> io::Result<()> {
+    let first = libraries.first().copied().unwrap_or_default();
+    let copy = folder.join(format!("second-runtime-of-{}", file_name(first)));
     std::fs::copy(library()?, &copy)?;
-    names.iter().try_for_each(|name| {
-        std::fs::remove_file(folder.join(name))?;
-        std::os::unix::fs::symlink(&copy, folder.join(name))
+    libraries.iter().try_for_each(|library| {
+        let name = folder.join(file_name(library));
+        std::fs::remove_file(&name)?;
+        link(&copy, &name)
     })
+}
+
+/// Makes `name` a link to `file`.
+///
+/// # Errors
+/// Fails if `name` exists or its folder cannot be written to, and on Windows if `file` is on another drive.
+#[cfg(unix)]
+pub fn link(file: &Path, name: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(file, name)
+}
+
+/// Makes `name` a link to `file`.
+///
+/// # Errors
+/// Fails if `name` exists or its folder cannot be written to, and on Windows if `file` is on another drive.
+#[cfg(not(unix))]
+pub fn link(file: &Path, name: &Path) -> io::Result<()> {
+    std::fs::hard_link(file, name)
 }
 
 /// The architectures for which `install` pretends that rocBLAS has kernels. The emulator executes code for others too.
@@ -51,14 +84,25 @@ const ARCHITECTURES: [&str; 7] =
 ///
 /// # Errors
 /// Fails if the library was not found or the folder cannot be written to.
-#[cfg(unix)]
 pub fn install(folder: &Path) -> io::Result<()> {
-    let library = library()?;
     std::fs::create_dir_all(folder)?;
-    NAMES.iter().try_for_each(|name| std::os::unix::fs::symlink(&library, folder.join(name)))?;
+    let library = target_in(folder)?;
+    LIBRARIES.iter().try_for_each(|name| link(&library, &folder.join(file_name(name))))?;
     let kernels = folder.join("rocblas/library");
     std::fs::create_dir_all(&kernels)?;
     ARCHITECTURES.iter().try_for_each(|architecture| {
         std::fs::write(kernels.join(format!("TensileLibrary_lazy_{architecture}.dat")), "")
     })
+}
+
+/// The file to which the links in a folder lead. A hard link cannot lead to another drive, so that Windows needs a copy
+/// in the folder itself.
+fn target_in(folder: &Path) -> io::Result<PathBuf> {
+    let library = library()?;
+    if cfg!(unix) {
+        return Ok(library);
+    }
+    let copy = folder.join("rocm_emulator.dll");
+    std::fs::copy(library, &copy)?;
+    Ok(copy)
 }

@@ -20,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use hip_runtime_sys::{self as hip, Hip, hipFunction_t, hipModule_t, hipStream_t};
 use hipblaslt_sys::HipblasLt;
 use rocblas_sys::Rocblas;
+use rocm_emulator::install::file_name;
 
 /// The emulator's libraries, loaded from a temporary folder.
 pub(crate) struct Libraries {
@@ -40,7 +41,7 @@ pub(crate) fn libraries() -> (&'static Libraries, MutexGuard<'static, ()>) {
         let folder = tempfile::tempdir().unwrap().keep();
         rocm_emulator::install::install(&folder).unwrap();
         // SAFETY: it is the emulator's library.
-        let control = unsafe { libloading::Library::new(folder.join("libamdhip64.so")) }.unwrap();
+        let control = unsafe { libloading::Library::new(folder.join(file_name("amdhip64"))) }.unwrap();
         Libraries {
             hip: Hip::load_from(&folder).unwrap(),
             rocblas: Rocblas::load_from(&folder).unwrap(),

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Builds Rukh and its tests for 64-bit ARM (aarch64-unknown-linux-gnu) and runs those of the processor's backend under
+# qemu, on Debian or Ubuntu. What is missing (a linker, qemu, and a compiler where the installed one has no library for
+# ARM) is fetched from Debian. A search under qemu has some 5 nodes/s, so that the tests that search with a network for
+# long are left out. The workflow runs all of them on ARM itself.
+#
+# usage: scripts/checks/arm64.sh [STEP ...]      without arguments, all steps run
+#   build         the engine and its tests
+#   unit          the unit tests and the signature
+#   integration   the tests of the whole engine on the processor
+# scripts/checks/arm64.txt names the tests that are left out, with the reasons.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/checks/steps.sh
+. scripts/checks/cross.sh
+
+target=aarch64-unknown-linux-gnu
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
+export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$cross/qemu-aarch64"
+
+step_build() {
+    need aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu qemu-aarch64-static=qemu-user-static
+    mkdir -p "$cross"
+    printf '#!/bin/sh\nexec qemu-aarch64-static -L /usr/aarch64-linux-gnu "$@"\n' >"$cross/qemu-aarch64"
+    chmod +x "$cross/qemu-aarch64"
+    use_compiler_for $target
+    cargo test "${cargo_for_target[@]}" --package rukh --lib --test integration --test signature --no-run
+}
+
+# tests WHICH [-- ARGUMENT ...]: runs tests under qemu, without those that arm64.txt names.
+tests() {
+    use_compiler_for $target
+    # shellcheck disable=SC2046  # the names of tests have no spaces
+    cargo test "${cargo_for_target[@]}" --package rukh "${@:1:1}" -- "${@:2}" $(all_but scripts/checks/arm64.txt)
+}
+
+step_unit() {
+    tests --lib
+    tests --test=signature
+}
+
+# The tests start the engine by its path, but this system cannot start a program for ARM. So a script that starts it with
+# qemu takes its place. Cargo would put the engine back before it runs the tests, so they run without Cargo.
+step_integration() {
+    use_compiler_for $target
+    local program engine=$cross/$target/debug/rukh
+    program=$(cargo test "${cargo_for_target[@]}" --package rukh --test integration --no-run --message-format=json |
+        sed -n 's/.*"executable":"\([^"]*integration[^"]*\)".*/\1/p')
+    mv "$engine" "$engine-arm64"
+    printf '#!/bin/sh\nexec %s %s "$@"\n' "$cross/qemu-aarch64" "$engine-arm64" >"$engine"
+    chmod +x "$engine"
+    # shellcheck disable=SC2046  # the names of tests have no spaces
+    "$cross/qemu-aarch64" "$program" $(all_but scripts/checks/arm64.txt)
+}
+
+run_steps "build unit integration" "$@"

@@ -1,0 +1,135 @@
+#!/usr/bin/env bash
+# Builds rukh.exe and its tests for Windows (x86_64-pc-windows-gnu) and runs them under Wine, on Debian or Ubuntu. What
+# is missing (MinGW's linker, Wine, and a compiler where the installed one has no library for Windows) is fetched from
+# Debian. Wine is not Windows: the workflow runs the same tests there.
+#
+# usage: scripts/checks/windows.sh [STEP ...]      without arguments, all steps but `long` run
+#   build         rukh.exe, its tests, and the emulator of AMD cards as a DLL
+#   unit          the unit tests and the signature
+#   integration   the tests of the whole engine, without those of the GPU path
+#   gpu           the tests of the GPU path, with the emulator under the names of ROCm's libraries
+#   driver        every golden network, with the emulator as `amdhip64_7.dll` and no other library of ROCm
+#   game          games with `amdhip64_7.dll`, and then `amdhip64_6.dll`, beside rukh.exe
+#   interrupt     Ctrl+C in a console
+#   long          every golden network on a card of each family, at every batch size (an hour)
+# scripts/checks/windows.txt names the tests that are left out, with the reasons.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+. scripts/checks/steps.sh
+. scripts/checks/cross.sh
+
+target=x86_64-pc-windows-gnu
+built=$cross/$target/debug
+# Wine's folder of Windows, with an empty registry and without its own .NET and web browser.
+export WINEPREFIX=$cross/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
+export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$cross/wine64
+
+step_build() {
+    need x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 wine=wine "/usr/lib/wine/wine64=wine64"
+    make_wine
+    use_compiler_for $target
+    cargo test "${cargo_for_target[@]}" --package rukh --lib --test integration --test signature --no-run
+}
+
+# Makes the program that starts a Windows program, and Wine's folder of Windows.
+make_wine() {
+    mkdir -p "$cross"
+    # Debian's `wine` complains on every start that 32-bit Windows programs cannot run.
+    printf '#!/bin/sh\nexec /usr/lib/wine/wine64 "$@"\n' >"$cross/wine64"
+    chmod +x "$cross/wine64"
+    [ -e "$WINEPREFIX/system.reg" ] || "$cross/wine64" wineboot --init
+    local system=$WINEPREFIX/drive_c/windows/system32
+    # Rust's standard library imports one function of a DLL that Windows has since version 10 and Wine since version 9.
+    if [ ! -e "$system/bcryptprimitives.dll" ]; then
+        cat >"$cross/bcryptprimitives.c" <<'END'
+int __stdcall SystemFunction036(void *buffer, unsigned long bytes);
+__declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned long long bytes)
+{
+    return SystemFunction036(buffer, (unsigned long)bytes);
+}
+END
+        x86_64-w64-mingw32-gcc -shared -O2 -s "$cross/bcryptprimitives.c" -o "$system/bcryptprimitives.dll" -ladvapi32
+    fi
+}
+
+# tests WHICH ... [-- ARGUMENT ...]: runs tests under Wine, without those that windows.txt names.
+tests() {
+    use_compiler_for $target
+    local which=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        which+=("$1")
+        shift
+    done
+    # shellcheck disable=SC2046  # the names of tests have no spaces
+    cargo test "${cargo_for_target[@]}" --package rukh "${which[@]}" "${@:---}" $(all_but scripts/checks/windows.txt)
+}
+
+step_unit() { tests --lib --test signature; }
+
+step_integration() { tests --test integration -- --skip rocm; }
+
+step_gpu() { tests --test integration rocm; }
+
+step_driver() { tests --test integration -- --ignored --exact rocm::own::every_network_needs_only_the_driver; }
+
+step_long() {
+    tests --test integration -- --ignored --exact rocm::own::every_network_agrees_with_lc0_by_our_own_products
+}
+
+# The engine alone in a folder with the driver's DLL, as a user has it who has unpacked the archive.
+step_game() {
+    local version folder said
+    for version in 7 6; do
+        folder=$cross/game$version
+        rm -rf "$folder"
+        mkdir -p "$folder"
+        cp "$built/rukh.exe" "$folder/"
+        cp "$built/deps/rocm_emulator.dll" "$folder/amdhip64_$version.dll"
+        cp tests/data/micro-smolgen.pb.gz "$folder/"
+        said=$(cd "$folder" && LOCALAPPDATA=$folder "$cross/wine64" rukh.exe selfplay --games=2 --visits=3 \
+            --parallelism=1 --weights=micro-smolgen.pb.gz --backend=rocm-fp16 \
+            --backend-opts=max_batch=2,streams=1,wait=block --config= 2>&1 | tr -d '\r')
+        grep -E '^tournamentstatus final|^2 games' <<<"$said" || { echo "$said" >&2; return 1; }
+        if grep -iE 'error|warning|takes over|using cpu' <<<"$said" >&2; then
+            echo "amdhip64_$version.dll alone is not enough" >&2
+            return 1
+        fi
+        echo "two games with amdhip64_$version.dll alone"
+    done
+}
+
+# Ctrl+C reaches every program of a console. The small program below starts the engine and presses the keys.
+step_interrupt() {
+    cat >"$cross/interrupt.c" <<'END'
+#include <stdio.h>
+#include <windows.h>
+/* Starts the command in the arguments' first place, presses Ctrl+C after some seconds, and returns its exit code. */
+int main(int count, char **arguments)
+{
+    STARTUPINFOA startup = {sizeof startup};
+    PROCESS_INFORMATION process;
+    DWORD code = 99;
+    if (count < 2 || !CreateProcessA(0, arguments[1], 0, 0, TRUE, 0, 0, 0, &startup, &process))
+        return 98;
+    Sleep(4000);
+    SetConsoleCtrlHandler(0, TRUE);
+    GenerateConsoleCtrlEvent(CTRL_C_EVENT, 0);
+    if (WaitForSingleObject(process.hProcess, 20000) != WAIT_OBJECT_0)
+        TerminateProcess(process.hProcess, 97);
+    WaitForSingleObject(process.hProcess, 5000);
+    GetExitCodeProcess(process.hProcess, &code);
+    return (int)code;
+}
+END
+    x86_64-w64-mingw32-gcc -O1 -s "$cross/interrupt.c" -o "$cross/interrupt.exe"
+    local said
+    cp "$built/rukh.exe" "$cross/"
+    # A tournament without an end stops, and prints the result so far.
+    said=$(cd "$cross" && "$cross/wine64" interrupt.exe \
+        "rukh.exe selfplay --backend=trivial --visits=900000000 --ramlimit-mb=100 --config=" 2>&1) ||
+        { echo "$said" >&2; return 1; }
+    grep 'interrupted after' <<<"$said" || { echo "$said" >&2; return 1; }
+}
+
+STEPS_ON_REQUEST=long
+run_steps "build unit integration gpu driver game interrupt" "$@"

@@ -288,6 +288,7 @@ def cases_of(format: Format) -> list[Case]:
             run = partial(dense, True, rows, inputs, outputs, SWISH)
             add("norm_dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
         add("gemm_T_32x64_128", "", partial(gemm, (32, 64, 128), (37, 72, 72), 2, MISH, True))
+        add("gemm_T_64x32_128", "", partial(gemm, (64, 32, 128), (69, 40, 72), 1, NONE, True))
     for rows, threads in ((64, 128), (128, 256)):
         run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
         add(f"gemm_T_{rows}x{rows}_{threads}", "", run)

@@ -172,7 +172,6 @@ fn check_norm(kind: Type, (tile_rows, tile_columns, threads): (usize, usize, u32
     let launch = |with_norm: bool| {
         let output = zeros(rows * outputs * kind.bytes());
         let (stream, _) = kind.upload(lib, &noise(98, rows * outputs));
-        let stream = stream.cast_mut();
         let norm = Norm {
             input: output,
             bias,

@@ -48,12 +48,15 @@ impl GameTree {
     pub(super) fn end_with_process(self) {
         let is_large = self.tree.reserved_bytes() >= LEAST_TO_FREE_TOGETHER;
         let has_helpers = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-        match Arc::try_unwrap(self.tree) {
-            Ok(tree) if is_large && has_helpers => tree.free_together(),
-            // A tree that is small, or that a detached thread still uses.
-            Ok(tree) => std::mem::forget(tree),
-            Err(tree) => std::mem::forget(tree),
-        }
+        let left = if is_large && has_helpers {
+            match Arc::try_unwrap(self.tree) {
+                Ok(tree) => return tree.free_together(),
+                Err(shared) => shared,
+            }
+        } else {
+            self.tree
+        };
+        std::mem::forget(left);
     }
 
     pub(super) fn tree(&self) -> &Arc<Tree> {
@@ -126,5 +129,18 @@ impl GameTree {
             self.discard();
         }
         self.served_mate = looks_for_mate;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_end_of_the_process_a_small_tree_is_left_to_the_system() {
+        let game_tree = GameTree::new();
+        let tree = Arc::downgrade(game_tree.tree());
+        game_tree.end_with_process();
+        assert!(tree.upgrade().is_some());
     }
 }

@@ -162,3 +162,24 @@ impl Ticket for CachingTicket {
         Ok(evaluations)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::synthetic::{RandomBackend, RandomOptions};
+
+    #[test]
+    fn the_cache_that_is_left_to_the_system_outlives_its_backend() {
+        for is_left in [false, true] {
+            let inner = Arc::new(RandomBackend::new(RandomOptions::default()));
+            let backend =
+                CachingBackend::new(inner, 100, KeyRules::default()).expect("there is room for 100 entries");
+            let store = Arc::downgrade(&backend.store);
+            if is_left {
+                backend.leave_cache_to_system();
+            }
+            drop(backend);
+            assert_eq!(store.upgrade().is_some(), is_left);
+        }
+    }
+}

@@ -6,7 +6,9 @@ use std::path::Path;
 use crate::driver::rukh;
 use crate::rocm::{libraries, nowhere};
 use crate::rocm_errors::{search, stdout};
-use rocm_emulator::install::{file_name, install_second_runtime, link};
+#[cfg(unix)]
+use rocm_emulator::install::install_second_runtime;
+use rocm_emulator::install::{file_name, link};
 
 /// The cards of a desktop computer whose processor has a graphics unit of its own, which HIP lists first.
 const DESKTOP: &str = "gfx1151:name=AMD Radeon Graphics:units=200:integrated,\
@@ -118,7 +120,9 @@ fn a_card_that_fails_when_it_is_asked_for_its_properties_is_passed_over() {
     );
 }
 
-/// rocBLAS and hipBLASLt belong to a runtime of their own, as if they came from another release of ROCm than HIP.
+/// rocBLAS and hipBLASLt belong to a runtime of their own, as if they came from another release of ROCm than HIP. On
+/// Windows a library names the runtime that it belongs to, and the emulator belongs to none.
+#[cfg(unix)]
 #[test]
 fn the_runtime_of_the_blas_libraries_is_used() {
     let folder = libraries();
@@ -139,6 +143,7 @@ fn the_runtime_of_the_blas_libraries_is_used() {
 }
 
 /// Only one of the BLAS libraries belongs to the runtime that was loaded first.
+#[cfg(unix)]
 #[test]
 fn a_blas_library_of_another_runtime_is_left_out() {
     for (library, product, other) in

@@ -37,6 +37,9 @@ impl Privacy {
         let mut homes: Vec<String> =
             homes.iter().map(|home| home.trim_end_matches(is_separator).to_owned()).collect();
         homes.retain(|home| home.len() > 1);
+        // Windows writes a path with either separator.
+        homes
+            .extend(homes.clone().iter().flat_map(|home| [home.replace('/', "\\"), home.replace('\\', "/")]));
         // In these folders, the home folder has the user's name.
         users.extend(homes.iter().filter_map(|home| {
             let mut parts = home.rsplit(is_separator);
@@ -148,6 +151,7 @@ mod tests {
         assert_eq!(clean("localhost /opt/rocm/lib"), "localhost /opt/rocm/lib");
         assert_eq!(clean("zoezoe zoe"), "zoezoe <user>");
         assert_eq!(clean("none in /tmp/none/cache"), "none in ~/cache");
+        assert_eq!(clean(r"\home\zoe\rocm\amdhip64_7.dll"), r"~\rocm\amdhip64_7.dll");
     }
 
     #[test]

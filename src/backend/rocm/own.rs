@@ -310,7 +310,7 @@ mod tests {
         {
             assert_eq!(OwnChoice::from_number(choice.number()), Some(choice));
         }
-        for number in [0, 100, 33, 601, usize::MAX] {
+        for number in [0, 100, 33, 100 * TILES.len() + 101, usize::MAX] {
             assert_eq!(OwnChoice::from_number(number), None, "{number}");
         }
     }

@@ -84,6 +84,10 @@ pub struct RocmOptions {
     /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
     /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
     pub few_rows: usize,
+    /// Whether the last block of a product of our own normalises its rows, where a LayerNorm follows. That saves a
+    /// launch, but a few threads take longer than the launch does where this was measured: on an NVIDIA H100, through
+    /// `hip/shims/cuda`.
+    pub fuse_norms: bool,
     /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
     /// sleeps otherwise.
     pub waiting: Option<Waiting>,
@@ -125,6 +129,7 @@ impl Default for RocmOptions {
             graph: true,
             fork: None,
             few_rows: 0,
+            fuse_norms: false,
             waiting: None,
             timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
@@ -159,6 +164,7 @@ impl RocmOptions {
                 None => None,
             },
             few_rows: options.number("few_rows", defaults.few_rows, 0..=largest_batch)?,
+            fuse_norms: options.flag("fuse_norms", defaults.fuse_norms)?,
             waiting: options.choice(
                 "wait",
                 &[

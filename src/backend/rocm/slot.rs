@@ -101,6 +101,8 @@ pub(super) struct SlotMaker<'a> {
     pub(super) fork: usize,
     /// The most rows of a product that our own kernel computes.
     pub(super) few_rows: usize,
+    /// Whether the last block of a product normalises its rows.
+    pub(super) fuse_norms: bool,
     pub(super) waiting: Waiting,
 }
 
@@ -181,7 +183,8 @@ impl SlotMaker<'_> {
         let element = self.network.element;
         let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(scratch))
             .forking(positions <= self.fork)
-            .with_few_rows(self.few_rows);
+            .with_few_rows(self.few_rows)
+            .fusing_norms(self.fuse_norms);
         forward(&pass, &mut steps)?;
         Ok(Program::new(steps.finish().0, vec![scratch.buffer()]))
     }

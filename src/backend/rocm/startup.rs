@@ -79,9 +79,9 @@ pub(super) fn start(
 
 /// What the figures depend on, apart from the network and the products.
 fn figures_depend_on(gpu: &Gpu, versions: &str, element: ElementType, options: &RocmOptions) -> String {
-    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
+    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse_norms, gemm, .. } = options;
     format!(
-        "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
+        "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{fuse_norms},{}",
         env!("RUKH_VERSION"),
         cache::hash_of(&gpu.code.0),
         element.name(),
@@ -107,6 +107,7 @@ pub(super) fn slot_maker<'a>(
         has_graphs: options.graph,
         fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows,
+        fuse_norms: options.fuse_norms,
         waiting: options.settled_waiting(),
     }
 }

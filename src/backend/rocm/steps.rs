@@ -110,6 +110,8 @@ pub(super) struct StepList<'a> {
     forks: bool,
     /// The most rows of a product that our own kernel computes.
     few_rows: usize,
+    /// Whether the last block of a product normalises its rows.
+    fuses_norms: bool,
     /// The lane of the next step.
     lane: Lane,
     sizes: ScratchSizes,
@@ -134,6 +136,7 @@ impl<'a> StepList<'a> {
             scratch,
             forks: false,
             few_rows: 0,
+            fuses_norms: false,
             lane: MAIN_LANE,
             sizes,
             steps: Vec::new(),
@@ -143,6 +146,11 @@ impl<'a> StepList<'a> {
     /// Uses our own kernel for products of at most `few_rows` rows.
     pub(super) fn with_few_rows(self, few_rows: usize) -> StepList<'a> {
         StepList { few_rows, ..self }
+    }
+
+    /// Sets whether products of our own also compute the LayerNorm that follows, where they can.
+    pub(super) fn fusing_norms(self, fuses_norms: bool) -> StepList<'a> {
+        StepList { fuses_norms, ..self }
     }
 
     /// Sets whether branches run on side lanes.
@@ -379,11 +387,13 @@ impl<'a> StepList<'a> {
         operands: GemmOperands,
         (norm_name, norm): (&str, Norm<'_>),
     ) -> Result<()> {
-        let arguments = norm_arguments(norm_name, &norm, shape.rows)?;
-        let both = format!("{name} and {}", last_words(norm_name));
-        if let Some(step) = self.gemms.step_with_norm(&both, shape, operands, &arguments)? {
-            self.push(step);
-            return Ok(());
+        if self.fuses_norms {
+            let arguments = norm_arguments(norm_name, &norm, shape.rows)?;
+            let both = format!("{name} and {}", last_words(norm_name));
+            if let Some(step) = self.gemms.step_with_norm(&both, shape, operands, &arguments)? {
+                self.push(step);
+                return Ok(());
+            }
         }
         self.gemm(name, shape, operands)?;
         self.layer_norm(norm_name, norm, shape.rows)

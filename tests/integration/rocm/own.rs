@@ -18,17 +18,19 @@ fn hip_alone() -> tempfile::TempDir {
 /// ones as a graph.
 fn check_buckets(set: &GoldenSet, (precision, limit): (RocmPrecision, &Limit), sizes: &[usize]) {
     let largest = sizes.iter().copied().max().unwrap_or(1);
-    let backend = backend(set, precision, &options(largest));
-    assert!(backend.notices().is_empty(), "{:?}", backend.notices());
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-    for &size in sizes {
-        for first in [0, 7] {
-            let some = || samples.iter().cycle().skip(first).take(size);
-            let evaluations = evaluate(&backend, some());
-            let mut distance = Distance::default();
-            some().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(set, sample, got));
-            distance
-                .check(&format!("{} in {precision:?} without libraries, batch of {size}", set.name), limit);
+    for fuse_norms in [false, true] {
+        let backend = backend(set, precision, &RocmOptions { fuse_norms, ..options(largest) });
+        assert!(backend.notices().is_empty(), "{:?}", backend.notices());
+        for &size in sizes {
+            for first in [0, 7] {
+                let some = || samples.iter().cycle().skip(first).take(size);
+                let evaluations = evaluate(&backend, some());
+                let mut distance = Distance::default();
+                some().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(set, sample, got));
+                let what = format!("{} in {precision:?} without libraries, batch of {size}", set.name);
+                distance.check(&what, limit);
+            }
         }
     }
 }

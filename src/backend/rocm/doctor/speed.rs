@@ -40,7 +40,7 @@ struct Setting {
 }
 
 /// The settings to try, each instead of the user's own.
-const SETTINGS: [Setting; 12] = [
+const SETTINGS: [Setting; 13] = [
     Setting { text: "streams=1", change: |load| load.streams = 1 },
     Setting { text: "streams=2", change: |load| load.streams = 2 },
     Setting { text: "streams=3", change: |load| load.streams = 3 },
@@ -49,6 +49,7 @@ const SETTINGS: [Setting; 12] = [
     Setting { text: "fork=1024", change: |load| load.maker.fork = 1024 },
     Setting { text: "few_rows=0", change: |load| load.maker.few_rows = 0 },
     Setting { text: "few_rows=64", change: |load| load.maker.few_rows = 64 },
+    Setting { text: "fuse_norms=true", change: |load| load.maker.fuse_norms = true },
     Setting { text: "wait=spin", change: |load| load.maker.waiting = Waiting::Spin },
     Setting { text: "wait=yield", change: |load| load.maker.waiting = Waiting::Yield },
     Setting { text: "wait=block", change: |load| load.maker.waiting = Waiting::Block },
@@ -242,8 +243,8 @@ impl Load<'_> {
     /// Whether a setting changes nothing.
     fn has(&self, setting: Setting) -> bool {
         let facts = |load: &Load<'_>| {
-            let SlotMaker { has_graphs, fork, few_rows, waiting, .. } = load.maker;
-            (load.streams, has_graphs, fork, few_rows, waiting)
+            let SlotMaker { has_graphs, fork, few_rows, fuse_norms, waiting, .. } = load.maker;
+            (load.streams, has_graphs, fork, few_rows, fuse_norms, waiting)
         };
         let mut changed = *self;
         (setting.change)(&mut changed);

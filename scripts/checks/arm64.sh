@@ -15,6 +15,7 @@ cd "$(dirname "$0")/../.."
 . scripts/checks/cross.sh
 
 target=aarch64-unknown-linux-gnu
+left_out=scripts/checks/arm64.txt
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$cross/qemu-aarch64"
 
@@ -27,17 +28,7 @@ step_build() {
     cargo test "${cargo_for_target[@]}" --package rukh --lib --test integration --test signature --no-run
 }
 
-# tests WHICH [-- ARGUMENT ...]: runs tests under qemu, without those that arm64.txt names.
-tests() {
-    use_compiler_for $target
-    # shellcheck disable=SC2046  # the names of tests have no spaces
-    cargo test "${cargo_for_target[@]}" --package rukh "${@:1:1}" -- "${@:2}" $(all_but scripts/checks/arm64.txt)
-}
-
-step_unit() {
-    tests --lib
-    tests --test=signature
-}
+step_unit() { tests --lib --test signature; }
 
 # The tests start the engine by its path, but this system cannot start a program for ARM. So a script that starts it with
 # qemu takes its place. Cargo would put the engine back before it runs the tests, so they run without Cargo.
@@ -50,7 +41,7 @@ step_integration() {
     printf '#!/bin/sh\nexec %s %s "$@"\n' "$cross/qemu-aarch64" "$engine-arm64" >"$engine"
     chmod +x "$engine"
     # shellcheck disable=SC2046  # the names of tests have no spaces
-    "$cross/qemu-aarch64" "$program" $(all_but scripts/checks/arm64.txt)
+    "$cross/qemu-aarch64" "$program" $(all_but_left_out)
 }
 
 run_steps "build unit integration" "$@"

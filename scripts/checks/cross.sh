@@ -1,6 +1,7 @@
 # shellcheck shell=bash
-# Functions for the checks that build for another system than this one. They need Debian on x86-64 with its mirrors and
-# the crates registry, and nothing else. What they fetch and build lies in target/cross.
+# Functions for the checks that build for another system than this one. Such a script sets `target`, and `left_out`, a
+# file with the tests that it leaves out. It needs Debian on x86-64 with its mirrors and the crates registry, and nothing
+# else. What it fetches and builds lies in target/cross.
 #
 # environment:
 #   RUKH_CROSS_RUST=sid   the release of Debian that a Rust compiler is taken from, if the installed one lacks the
@@ -89,6 +90,18 @@ private_apt() {
         -o "Dir::Cache=$folder/cache" -o "Dir::State::status=$folder/status" -o APT::Sandbox::User=root "$@"
 }
 
-# all_but FILE: prints `--skip NAME` for each test that FILE names, for the test programs of Rust. A line of FILE is a
-# test's name, and then the reason why it is left out.
-all_but() { sed -n 's/^\([a-z][^ ]*\) .*/--skip \1/p' "$1" | tr '\n' ' '; }
+# all_but_left_out: prints `--skip NAME` for each test that the file `left_out` names, for the test programs of Rust. A
+# line of the file is a test's name, and then the reason why it is left out.
+all_but_left_out() { sed -n 's/^\([a-z][^ ]*\) .*/--skip \1/p' "$left_out" | tr '\n' ' '; }
+
+# tests WHICH ... [-- ARGUMENT ...]: runs tests of `target`, without those that `left_out` names.
+tests() {
+    use_compiler_for "$target"
+    local which=()
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        which+=("$1")
+        shift
+    done
+    # shellcheck disable=SC2046  # the names of tests have no spaces
+    cargo test "${cargo_for_target[@]}" --package rukh "${which[@]}" "${@:---}" $(all_but_left_out)
+}

@@ -19,6 +19,7 @@ cd "$(dirname "$0")/../.."
 . scripts/checks/cross.sh
 
 target=x86_64-pc-windows-gnu
+left_out=scripts/checks/windows.txt
 built=$cross/$target/debug
 # Wine's folder of Windows, with an empty registry and without its own .NET and web browser.
 export WINEPREFIX=$cross/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
@@ -50,18 +51,6 @@ __declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned 
 END
         x86_64-w64-mingw32-gcc -shared -O2 -s "$cross/bcryptprimitives.c" -o "$system/bcryptprimitives.dll" -ladvapi32
     fi
-}
-
-# tests WHICH ... [-- ARGUMENT ...]: runs tests under Wine, without those that windows.txt names.
-tests() {
-    use_compiler_for $target
-    local which=()
-    while [ $# -gt 0 ] && [ "$1" != -- ]; do
-        which+=("$1")
-        shift
-    done
-    # shellcheck disable=SC2046  # the names of tests have no spaces
-    cargo test "${cargo_for_target[@]}" --package rukh "${which[@]}" "${@:---}" $(all_but scripts/checks/windows.txt)
 }
 
 step_unit() { tests --lib --test signature; }

@@ -49,7 +49,7 @@ CODE_OF = {"gfx1201": "gfx1200"}
 WIDTH, ENCODERS, HEADS, HIDDEN = 768, 15, 24, 1024
 CHANNELS, SMOLGEN_HIDDEN, GENERATED, SQUARES = 32, 256, 256, 64
 POSITIONS = 64
-# The launches of a batch with our own products: tests/integration/rocm/launches.rs counts them.
+# The launches of a batch with our own products and `fuse_norms`: tests/integration/rocm/launches.rs counts them.
 LAUNCHES = 163
 
 
@@ -97,7 +97,8 @@ class Tile:
     def wave(self, lanes: int) -> tuple[int, int]:
         """Rows and columns of a wave's part, as MatrixCore in gemm_cores.h chooses them."""
         waves = self.threads // lanes
-        across = {1: 1, 2: 2 if self.columns > self.rows else 1, 4: 2}.get(waves, 4 if self.columns >= 128 else 2)
+        narrow = {1: 1, 2: 2 if self.columns > self.rows else 1, 4: 2 if self.columns >= 64 else 1}
+        across = narrow.get(waves, 4 if self.columns >= 128 else 2)
         return self.rows * across // waves, self.columns // across
 
 
@@ -214,7 +215,7 @@ def report(path: str) -> str:
         "",
         "Times are in microseconds for the whole batch. Blocks run in rounds: one block on each compute unit. A",
         "product takes as long as its rounds or its traffic, whichever is longer, with the tile for which that is",
-        "shortest.",
+        "shortest. LayerNorms are part of the products that they follow (`fuse_norms=true`).",
         "",
         "| term | " + " | ".join(card.architecture for card in CARDS) + " | source |",
         "|---|" + "---:|" * len(CARDS) + "---|",

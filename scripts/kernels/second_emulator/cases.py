@@ -12,6 +12,8 @@ from formats import F16, F32, FORMATS, Format
 
 DEPTHS = (8, 16, 32, 64, 96, 128)
 MISH, SWISH, RELU, NONE = 6, 7, 1, 0
+# LayerNormArguments.
+LAYER_NORM = "QQQQQQQQiiiiff"
 EPSILON = 1e-3
 
 
@@ -54,7 +56,7 @@ def layer_norm(width: int, rows: int, wide: bool, kind: int, gates: bool, residu
     pointers = [x, bias, added if residual else None, gammas, betas, *((multiply, add) if gates else (None, None))]
     addresses = [each.address if each else 0 for each in pointers]
     grid = (rows if wide else -(-rows // 8), 1)
-    b.run("QQQQQQQQiiiiff", [*addresses, output.address, rows, width, 1, kind, 0.75, EPSILON], grid, 256)
+    b.run(LAYER_NORM, [*addresses, output.address, rows, width, 1, kind, 0.75, EPSILON], grid, 256)
     sums = 0.75 * reference.activate(kind, x.values + bias.values) + (added.values if residual else 0)
     want = reference.layer_norm(sums, gammas.values, betas.values, EPSILON)
     if gates:
@@ -100,8 +102,10 @@ def dense(norm: bool, rows: int, inputs: int, outputs: int, kind: int, b: Bench)
     b.compare(output, values @ weights.values.T)
 
 
-# GemmArguments, with the norm's arguments as words of 64 bits.
-GEMM = "QQQQQQqqqiiiiiiiiii" + 12 * "Q"
+# GemmArguments.
+GEMM = "QQQQQQqqqiiiiiiiiiiQ" + LAYER_NORM
+# No counters, and no LayerNorm.
+NO_NORM = 15 * [0]
 
 
 def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int, kind: int, residual: bool, b: Bench) -> None:
@@ -115,7 +119,7 @@ def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int,
     distances = [rows * stride, outputs * inputs, rows * output_stride]
     counts = [rows, outputs, inputs, stride, inputs, output_stride, products, 1, kind, 0]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
-    b.run(GEMM, [*pointers, *distances, *counts, *[0] * 12], (tiles, products), threads)
+    b.run(GEMM, [*pointers, *distances, *counts, *NO_NORM], (tiles, products), threads)
     sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
     want = np.zeros((products, rows, output_stride))
     want[:, :, :outputs] = reference.activate(kind, sums) + (added.values[:, :, :outputs] if residual else 0)
@@ -129,7 +133,7 @@ def gemm_sum(b: Bench) -> None:
     bias, output = b.numbers(outputs), b.output(products, rows, outputs)
     pointers = [0, 0, output.address, bias.address, 0, partial.address]
     counts = [rows, outputs, 96, 96, 96, outputs, products, splits, SWISH, 0]
-    b.run(GEMM, [*pointers, 0, 0, rows * outputs, *counts, *[0] * 12], (1, products), 256)
+    b.run(GEMM, [*pointers, 0, 0, rows * outputs, *counts, *NO_NORM], (1, products), 256)
     b.compare(output, reference.activate(SWISH, partial.values.sum(0)[:, :, :outputs] + bias.values))
 
 
@@ -148,8 +152,7 @@ def gemm_and_norm(tile: tuple[int, int, int], splits: int, b: Bench) -> None:
     counts = [rows, outputs, inputs, inputs, inputs, outputs, 1, splits, NONE, 0]
     operands = [product.address, bias.address, added.address, gammas.address, betas.address, 0, 0, output.address]
     norm = [*operands, rows, outputs, 1, MISH, 0.75, EPSILON]
-    layout = "QQQQQQqqqiiiiiiiiiiQ" + "QQQQQQQQiiiiff"
-    b.run(layout, [*pointers, 0, 0, 0, *counts, counters, *norm], (tiles, splits), threads)
+    b.run(GEMM, [*pointers, 0, 0, 0, *counts, counters, *norm], (tiles, splits), threads)
     sums = reference.activate(MISH, b.format.round(x.values @ weights.values.T) + bias.values)
     b.compare(output, reference.layer_norm(0.75 * sums + added.values, gammas.values, betas.values, EPSILON))
     if (b.memory.read_buffer(counters, np.uint32, len(zeros)) != zeros).any():

@@ -253,6 +253,13 @@ impl<'a> StepList<'a> {
         self.activate(&format!("{name} activation"), y, layer.bias, (rows, layer.outputs), activation)
     }
 
+    /// Our own kernel for products of few rows, if it is to compute this one. `normalises` says whether a LayerNorm of
+    /// the input is part of the kernel.
+    fn few_rows_kernel(&self, layer: &Dense, rows: usize, normalises: bool) -> Option<(Function, Grid)> {
+        let is_wanted = rows <= self.few_rows;
+        is_wanted.then(|| self.kernels.dense(rows, (layer.outputs, layer.inputs), normalises)).flatten()
+    }
+
     /// `y[rows][outputs] = x[rows][inputs] W^T`, without the bias, which the next step adds.
     pub(super) fn product(
         &mut self,
@@ -261,9 +268,7 @@ impl<'a> StepList<'a> {
         rows: usize,
         (x, y): (Address, Address),
     ) -> Result<()> {
-        if rows <= self.few_rows
-            && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), false)
-        {
+        if let Some(launch) = self.few_rows_kernel(layer, rows, false) {
             let arguments = dense_arguments(layer, rows, (x, y), None);
             self.kernel(name, launch, arguments);
             return Ok(());
@@ -282,10 +287,9 @@ impl<'a> StepList<'a> {
         (x, y): (Address, Address),
     ) -> Result<()> {
         let between = norm.output;
-        if rows <= self.few_rows
-            && norm.ln.width == layer.inputs
+        if norm.ln.width == layer.inputs
             && let Some(activation) = activation_code(norm.activation)
-            && let Some(launch) = self.kernels.dense(rows, (layer.outputs, layer.inputs), true)
+            && let Some(launch) = self.few_rows_kernel(layer, rows, true)
         {
             self.product(first.0, first.1, rows, (x, between))?;
             let arguments = dense_arguments(layer, rows, (between, y), Some((&norm, activation)));
@@ -370,13 +374,13 @@ impl<'a> StepList<'a> {
         (norm_name, norm): (&str, Norm<'_>),
     ) -> Result<()> {
         let y = norm.input;
-        if rows > self.few_rows || self.kernels.dense(rows, (layer.outputs, layer.inputs), false).is_none() {
-            let shape = self.shape(layer, rows);
-            let operands = GemmOperands { weights: layer.weights, x, y };
-            return self.gemm_and_norm(name, &shape, operands, (norm_name, norm));
+        if self.few_rows_kernel(layer, rows, false).is_some() {
+            self.product(name, layer, rows, (x, y))?;
+            return self.layer_norm(norm_name, norm, rows);
         }
-        self.product(name, layer, rows, (x, y))?;
-        self.layer_norm(norm_name, norm, rows)
+        let shape = self.shape(layer, rows);
+        let operands = GemmOperands { weights: layer.weights, x, y };
+        self.gemm_and_norm(name, &shape, operands, (norm_name, norm))
     }
 
     /// A product of any shape without an epilogue, and then `norm`, whose input is the product's output.

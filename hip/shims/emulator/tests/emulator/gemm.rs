@@ -2,7 +2,7 @@
 
 use std::ptr::{null, null_mut};
 
-use crate::kernels::{Type, module, run};
+use crate::kernels::{LayerNorm, Type, module, run};
 use crate::{libraries, noise};
 
 /// `GemmArguments` of kernels.h.
@@ -29,31 +29,11 @@ struct Gemm {
     activation: i32,
     reserved: i32,
     counters: *mut u8,
-    norm: Norm,
-}
-
-/// `LayerNormArguments` of kernels.h.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct Norm {
-    input: *const u8,
-    bias: *const u8,
-    residual: *const u8,
-    gammas: *const u8,
-    betas: *const u8,
-    multiply: *const u8,
-    add: *const u8,
-    output: *mut u8,
-    rows: i32,
-    width: i32,
-    bias_rows: i32,
-    activation: i32,
-    alpha: f32,
-    epsilon: f32,
+    norm: LayerNorm,
 }
 
 /// No LayerNorm after a product.
-const NO_NORM: Norm = Norm {
+const NO_NORM: LayerNorm = LayerNorm {
     input: null(),
     bias: null(),
     residual: null(),
@@ -172,7 +152,7 @@ fn check_norm(kind: Type, (tile_rows, tile_columns, threads): (usize, usize, u32
     let launch = |with_norm: bool| {
         let output = zeros(rows * outputs * kind.bytes());
         let (stream, _) = kind.upload(lib, &noise(98, rows * outputs));
-        let norm = Norm {
+        let norm = LayerNorm {
             input: output,
             bias,
             residual: stream,

@@ -272,21 +272,22 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
 
 /// `LayerNormArguments` of kernels.h.
 #[repr(C)]
-struct LayerNorm {
-    input: *const u8,
-    bias: *const u8,
-    residual: *const u8,
-    gammas: *const u8,
-    betas: *const u8,
-    multiply: *const u8,
-    add: *const u8,
-    output: *mut u8,
-    rows: i32,
-    width: i32,
-    bias_rows: i32,
-    activation: i32,
-    alpha: f32,
-    epsilon: f32,
+#[derive(Clone, Copy)]
+pub(crate) struct LayerNorm {
+    pub(crate) input: *const u8,
+    pub(crate) bias: *const u8,
+    pub(crate) residual: *const u8,
+    pub(crate) gammas: *const u8,
+    pub(crate) betas: *const u8,
+    pub(crate) multiply: *const u8,
+    pub(crate) add: *const u8,
+    pub(crate) output: *mut u8,
+    pub(crate) rows: i32,
+    pub(crate) width: i32,
+    pub(crate) bias_rows: i32,
+    pub(crate) activation: i32,
+    pub(crate) alpha: f32,
+    pub(crate) epsilon: f32,
 }
 
 #[test]

@@ -8,6 +8,7 @@ use super::kernels::attention::Attention;
 use super::kernels::scale::Gate;
 use super::layers::{Embedding, Encoder, EncoderStack, FeedForward, Smolgen};
 use super::network::CpuNetwork;
+use super::recorder::Work;
 use super::scratch::Scratch;
 use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
@@ -37,6 +38,8 @@ impl CpuNetwork {
             embedding.planes.run(planes, to);
         }
         let Scratch { steps, wide, .. } = &mut *scratch;
+        steps.recorder.enter("embedding", None);
+        steps.recorder.lap("planes", || Work::moving(rows * width));
         if let Some(PositionLayers { board, reader }) = &embedding.position {
             // pieces of the newest position [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to
             // [T][embedding]
@@ -45,33 +48,37 @@ impl CpuNetwork {
             for (planes, to) in inputs.iter().zip(wide.chunks_exact_mut(outputs.max(1))) {
                 board.run(planes, to);
             }
-            steps.dense_added(reader, rows, wide, x);
+            steps.recorder.lap("positional layer", || Work::moving(inputs.len() * outputs));
+            steps.dense_added("positional embedding", reader, rows, wide, x);
         }
-        steps.activate(self.layers.activation(), x);
+        steps.activate("activation", self.layers.activation(), x);
         if let Some(ln) = &embedding.ln {
-            steps.normalise(ln, x);
+            steps.normalise("LayerNorm", ln, x);
         }
         if let Some(Gates { multiply, add }) = &embedding.gates {
             let data = &mut *x;
             steps.isa.run(Gate { data, multiply, add });
+            steps.recorder.lap("gates", || Work::moving(2 * x.len()));
         }
         if let Some((ffn, ln)) = &embedding.ffn {
             feed_forward(ffn, stack.ffn_activation, rows, x, scratch);
-            scratch.steps.join(ln, x, &scratch.branch, stack.alpha);
+            scratch.steps.join("LayerNorm 2", ln, x, &scratch.branch, stack.alpha);
         }
         scratch.stream = stream;
     }
 
-    /// Applies all encoders of a stack to x `[T][width]`, in place.
+    /// Applies all encoders of a stack to x `[T][width]`, in place. `stage` is their name for the recorder.
     pub(super) fn encoders(
         &self,
+        stage: &'static str,
         stack: &EncoderStack,
         positions: usize,
         x: &mut [f32],
         scratch: &mut Scratch,
     ) {
         let group = (GROUP * x.len()).checked_div(positions).unwrap_or(0).max(1);
-        for encoder in &stack.encoders {
+        for (index, encoder) in stack.encoders.iter().enumerate() {
+            scratch.steps.recorder.enter(stage, Some(index));
             if let Some(smolgen) = &encoder.smolgen {
                 generate(smolgen, stack, positions, x, scratch);
             }
@@ -83,7 +90,7 @@ impl CpuNetwork {
                 // x = LN(alpha * ffn(x) + x)
                 feed_forward(&encoder.ffn, stack.ffn_activation, rows, x, scratch);
                 let Scratch { steps, branch, .. } = &mut *scratch;
-                steps.join(&encoder.ln2, x, branch, stack.alpha);
+                steps.join("LayerNorm 2", &encoder.ln2, x, branch, stack.alpha);
             }
         }
     }
@@ -108,13 +115,20 @@ impl CpuNetwork {
             (Some(_), Some(global)) => {
                 // [B * heads][generated] -> dense -> [B * heads][64 * 64]
                 let from = &generated[first * stack.heads * global.inputs()..];
-                steps.dense(global, positions * stack.heads, from, logits, Activation::None);
+                steps.dense(
+                    "smolgen logits",
+                    global,
+                    positions * stack.heads,
+                    from,
+                    logits,
+                    Activation::None,
+                );
                 true
             }
             _ => false,
         };
         // [T][width] -> dense -> Q, K, V [T][3 d_model]
-        steps.dense(&encoder.qkv, rows, x, wide, Activation::None);
+        steps.dense("QKV", &encoder.qkv, rows, x, wide, Activation::None);
         // per position and head: softmax(Q K^T + logits) V -> [T][d_model]
         narrow.grow_to(rows * d_model);
         for position in 0..positions {
@@ -131,17 +145,23 @@ impl CpuNetwork {
                 scratch: attention,
             });
         }
+        steps.recorder.lap("attention", || {
+            let scores = positions * head_logits;
+            // Q, K and V are read, and the results are written.
+            let numbers = 4 * rows * d_model + if has_logits { scores } else { 0 };
+            Work::multiplying(2 * rows * SQUARES * d_model, 0, numbers)
+        });
         // [T][d_model] -> dense -> [T][width], added, LayerNorm
-        steps.dense(&encoder.output, rows, narrow, branch, Activation::None);
-        steps.join(&encoder.ln1, x, branch, stack.alpha);
+        steps.dense("output", &encoder.output, rows, narrow, branch, Activation::None);
+        steps.join("LayerNorm 1", &encoder.ln1, x, branch, stack.alpha);
     }
 }
 
 /// x `[T][width]` -> dense -> act -> `[T][ffn]` -> dense -> `branch [T][width]`.
 fn feed_forward(ffn: &FeedForward, activation: Activation, rows: usize, x: &[f32], scratch: &mut Scratch) {
     let Scratch { steps, wide, branch, .. } = scratch;
-    steps.dense(&ffn.dense1, rows, x, wide, activation);
-    steps.dense(&ffn.dense2, rows, wide, branch, Activation::None);
+    steps.dense("FFN 1", &ffn.dense1, rows, x, wide, activation);
+    steps.dense("FFN 2", &ffn.dense2, rows, wide, branch, Activation::None);
 }
 
 /// Smolgen's small layers for the whole slice: x `[T][width]` -> `generated [B * heads][generated]`.
@@ -149,13 +169,13 @@ fn generate(smolgen: &Smolgen, stack: &EncoderStack, positions: usize, x: &[f32]
     let Scratch { steps, wide, hidden, generated, .. } = scratch;
     let activation = stack.smolgen_activation;
     // [T][width] -> dense -> [T][channels] = [B][64 channels]
-    steps.dense(&smolgen.compress, positions * SQUARES, x, wide, Activation::None);
+    steps.dense("smolgen compress", &smolgen.compress, positions * SQUARES, x, wide, Activation::None);
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
-    steps.dense(&smolgen.dense1, positions, wide, hidden, activation);
+    steps.dense("smolgen dense1", &smolgen.dense1, positions, wide, hidden, activation);
     let size = positions * smolgen.dense1.outputs();
-    steps.normalise(&smolgen.ln1, &mut hidden[..size]);
+    steps.normalise("smolgen LayerNorm 1", &smolgen.ln1, &mut hidden[..size]);
     // [B][hidden] -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
-    steps.dense(&smolgen.dense2, positions, hidden, generated, activation);
+    steps.dense("smolgen dense2", &smolgen.dense2, positions, hidden, generated, activation);
     let size = positions * smolgen.dense2.outputs();
-    steps.normalise(&smolgen.ln2, &mut generated[..size]);
+    steps.normalise("smolgen LayerNorm 2", &smolgen.ln2, &mut generated[..size]);
 }

@@ -72,7 +72,7 @@ impl CpuNetwork {
                 // The stream is taken out, because the encoders borrow the rest of the scratch memory.
                 let mut stream = std::mem::take(&mut scratch.stream);
                 let x = &mut stream[..inputs.len() * SQUARES * embedding.width];
-                self.encoders(stack, inputs.len(), x, scratch);
+                self.encoders("encoder", stack, inputs.len(), x, scratch);
                 scratch.stream = stream;
                 embedding.width
             }

@@ -5,6 +5,7 @@ use super::kernels::attention::QueryKey;
 use super::kernels::winograd::Finish;
 use super::layers::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
 use super::network::CpuNetwork;
+use super::recorder::Work;
 use super::scratch::Scratch;
 use crate::net::architecture::Activation;
 use crate::net::policy_index::ATTENTION_LOGITS;
@@ -19,6 +20,7 @@ impl CpuNetwork {
         scratch: &mut Scratch,
         output: &mut [f32],
     ) {
+        scratch.steps.recorder.enter("value", None);
         self.scalar_head(&self.layers.value, Activation::None, positions, channels, scratch, output);
     }
 
@@ -32,11 +34,12 @@ impl CpuNetwork {
         scratch: &mut Scratch,
         output: &mut [f32],
     ) {
+        scratch.steps.recorder.enter("value error", None);
         match head {
             ValueError::ValueHead { output: layer } => {
                 let Scratch { steps, hidden, .. } = scratch;
                 // [B][hidden] -> dense -> sigmoid -> [B]
-                steps.dense_into(layer, positions, hidden, output, Activation::Sigmoid);
+                steps.dense_into("output", layer, positions, hidden, output, Activation::Sigmoid);
             }
             ValueError::Own(head) => {
                 self.scalar_head(head, Activation::Sigmoid, positions, channels, scratch, output);
@@ -53,6 +56,7 @@ impl CpuNetwork {
         scratch: &mut Scratch,
         output: &mut [f32],
     ) {
+        scratch.steps.recorder.enter("moves left", None);
         self.scalar_head(head, Activation::Relu, positions, channels, scratch, output);
     }
 
@@ -69,10 +73,11 @@ impl CpuNetwork {
         let Scratch { steps, stream, narrow, hidden, .. } = scratch;
         let rows = positions * SQUARES;
         // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
-        steps.dense(&head.input, rows, &stream[..rows * channels], narrow, self.layers.activation());
+        let activation = self.layers.activation();
+        steps.dense("embedding", &head.input, rows, &stream[..rows * channels], narrow, activation);
         // -> dense -> act -> [B][hidden] -> dense -> [B][outputs]
-        steps.dense(&head.hidden, positions, narrow, hidden, self.layers.activation());
-        steps.dense_into(&head.output, positions, hidden, output, last);
+        steps.dense("hidden layer", &head.hidden, positions, narrow, hidden, activation);
+        steps.dense_into("output", &head.output, positions, hidden, output, last);
     }
 
     /// `stream [T][channels]` -> `output [B][policy_width]`.
@@ -85,19 +90,22 @@ impl CpuNetwork {
     ) {
         let rows = positions * SQUARES;
         let Scratch { steps, stream, narrow, winograd, .. } = &mut *scratch;
+        steps.recorder.enter("policy", None);
         match &self.layers.policy {
             PolicyHead::Classical { input, dense } => {
                 // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels] -> [B][1858]
-                steps.dense(input, rows, stream, narrow, self.layers.activation());
-                steps.dense_into(dense, positions, narrow, output, Activation::None);
+                steps.dense("convolution", input, rows, stream, narrow, self.layers.activation());
+                steps.dense_into("dense", dense, positions, narrow, output, Activation::None);
             }
             PolicyHead::Convolution { first, last } => {
                 // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
                 narrow.grow_to(rows * channels);
                 let finish = Finish::Activate(self.layers.activation());
                 first.run(steps.isa, positions, stream, narrow, finish, winograd);
+                steps.convolved("convolution 1", first, positions);
                 let finish = Finish::Activate(Activation::None);
                 last.run(steps.isa, positions, narrow, output, finish, winograd);
+                steps.convolved("convolution 2", last, positions);
             }
             PolicyHead::Attention(head) => self.attention_policy(head, positions, scratch, output),
         }
@@ -116,13 +124,14 @@ impl CpuNetwork {
         let mut stream = std::mem::take(&mut scratch.policy_stream);
         // [T][channels] -> dense -> act -> [T][width], encoders
         let Scratch { steps, stream: body, .. } = &mut *scratch;
-        steps.dense(&head.embedding, rows, body, &mut stream, head.embedding_activation);
+        steps.dense("embedding", &head.embedding, rows, body, &mut stream, head.embedding_activation);
         let x = &mut stream[..rows * head.embedding.outputs()];
-        self.encoders(&head.stack, positions, x, scratch);
+        self.encoders("policy encoder", &head.stack, positions, x, scratch);
         // [T][width] -> dense -> queries, keys [T][2 depth]
         let Scratch { steps, wide, attention, .. } = &mut *scratch;
         let stride = 2 * head.depth;
-        steps.dense(&head.query_key, rows, x, wide, Activation::None);
+        steps.recorder.enter("policy", None);
+        steps.dense("queries and keys", &head.query_key, rows, x, wide, Activation::None);
         for (position, logits) in output.chunks_exact_mut(ATTENTION_LOGITS).enumerate() {
             let board = &wide[position * SQUARES * stride..][..SQUARES * stride];
             let (scores, promotions) = logits.split_at_mut(SQUARES * SQUARES);
@@ -136,10 +145,14 @@ impl CpuNetwork {
                 accumulate: false,
                 scratch: attention,
             });
+            steps.recorder.lap("logits", || {
+                let numbers = SQUARES * stride + SQUARES * SQUARES;
+                Work::multiplying(SQUARES * SQUARES * head.depth, 0, numbers)
+            });
             // keys of the last rank [8][depth] -> dense -> [to file][queen, rook, bishop]
             let mut offsets = [0.0; 8 * 3];
             let keys = (&board[56 * stride + head.depth..], stride);
-            steps.dense_strided(&head.promotion, 8, keys, &mut offsets);
+            steps.dense_strided("promotions", &head.promotion, 8, keys, &mut offsets);
             // promotion [from file][to file][piece] = score of the plain move + its piece's offset
             for (i, promotion) in promotions.iter_mut().enumerate() {
                 let (from_file, to_file, piece) = (i / 24, i / 3 % 8, i % 3);

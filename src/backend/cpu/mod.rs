@@ -16,6 +16,7 @@
 //! | [`layers`] | packs each layer; [`crate::net::prepare`] passes the layers to it |
 //! | [`scratch`] | memory for intermediate results and outputs |
 //! | [`steps`] | one step of the pass: a dense layer, a LayerNorm |
+//! | [`recorder`] | the time that each step takes |
 //! | [`kernels`] | the arithmetic |
 //! | [`simd`] | the instructions; the only `unsafe` here |
 //!
@@ -33,6 +34,7 @@ mod kernels;
 mod layers;
 mod network;
 mod pool;
+mod recorder;
 pub mod reference;
 mod scratch;
 mod simd;

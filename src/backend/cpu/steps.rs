@@ -3,6 +3,8 @@
 use super::kernels::elementary::ActivateRows;
 use super::kernels::matrix::{MatrixProduct, PackedMatrix};
 use super::kernels::norm::LayerNorm;
+use super::kernels::winograd::PackedConvolution;
+use super::recorder::{Recorder, Work};
 use super::simd::{AlignedVec, Bf16Pair, Isa};
 use crate::net::architecture::Activation;
 use crate::net::weights;
@@ -12,17 +14,19 @@ pub(super) struct Steps {
     pub(super) isa: Isa,
     /// The inputs of a step rounded to bf16, for layers in that format.
     rounded: AlignedVec<Bf16Pair>,
+    pub(super) recorder: Recorder,
 }
 
 impl Steps {
     pub(super) fn new(isa: Isa) -> Steps {
         let rounded = AlignedVec::default();
-        Steps { isa, rounded }
+        Steps { isa, rounded, recorder: Recorder::default() }
     }
 
-    /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows if it is too short.
+    /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows if it is too short. `name` is for the recorder.
     pub(super) fn dense(
         &mut self,
+        name: &'static str,
         layer: &PackedMatrix,
         rows: usize,
         x: &[f32],
@@ -30,12 +34,13 @@ impl Steps {
         activation: Activation,
     ) {
         y.grow_to(rows * layer.outputs());
-        self.dense_into(layer, rows, x, y, activation);
+        self.dense_into(name, layer, rows, x, y, activation);
     }
 
     /// Does the same as [`Steps::dense`], but `y` must be long enough.
     pub(super) fn dense_into(
         &mut self,
+        name: &'static str,
         layer: &PackedMatrix,
         rows: usize,
         x: &[f32],
@@ -43,22 +48,33 @@ impl Steps {
         activation: Activation,
     ) {
         self.product(layer, rows, (x, layer.inputs()), y, activation, false);
+        self.recorder.lap(name, || work(layer, rows));
     }
 
     /// Does the same as [`Steps::dense_into`] with rows of x that start `stride` numbers apart, without an activation.
     pub(super) fn dense_strided(
         &mut self,
+        name: &'static str,
         layer: &PackedMatrix,
         rows: usize,
         (x, stride): (&[f32], usize),
         y: &mut [f32],
     ) {
         self.product(layer, rows, (x, stride), y, Activation::None, false);
+        self.recorder.lap(name, || work(layer, rows));
     }
 
     /// `y += x W^T`
-    pub(super) fn dense_added(&mut self, layer: &PackedMatrix, rows: usize, x: &[f32], y: &mut [f32]) {
+    pub(super) fn dense_added(
+        &mut self,
+        name: &'static str,
+        layer: &PackedMatrix,
+        rows: usize,
+        x: &[f32],
+        y: &mut [f32],
+    ) {
         self.product(layer, rows, (x, layer.inputs()), y, Activation::None, true);
+        self.recorder.lap(name, || work(layer, rows));
     }
 
     fn product(
@@ -85,15 +101,32 @@ impl Steps {
         product.run(self.isa);
     }
 
+    /// A convolution has ended.
+    pub(super) fn convolved(&mut self, name: &'static str, layer: &PackedConvolution, positions: usize) {
+        self.recorder.lap(name, || {
+            let (multiply_adds, weight_bytes, numbers) = layer.work(positions);
+            Work::multiplying(multiply_adds, weight_bytes, numbers)
+        });
+    }
+
     /// `x = LN(x)`
-    pub(super) fn normalise(&self, ln: &weights::LayerNorm, x: &mut [f32]) {
+    pub(super) fn normalise(&mut self, name: &'static str, ln: &weights::LayerNorm, x: &mut [f32]) {
         self.layer_norm(ln, x, None, 1.0);
+        self.recorder.lap(name, || Work::moving(2 * x.len()));
     }
 
     /// `x = LN(alpha * branch + x)`; the branch may be longer than x.
-    pub(super) fn join(&self, ln: &weights::LayerNorm, x: &mut [f32], branch: &[f32], alpha: f32) {
+    pub(super) fn join(
+        &mut self,
+        name: &'static str,
+        ln: &weights::LayerNorm,
+        x: &mut [f32],
+        branch: &[f32],
+        alpha: f32,
+    ) {
         let branch = &branch[..x.len()];
         self.layer_norm(ln, x, Some(branch), alpha);
+        self.recorder.lap(name, || Work::moving(3 * x.len()));
     }
 
     fn layer_norm(&self, ln: &weights::LayerNorm, data: &mut [f32], branch: Option<&[f32]>, alpha: f32) {
@@ -102,8 +135,15 @@ impl Steps {
     }
 
     /// `x = act(x)`, elementwise.
-    pub(super) fn activate(&self, activation: Activation, x: &mut [f32]) {
+    pub(super) fn activate(&mut self, name: &'static str, activation: Activation, x: &mut [f32]) {
         let (width, stride) = (x.len(), x.len());
         self.isa.run(ActivateRows { data: x, width, stride, activation });
+        self.recorder.lap(name, || Work::moving(2 * width));
     }
+}
+
+/// The work of a dense layer.
+fn work(layer: &PackedMatrix, rows: usize) -> Work {
+    let (inputs, outputs) = (layer.inputs(), layer.outputs());
+    Work::multiplying(rows * inputs * outputs, layer.matrix_bytes(), rows * (inputs + outputs))
 }

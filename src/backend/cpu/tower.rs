@@ -6,6 +6,7 @@ use super::kernels::scale::ScaleAndAdd;
 use super::kernels::winograd::Finish;
 use super::layers::ResidualBlock;
 use super::network::CpuNetwork;
+use super::recorder::Work;
 use super::scratch::Scratch;
 use crate::net::architecture::Activation;
 use crate::net::input::InputPlanes;
@@ -20,8 +21,10 @@ impl CpuNetwork {
         inputs: &[InputPlanes],
         scratch: &mut Scratch,
     ) {
+        scratch.steps.recorder.enter("input", None);
         self.input_convolution(input, inputs, scratch);
-        for block in blocks {
+        for (index, block) in blocks.iter().enumerate() {
+            scratch.steps.recorder.enter("block", Some(index));
             self.block(block, inputs.len(), input.outputs(), scratch);
         }
     }
@@ -34,7 +37,9 @@ impl CpuNetwork {
         for (planes, to) in inputs.iter().zip(x.chunks_exact_mut(board.max(1))) {
             input.run(planes, to, &mut scratch.hidden);
         }
-        scratch.steps.activate(self.layers.activation(), x);
+        let size = x.len();
+        scratch.steps.recorder.lap("convolution", || Work::moving(size));
+        scratch.steps.activate("activation", self.layers.activation(), x);
     }
 
     /// A residual block: `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
@@ -47,10 +52,12 @@ impl CpuNetwork {
         // [T][filters] -> conv 3x3 -> act -> [T][filters]
         let finish = Finish::Activate(activation);
         block.conv1.run(isa, positions, x, wide, finish, winograd);
+        steps.convolved("conv1", &block.conv1, positions);
         let Some(SqueezeExcitation { squeeze, excite }) = &block.se else {
             // [T][filters] -> conv 3x3 -> + x -> act -> [T][filters]
             let finish = Finish::AddToOutput(activation);
             block.conv2.run(isa, positions, wide, x, finish, winograd);
+            steps.convolved("conv2", &block.conv2, positions);
             return;
         };
         // -> conv 3x3 -> [T][filters], and its means over the squares -> [B][filters]
@@ -58,9 +65,10 @@ impl CpuNetwork {
         pooled.grow_to(positions * filters);
         let finish = Finish::Pool(pooled);
         block.conv2.run(isa, positions, wide, branch, finish, winograd);
+        steps.convolved("conv2", &block.conv2, positions);
         // [B][filters] -> squeeze -> act -> [B][se] -> excite -> [B][2 filters]
-        steps.dense(squeeze, positions, pooled, hidden, activation);
-        steps.dense(excite, positions, hidden, pooled, Activation::None);
+        steps.dense("squeeze", squeeze, positions, pooled, hidden, activation);
+        steps.dense("excite", excite, positions, hidden, pooled, Activation::None);
         // x = act(sigmoid(first half) * branch + second half + x)
         isa.run(ScaleAndAdd {
             y: &branch[..size],
@@ -69,5 +77,6 @@ impl CpuNetwork {
             channels: filters,
             activation,
         });
+        steps.recorder.lap("SE", || Work::moving(3 * size));
     }
 }

@@ -121,6 +121,11 @@ impl PackedMatrix {
     pub(crate) fn outputs(&self) -> usize {
         self.outputs
     }
+
+    /// The size of one of the packed matrices. The words of all formats have four bytes.
+    pub(crate) fn matrix_bytes(&self) -> usize {
+        self.matrix_words * size_of::<f32>()
+    }
 }
 
 impl Format {

@@ -81,6 +81,17 @@ impl PackedConvolution {
         PackedConvolution { components, biases: convolution.biases.clone() }
     }
 
+    /// The number of multiplications of the products of `positions` boards, the bytes of all packed weights, and the
+    /// number of numbers that are read and written.
+    pub(crate) fn work(&self, positions: usize) -> (usize, usize, usize) {
+        let (inputs, outputs) = (self.components.inputs(), self.components.outputs());
+        (
+            COMPONENTS * positions * TILES * inputs * outputs,
+            COMPONENTS * self.components.matrix_bytes(),
+            positions * SQUARES * (inputs + outputs),
+        )
+    }
+
     /// Convolves the `positions` boards of x, `[position][64][channels]`, into y, `[position][64][outputs]`.
     pub(crate) fn run(
         &self,

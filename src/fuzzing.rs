@@ -4,6 +4,7 @@
 //! Each function takes bytes and panics if the code under test panics, if an error message is not one readable line, or
 //! if text changes when it is written and read again.
 
+use crate::backend::rocm;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Position, PositionHistory, uci_move};
 use crate::net::file::wrap::{Interface, Outline};
@@ -145,6 +146,19 @@ pub fn config_file(bytes: &[u8]) {
     for message in messages {
         check_message(&message);
         assert!(message.starts_with("line "), "{message}");
+    }
+}
+
+/// A table of tuned products: what can be used stays the same when it is written and read again, and there is one
+/// readable message about the rest.
+pub fn tuned_products(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    match rocm::rewritten_table(&text) {
+        Err(reason) => check_message(&reason),
+        Ok((written, left_out)) => {
+            left_out.iter().for_each(|message| check_message(message));
+            assert_eq!(rocm::rewritten_table(&written), Ok((written.clone(), None)), "{text:?}");
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a user sees if ROCm is missing or fails: an error that says what was tried, the CPU instead with `auto`, and in
 //! any case a best move.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::path::Path;
 use std::process::{Output, Stdio};
@@ -180,20 +180,17 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
 
     // First give all products to hipBLASLt's first proposal.
     let table = std::fs::read_to_string(&file).expect("the table is written");
-    let rewritten = |library: &str, choice: &str| -> String {
-        let lines = table.lines().enumerate().map(|(index, line)| {
-            let mut cells: Vec<&str> = line.split(',').collect();
+    let rewritten = |library: &str, solution: &str| {
+        rewritten(&table, |row| {
             // No library has an epilogue with mish.
-            let may =
-                |epilogue: &str| epilogue == "none" || library == "hipblaslt" && epilogue != "bias mish";
-            if index >= 2 && may(cells[13]) {
-                (cells[14], cells[15]) = (library, choice);
+            let epilogue = row["epilogue"].clone();
+            if epilogue == "none" || library == "hipblaslt" && epilogue != "bias mish" {
+                row.insert("libtype".to_owned(), library.to_owned());
+                row.insert("solidx".to_owned(), solution.to_owned());
             }
-            cells.join(",") + "\n"
-        });
-        lines.collect()
+        })
     };
-    std::fs::write(&file, rewritten("hipblaslt", "0")).expect("the folder can be written to");
+    std::fs::write(&file, rewritten("hipblaslt", "-1")).expect("the folder can be written to");
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("tuning") && !said.contains("error"), "{said}");
     assert_eq!((of_a_batch(&calls, rocblas), of_a_batch(&calls, hipblaslt)), (0, all));
@@ -208,27 +205,90 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("error") && of_a_batch(&calls, rocblas) > of_a_batch(&calls, hipblaslt), "{said}");
 
-    // If the table asks for a proposal that does not exist, the first one is used.
+    // A solution that the library does not propose is reported, and the product is measured anew.
     std::fs::write(&file, rewritten("hipblaslt", "15")).expect("the folder can be written to");
     let (_, said) = calls_of(folder.path(), &options, &[]);
-    assert!(!said.contains("error"), "{said}");
+    assert!(!said.contains("error") && said.contains("products of the table cannot run here"), "{said}");
+    let measured = std::fs::read_to_string(&file).expect("the table is written");
+    assert!(!measured.contains(",hipblaslt,15,"), "{measured}");
+}
+
+/// A table of products after `change` has changed its rows, of which each is given as its cells by column.
+fn rewritten(table: &str, change: impl Fn(&mut BTreeMap<String, String>)) -> String {
+    let mut reader = csv::Reader::from_reader(table.as_bytes());
+    let header = reader.headers().expect("a header").clone();
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(&header).expect("memory can be written to");
+    for row in reader.deserialize() {
+        let mut row: BTreeMap<String, String> = row.expect("a row");
+        change(&mut row);
+        writer.write_record(header.iter().map(|name| &row[name])).expect("memory can be written to");
+    }
+    String::from_utf8(writer.into_inner().expect("memory can be written to")).expect("text")
 }
 
 #[test]
 fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let folder = libraries();
     let file = folder.path().join("products.csv");
+    let options = format!("max_batch=1,streams=1,tuning_file={}", file.display());
+    let (_, said) = calls_of(folder.path(), &options, &[]);
+    assert!(said.contains("info string tuning: "), "{said}");
+    let good = std::fs::read_to_string(&file).expect("the table is written");
+    let other_card = rewritten(&good, |row| *row.get_mut("cu_num").expect("a column") = "7".to_owned());
+    let other_driver = rewritten(&good, |row| *row.get_mut("measured_with").expect("a column") += " or so");
+    let damaged = good.replacen("torch.float16", "torch.float61", 1);
     for (text, reason) in [
-        ("nonsense", "it is not a table of tuned products"),
-        ("# rukh's products, 1,another card\n", "it is for another card"),
+        ("nonsense", "products.csv is ignored: it is not a table of tuned products"),
+        (&other_card, "rows are for another device (line 2: `gfx1151 with 7 compute units`) left out"),
+        (&other_driver, "rows are measured with other versions (line 2: `"),
+        (
+            &damaged,
+            "1 row is for products or kernels that Rukh does not have (line 2: `torch.float61`) left out",
+        ),
     ] {
         std::fs::write(&file, text).expect("the folder can be written to");
-        let options = format!("max_batch=1,streams=1,tuning_file={}", file.display());
         let (_, said) = calls_of(folder.path(), &options, &[]);
-        assert!(said.contains("products.csv is ignored: ") && said.contains(reason), "{said}");
+        assert!(said.contains("info string tuning file ") && said.contains(reason), "{said}");
         assert!(!said.contains("error"), "{said}");
         assert_eq!(std::fs::read_to_string(&file).expect("the table can be read"), text);
     }
+}
+
+/// Of two files of `RUKH_GEMM_CONFIG`, the later one counts, and both count more than the cache folder's.
+#[test]
+fn files_that_the_user_names_are_merged_with_the_measured_table() {
+    let folder = libraries();
+    let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
+    let table = file("products.csv");
+    let options = format!("gemm=library,max_batch=1,streams=1,graph=false,wait=block,tuning_file={table}");
+    let (_, said) = calls_of(folder.path(), &options, &[]);
+    assert!(said.contains("info string tuning: "), "{said}");
+    let text = std::fs::read_to_string(&table).expect("the table is written");
+    let by = |library: &str| {
+        rewritten(&text, |row| {
+            if row["epilogue"] == "none" {
+                row.insert("libtype".to_owned(), library.to_owned());
+                row.insert("solidx".to_owned(), "-1".to_owned());
+            }
+        })
+    };
+    std::fs::write(file("a.csv"), by("hipblaslt")).expect("the folder can be written to");
+    std::fs::write(file("b.csv"), by("rocblas")).expect("the folder can be written to");
+    let calls_with = |names: &[&str]| {
+        let list = std::env::join_paths(names.iter().map(|name| file(name))).expect("ordinary names");
+        let (calls, said) =
+            calls_of(folder.path(), &options, &[("RUKH_GEMM_CONFIG", &list.to_string_lossy())]);
+        assert!(!said.contains("error"), "{said}");
+        (calls.iter().filter(|call| *call == "rocblas_gemm_ex").count(), said)
+    };
+    let (by_rocblas, said) = calls_with(&["a.csv", "b.csv"]);
+    assert!(by_rocblas > 0 && !said.contains("tuning"), "{said}");
+    let (by_rocblas, said) = calls_with(&["b.csv", "a.csv"]);
+    assert!(by_rocblas == 0 && !said.contains("tuning"), "{said}");
+    let (_, said) = calls_with(&["missing.csv"]);
+    assert!(said.contains("RUKH_GEMM_CONFIG: ") && said.contains("missing.csv cannot be read: "), "{said}");
+    assert_eq!(std::fs::read_to_string(&table).expect("the table can be read"), text);
 }
 
 /// Calls whose failure is not reported, because they release something or because there is an alternative.

@@ -63,7 +63,8 @@ fn some_product(machine: &Machine) -> String {
     let table = fs::read_to_string(&file).expect("the table is written");
     let row = table.lines().find(|line| line.contains(",hipblaslt,")).expect("hipBLASLt computes a product");
     let cells: Vec<&str> = row.split(',').collect();
-    cells[..3].join("x")
+    // The table's M are BLAS's n, and the other way round.
+    [cells[3], cells[2], cells[4]].join("x")
 }
 
 #[test]

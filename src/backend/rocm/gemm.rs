@@ -20,12 +20,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// The library and algorithm for one shape.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum GemmChoice {
     /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
     Rocblas { solution: Option<i32> },
-    /// hipBLASLt, with the algorithm that has this index among its proposals.
-    HipblasLt { rank: usize },
+    /// hipBLASLt, with the algorithm that has this solution index; `None` means its first proposal.
+    HipblasLt { solution: Option<i32> },
     /// Our own kernel.
     Own(OwnChoice),
 }
@@ -41,11 +41,46 @@ impl GemmChoice {
     }
 }
 
+/// How thoroughly a product was measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Effort {
+    /// The choices that are usually the fastest, as at the first start.
+    Quick,
+    /// Every choice.
+    Full,
+}
+
+impl Effort {
+    /// The name in files.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Full => "full",
+        }
+    }
+
+    /// The effort with this [`Effort::key`].
+    pub(super) fn from_key(key: &str) -> Option<Effort> {
+        [Effort::Quick, Effort::Full].into_iter().find(|effort| effort.key() == key)
+    }
+
+    /// The number of hipBLASLt's proposals to time for each shape.
+    pub(super) fn proposals(self) -> usize {
+        match self {
+            Effort::Quick => 8,
+            Effort::Full => PROPOSALS,
+        }
+    }
+}
+
 /// The fastest choice for a shape, and the time of one product.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(super) struct Measured {
     pub(super) choice: GemmChoice,
     pub(super) microseconds: f32,
+    /// The largest error of its results that was found; 0 if they were not compared.
+    pub(super) error: f32,
+    pub(super) effort: Effort,
 }
 
 impl Measured {
@@ -54,6 +89,11 @@ impl Measured {
 
     /// The time of a product for which no choice could be timed.
     pub(super) const NEVER: f32 = -1.0;
+
+    /// Whether the product needs no further measurement of this effort.
+    pub(super) fn is_enough_for(&self, effort: Effort) -> bool {
+        self.microseconds.is_finite() && self.effort >= effort
+    }
 }
 
 /// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
@@ -230,19 +270,19 @@ impl Gemms {
         outcome.map(|()| found)
     }
 
-    /// The number of algorithms that hipBLASLt proposes for a product; 0 if it must not be asked.
-    pub(super) fn proposals(&self, problem: &GemmProblem) -> usize {
+    /// The algorithms that hipBLASLt proposes for a product; none if it must not be asked.
+    pub(super) fn proposals(&self, problem: &GemmProblem) -> Vec<GemmChoice> {
         if !self.may_ask(BlasLibrary::HipblasLt, &problem.shape) {
-            return 0;
+            return Vec::new();
         }
-        self.plans(&problem.shape, problem.bias).map_or(0, |plans| plans.len())
+        let plans = self.plans(&problem.shape, problem.bias).unwrap_or_default();
+        plans.iter().map(|plan| GemmChoice::HipblasLt { solution: Some(plan.solution()) }).collect()
     }
 
     /// The choices that tuning should time: up to `most` algorithms of hipBLASLt, rocBLAS if there is no epilogue, and
     /// our own kernels.
     pub(super) fn candidates(&self, problem: &GemmProblem, most: usize) -> Vec<GemmChoice> {
-        let count = self.proposals(problem);
-        let hipblaslt = (0..count.min(most)).map(|rank| GemmChoice::HipblasLt { rank });
+        let hipblaslt = self.proposals(problem).into_iter().take(most);
         let rocblas =
             self.may_ask(BlasLibrary::Rocblas, &problem.shape) && problem.shape.epilogue == Epilogue::None;
         let rocblas = rocblas.then_some(GemmChoice::Rocblas { solution: None });
@@ -284,7 +324,7 @@ impl Gemms {
             return measured;
         }
         let rocblas = GemmChoice::Rocblas { solution: None };
-        let hipblaslt = GemmChoice::HipblasLt { rank: 0 };
+        let hipblaslt = GemmChoice::HipblasLt { solution: None };
         let by_default = if self.prefers_hipblaslt && shape.input_type != ElementType::Fp32 {
             [hipblaslt, rocblas]
         } else {
@@ -389,9 +429,11 @@ impl Gemms {
             GemmChoice::Rocblas { solution } => {
                 Ok(Some(Step::rocblas(name.to_owned(), shape, operands, solution)))
             }
-            GemmChoice::HipblasLt { rank } => {
+            GemmChoice::HipblasLt { solution } => {
                 let plans = self.plans(&shape, bias)?;
-                let Some(plan) = plans.get(rank).or(plans.first()) else {
+                let is_chosen =
+                    |plan: &&Arc<Plan>| solution.is_none_or(|solution| plan.solution() == solution);
+                let Some(plan) = plans.iter().find(is_chosen) else {
                     return Ok(None);
                 };
                 let descriptor = self.descriptor(&shape, bias)?;

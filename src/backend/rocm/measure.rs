@@ -12,7 +12,7 @@ use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
 use super::ffi::pinned::Staging;
 use super::ffi::program::{Lanes, Program, Step, Stopwatch};
-use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
+use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
 use super::own;
 use super::steps::StepList;
@@ -65,8 +65,7 @@ pub(super) struct Measurer<'a> {
     weights: DeviceBuffer,
     x: DeviceBuffer,
     y: DeviceBuffer,
-    /// The number of hipBLASLt's proposals to time.
-    proposals: usize,
+    effort: Effort,
     table: GemmTable,
     /// Whether somebody still listens.
     goes_on: bool,
@@ -98,7 +97,7 @@ impl<'a> Measurer<'a> {
         gemms: &'a Gemms,
         kernels: &'a Kernels,
         element: ElementType,
-        (products, proposals): (&[Wanted], usize),
+        (products, effort): (&[Wanted], Effort),
     ) -> Result<Measurer<'a>> {
         let device = gpu.device;
         let stream = Stream::new(device)?;
@@ -122,7 +121,7 @@ impl<'a> Measurer<'a> {
             weights: buffer(most[0])?,
             x: buffer(most[1])?,
             y: buffer(most[2])?,
-            proposals,
+            effort,
             table: GemmTable::new(),
             goes_on: true,
         })
@@ -159,9 +158,13 @@ impl<'a> Measurer<'a> {
         self.goes_on &= tell(Event::Row(shape, &measured));
     }
 
+    fn measured(&self, choice: GemmChoice, microseconds: f32) -> Measured {
+        Measured { choice, microseconds, error: 0.0, effort: self.effort }
+    }
+
     fn untimed(&self, shape: &GemmShape) -> Measured {
         let choice = self.gemms.choice(shape).unwrap_or(GemmChoice::Rocblas { solution: None });
-        Measured { choice, microseconds: Measured::NOT_YET }
+        self.measured(choice, Measured::NOT_YET)
     }
 
     /// Asks hipBLASLt for a product. If it cannot add the epilogue, asks for the plain product too, which the engine
@@ -174,7 +177,7 @@ impl<'a> Measurer<'a> {
         tell(Event::Begin(BlasLibrary::HipblasLt, shape));
         let proposals = self.gemms.proposals(&self.problem(shape, 0));
         self.row(shape, self.untimed(shape), tell);
-        if proposals == 0 && shape.epilogue != Epilogue::None {
+        if proposals.is_empty() && shape.epilogue != Epilogue::None {
             let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
             self.ask(&Wanted { shape: plain, layers: *layers }, tell);
         }
@@ -200,7 +203,7 @@ impl<'a> Measurer<'a> {
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
         let layers = self.layers(product);
-        let candidates = self.gemms.candidates(&layers[0], self.proposals);
+        let candidates = self.gemms.candidates(&layers[0], self.effort.proposals());
         let mut time = |measurer: &mut Self, choice: GemmChoice, launches, runs| {
             tell(Event::Begin(choice.library(), &shape));
             measurer.microseconds(&layers, choice, launches, runs)
@@ -211,7 +214,7 @@ impl<'a> Measurer<'a> {
             let mut timed: Vec<Measured> = Vec::new();
             for choice in candidates {
                 if let Some(microseconds) = time(self, choice, launches, 1) {
-                    timed.push(Measured { choice, microseconds });
+                    timed.push(self.measured(choice, microseconds));
                 }
             }
             timed.sort_by(by_time);
@@ -257,7 +260,7 @@ impl<'a> Measurer<'a> {
         }
         let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1).ok()? / launches as f32;
         let choice = GemmChoice::Rocblas { solution: None };
-        Some(Measured { choice, microseconds: product.microseconds.max(0.0) + epilogue })
+        Some(self.measured(choice, product.microseconds.max(0.0) + epilogue))
     }
 
     /// The time of one product; `None` if it cannot be computed.

@@ -95,3 +95,4 @@ pub use helper::serve_products;
 pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use probe::{HELPER_ARGUMENT, set_helper};
+pub(crate) use tuning_file::rewritten as rewritten_table;

@@ -3,6 +3,7 @@
 use super::choice::GpuChoice;
 use super::ffi::gemm::ElementType;
 use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
+use super::gemm::Effort;
 use super::libraries::GemmLibrary;
 use super::probe::helper;
 use crate::backend::BackendError;
@@ -45,12 +46,11 @@ pub enum Tuning {
 }
 
 impl Tuning {
-    /// The number of hipBLASLt's proposals to time for each shape.
-    pub(super) fn proposals(self) -> usize {
+    /// How thoroughly each product is measured.
+    pub(super) fn effort(self) -> Effort {
         match self {
-            Tuning::Off => 1,
-            Tuning::Quick => 8,
-            Tuning::Full => 16,
+            Tuning::Off | Tuning::Quick => Effort::Quick,
+            Tuning::Full => Effort::Full,
         }
     }
 

@@ -85,7 +85,7 @@ const COST_OF_A_SUM: f64 = 2.0;
 const COST_OF_A_LAUNCH: f64 = 100_000.0;
 
 /// One way to compute a product with our own kernels.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) struct OwnChoice {
     /// The index in [`TILES`], or its length for [`ANY`].
     tile: usize,
@@ -93,18 +93,33 @@ pub(super) struct OwnChoice {
 }
 
 impl OwnChoice {
-    /// The number of this choice in a file.
-    pub(super) fn number(self) -> usize {
-        self.tile * 100 + self.splits
+    /// The choice of the tile with this number, which divides the summed axis into so many parts; `None` if there is no
+    /// such choice.
+    pub(super) fn new(tile: usize, splits: usize) -> Option<OwnChoice> {
+        (tile <= TILES.len() && (1..=MOST_SPLITS).contains(&splits)).then_some(OwnChoice { tile, splits })
     }
 
-    /// The choice with a [`OwnChoice::number`].
-    pub(super) fn from_number(number: usize) -> Option<OwnChoice> {
-        let choice = OwnChoice { tile: number / 100, splits: number % 100 };
-        (choice.tile <= TILES.len() && (1..=MOST_SPLITS).contains(&choice.splits)).then_some(choice)
+    /// The number of the tile in files.
+    pub(super) fn tile(self) -> usize {
+        self.tile
     }
 
-    fn tile(self) -> Tile {
+    /// The number of parts of the summed axis.
+    pub(super) fn splits(self) -> usize {
+        self.splits
+    }
+
+    /// The name of the kernel.
+    pub(super) fn kernel_name(self, element: ElementType) -> String {
+        match TILES.get(self.tile) {
+            Some(Tile { size: TileSize { rows, columns, threads }, .. }) => {
+                format!("gemm_{}_{rows}x{columns}_{threads}", element.name())
+            }
+            None => format!("gemm_any_{}", element.name()),
+        }
+    }
+
+    fn size_and_cost(self) -> Tile {
         TILES.get(self.tile).copied().unwrap_or(ANY)
     }
 }
@@ -130,13 +145,7 @@ impl OwnKernels {
     }
 
     fn tile_function(&self, element: ElementType, choice: OwnChoice) -> Option<Function> {
-        let name = match TILES.get(choice.tile) {
-            Some(Tile { size: TileSize { rows, columns, threads }, .. }) => {
-                format!("gemm_{}_{rows}x{columns}_{threads}", element.name())
-            }
-            None => format!("gemm_any_{}", element.name()),
-        };
-        self.function(name)
+        self.function(choice.kernel_name(element))
     }
 
     /// The choices for a shape, the one that should be fastest first. There is always one, unless the shape has
@@ -172,7 +181,7 @@ impl OwnKernels {
 
     /// An estimate of a product's time, for products that have not been timed.
     fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
-        let tile = choice.tile();
+        let tile = choice.size_and_cost();
         let rounds = (blocks(shape, choice)).div_ceil(self.compute_units) as f64;
         let steps = steps(shape).div_ceil(choice.splits) as f64 + STEPS_OF_A_BLOCK;
         let products = rounds * steps * (tile.size.rows * tile.size.columns) as f64 * tile.cost;
@@ -185,8 +194,8 @@ impl OwnKernels {
 
     /// Whether `choice` can also normalise the rows of its results.
     pub(super) fn has_norm(&self, shape: &GemmShape, choice: OwnChoice) -> bool {
-        let size = choice.tile().size;
-        let counters = shape.rows.div_ceil(size.rows) + tiles(shape, choice.tile());
+        let size = choice.size_and_cost().size;
+        let counters = shape.rows.div_ceil(size.rows) + tiles(shape, choice.size_and_cost());
         shape.batch == 1
             && choice.tile < TILES.len()
             && shape.outputs.is_multiple_of(VECTOR)
@@ -225,7 +234,7 @@ impl OwnKernels {
         } else {
             None
         };
-        let tile = choice.tile();
+        let tile = choice.size_and_cost();
         let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
         let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
         let arguments = GemmArguments {
@@ -282,7 +291,7 @@ fn tiles(shape: &GemmShape, tile: Tile) -> usize {
 }
 
 fn blocks(shape: &GemmShape, choice: OwnChoice) -> usize {
-    tiles(shape, choice.tile()) * shape.batch * choice.splits
+    tiles(shape, choice.size_and_cost()) * shape.batch * choice.splits
 }
 
 fn steps(shape: &GemmShape) -> usize {
@@ -305,13 +314,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_choice_is_read_as_it_was_written() {
-        for choice in [OwnChoice { tile: 0, splits: 1 }, OwnChoice { tile: TILES.len(), splits: MOST_SPLITS }]
-        {
-            assert_eq!(OwnChoice::from_number(choice.number()), Some(choice));
+    fn a_choice_of_a_file_exists_or_is_refused() {
+        for (tile, splits) in [(0, 1), (TILES.len(), MOST_SPLITS)] {
+            assert_eq!(OwnChoice::new(tile, splits), Some(OwnChoice { tile, splits }));
         }
-        for number in [0, 100, 33, 100 * TILES.len() + 101, usize::MAX] {
-            assert_eq!(OwnChoice::from_number(number), None, "{number}");
+        for (tile, splits) in [(0, 0), (0, MOST_SPLITS + 1), (TILES.len() + 1, 1), (usize::MAX, 1)] {
+            assert_eq!(OwnChoice::new(tile, splits), None, "{tile}, {splits}");
         }
     }
 

@@ -4,7 +4,7 @@
 use super::avoided::{Avoided, BlasLibrary};
 use super::choice::GpuChoice;
 use super::ffi::gemm::{ElementType, GemmShape};
-use super::gemm::Measured;
+use super::gemm::{Effort, Measured};
 use super::libraries::GemmLibrary;
 use super::measure::{Event, Wanted};
 use super::{shape_text, tuning_file};
@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// The first line of a request.
-const TITLE: &str = "rukh products 2";
+const TITLE: &str = "rukh products 3";
 
 /// The products that the helper shall measure, and where.
 #[derive(Clone, PartialEq, Debug)]
@@ -20,8 +20,7 @@ pub(super) struct Request {
     pub(super) gpu: GpuChoice,
     pub(super) library: GemmLibrary,
     pub(super) element: ElementType,
-    /// The number of hipBLASLt's proposals to time.
-    pub(super) proposals: usize,
+    pub(super) effort: Effort,
     /// The time for the timing. The libraries are asked for every product in any case.
     pub(super) budget: Duration,
     /// [`RocmOptions::timeout`](super::RocmOptions::timeout)
@@ -32,11 +31,12 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn text(&self) -> String {
-        let Request { gpu, library, element, proposals, budget, timeout, avoided, products } = self;
+        let Request { gpu, library, element, effort, budget, timeout, avoided, products } = self;
         let mut text = format!(
-            "{TITLE}\ngpu,{gpu}\nlibraries,{},{},{proposals},{},{}\n",
+            "{TITLE}\ngpu,{gpu}\nlibraries,{},{},{},{},{}\n",
             library.key(),
             element.name(),
+            effort.key(),
             budget.as_millis(),
             timeout.as_millis()
         );
@@ -78,14 +78,14 @@ impl Request {
 
 fn parse_libraries(gpu: GpuChoice, line: &str) -> Option<Request> {
     let cells: Vec<&str> = line.split(',').collect();
-    let &["libraries", library, element, proposals, budget, timeout] = cells.as_slice() else {
+    let &["libraries", library, element, effort, budget, timeout] = cells.as_slice() else {
         return None;
     };
     Some(Request {
         gpu,
         library: GemmLibrary::from_key(library)?,
         element: shape_text::element(element)?,
-        proposals: proposals.parse().ok()?,
+        effort: Effort::from_key(effort)?,
         budget: Duration::from_millis(budget.parse().ok()?),
         timeout: Duration::from_millis(timeout.parse().ok()?),
         avoided: Avoided::default(),
@@ -97,6 +97,27 @@ fn parse_product(text: &str) -> Option<Wanted> {
     let (layers, shape) = text.split_once(',')?;
     let cells: Vec<&str> = shape.split(',').collect();
     Some(Wanted { shape: shape_text::parse(&cells)?, layers: layers.parse().ok()? })
+}
+
+/// Formats a row of the table.
+fn row_text(shape: &GemmShape, measured: &Measured) -> String {
+    let Measured { choice, microseconds, error, effort } = measured;
+    let choice = tuning_file::choice_cells(*choice).join(",");
+    format!("{choice},{microseconds},{error},{},{}", effort.key(), shape_text::text(shape))
+}
+
+fn parse_row(text: &str) -> Option<(GemmShape, Measured)> {
+    let cells: Vec<&str> = text.split(',').collect();
+    let &[library, solution, splits, microseconds, error, effort, ref shape @ ..] = cells.as_slice() else {
+        return None;
+    };
+    let measured = Measured {
+        choice: tuning_file::choice([library, solution, splits])?,
+        microseconds: tuning_file::number(microseconds)?,
+        error: tuning_file::number(error)?,
+        effort: Effort::from_key(effort)?,
+    };
+    Some((shape_text::parse(shape)?, measured))
 }
 
 /// A line of the helper.
@@ -128,7 +149,7 @@ impl Report {
         match self {
             Report::Ready => "ready".to_owned(),
             Report::Begin(library, shape) => format!("begin,{},{}", library.key(), shape_text::text(shape)),
-            Report::Row(shape, measured) => format!("row,{}", tuning_file::row_text(shape, measured)),
+            Report::Row(shape, measured) => format!("row,{}", row_text(shape, measured)),
             Report::Failed(reason) => format!("failed,{}", reason.replace(['\n', '\r'], " ")),
             Report::Done => "done".to_owned(),
         }
@@ -140,7 +161,7 @@ impl Report {
             ("ready", "") => Some(Report::Ready),
             ("done", "") => Some(Report::Done),
             ("failed", reason) => Some(Report::Failed(reason.to_owned())),
-            ("row", row) => tuning_file::row(row).map(|(shape, measured)| Report::Row(shape, measured)),
+            ("row", row) => parse_row(row).map(|(shape, measured)| Report::Row(shape, measured)),
             ("begin", rest) => {
                 let (library, shape) = rest.split_once(',')?;
                 let cells: Vec<&str> = shape.split(',').collect();
@@ -165,7 +186,7 @@ mod tests {
             gpu: GpuChoice::Number(1),
             library: GemmLibrary::Auto,
             element: ElementType::Bf16,
-            proposals: 8,
+            effort: Effort::Full,
             budget: Duration::from_secs(10),
             timeout: Duration::from_millis(200),
             avoided,
@@ -174,7 +195,7 @@ mod tests {
         let text = request.text();
         assert_eq!(Request::parse(&text), Ok(request));
         for damaged in
-            ["", "rukh products 1\n", &text.replace("bf16", "int8"), &text.replace("product,", "x,")]
+            ["", "rukh products 2\n", &text.replace("bf16", "int8"), &text.replace("product,", "x,")]
         {
             assert!(Request::parse(damaged).is_err(), "{damaged}");
         }
@@ -183,12 +204,13 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         let shape = GemmShape::plain(64, 32, 16, ElementType::Fp16);
-        let choice = GemmChoice::HipblasLt { rank: 2 };
+        let choice = GemmChoice::HipblasLt { solution: Some(2) };
+        let with = |microseconds| Measured { choice, microseconds, error: 1e-3, effort: Effort::Quick };
         let reports = [
             Report::Ready,
             Report::Begin(BlasLibrary::Rocblas, shape),
-            Report::Row(shape, Measured { choice, microseconds: 2.5 }),
-            Report::Row(shape, Measured { choice, microseconds: Measured::NOT_YET }),
+            Report::Row(shape, with(2.5)),
+            Report::Row(shape, with(Measured::NOT_YET)),
             Report::Failed("hipMalloc failed, it says".to_owned()),
             Report::Done,
         ];

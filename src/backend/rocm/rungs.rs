@@ -11,7 +11,6 @@ use super::gemm::Gemms;
 use super::options::RocmOptions;
 use super::self_check::Reference;
 use super::slot::{Slot, SlotMaker};
-use super::tuning_file;
 use crate::net::Network;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
@@ -213,7 +212,9 @@ fn slots_on(
 
 /// The key with the table of products.
 fn with_table(key: &str, gemms: &Gemms) -> String {
-    format!("{key},{:016x}", cache::hash_of(&tuning_file::text("", &gemms.table())))
+    let table = gemms.table();
+    let choices: Vec<_> = table.iter().map(|(shape, measured)| (shape, measured.choice)).collect();
+    format!("{key},{:016x}", cache::hash_of(&choices))
 }
 
 /// A number that differs between networks: a hash of the architecture and of the small heads' weights, which no two

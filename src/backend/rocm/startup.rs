@@ -43,11 +43,11 @@ pub(super) fn start(
     gpu.device.set_patience(options.timeout);
     let kernels = Kernels::of(gpu, element)?;
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
-    let versions = tuning::key(gpu, &gemms);
+    let origin = tuning::origin(gpu, &gemms);
     let tunes = options.warm_up && options.tuning != Tuning::Off;
-    let kept = tuning::recall(gpu, &gemms, options, &versions, tunes);
+    let kept = tuning::recall(gpu, &gemms, options, &origin, tunes);
     let check = options.warm_up.then(|| {
-        let depends_on = figures_depend_on(gpu, &versions, element, options);
+        let depends_on = figures_depend_on(gpu, &origin.versions, element, options);
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
@@ -62,7 +62,7 @@ pub(super) fn start(
     let mut notices = gemms.refusals().to_vec();
     let mut is_settled = true;
     if let Some(kept) = kept {
-        let tuned = tuning::tune(&maker, options, &versions, kept)?;
+        let tuned = tuning::tune(&maker, options, &origin, kept)?;
         notices.extend(tuned.notices);
         is_settled = tuned.is_settled;
     }

@@ -9,6 +9,7 @@ use super::cache;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::ffi::{hip, hipblaslt, rocblas};
+use super::gemm::Effort;
 use super::libraries::Libraries;
 use super::options::RocmOptions;
 use super::probe::{Opening, open_in_helper};
@@ -66,7 +67,7 @@ fn request(options: &RocmOptions) -> Request {
         library: options.gemm,
         // All number formats are in one module.
         element: ElementType::Fp32,
-        proposals: 0,
+        effort: Effort::Quick,
         budget: Duration::ZERO,
         timeout: options.timeout,
         avoided: Default::default(),

@@ -9,7 +9,8 @@ use super::cache;
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::GemmShape;
+use super::ffi::gemm::{Epilogue, GemmShape};
+use super::ffi::hip::Address;
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
 use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
@@ -18,65 +19,128 @@ use super::options::RocmOptions;
 use super::probe::{Killer, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
-use super::tuning_file;
+use super::tuning_file::{self, Origin, Parsed, Row};
+use crate::os_error::in_words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::PathBuf;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// The device, the library versions and the kernels that a table is valid for, as text.
-pub(super) fn key(gpu: &Gpu, gemms: &Gemms) -> String {
+/// The device, the library versions and the kernels that a table is valid for.
+pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     let hip = gpu.device.runtime_version().unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
     let own = cache::hash_of(&gpu.code.0);
-    format!("{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}")
-        .replace(['\n', '\r'], " ")
+    let versions = format!(
+        "{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}"
+    );
+    let versions = versions.replace(['\n', '\r'], " ");
+    Origin { architecture: architecture.clone(), compute_units: units, versions }
 }
 
-/// A table of products, and the file that it comes from.
+/// What earlier tunings and the user know about products.
 pub(super) struct KeptTable {
+    /// The table in the cache folder or in the file of the option `tuning_file`.
     table: GemmTable,
+    /// The rows of the files that `RUKH_GEMM_CONFIG` names. They have precedence.
+    named: BTreeMap<GemmShape, Row>,
     path: Option<PathBuf>,
     may_write: bool,
     notices: Vec<String>,
 }
 
-/// Reads the table for the device and the libraries in `key`.
-fn read_table(options: &RocmOptions, architecture: &str, key: &str) -> KeptTable {
-    let in_cache = || cache::file(&format!("products-{architecture}"), key, "csv");
+/// The environment variable with the user's files of products, in a list that is written as `PATH` is. Of several rows
+/// for a product, the last one counts.
+const NAMED_FILES: &str = "RUKH_GEMM_CONFIG";
+
+/// The most bytes of a file of products. A network has some thousand products in all batch sizes.
+const MOST_FILE_BYTES: u64 = 64 << 20;
+
+/// Reads a file of products, and adds what is wrong with it to `notices`. A file that does not exist is an error.
+fn read_file(path: &Path, origin: &Origin, notices: &mut Vec<String>) -> io::Result<Option<Parsed>> {
+    let ignored = |reason: String| format!("tuning file {} is ignored: {reason}", path.display());
+    let bytes = fs::metadata(path)?.len();
+    if bytes > MOST_FILE_BYTES {
+        notices.push(ignored(format!("it has {bytes} bytes, and {MOST_FILE_BYTES} are the most")));
+        return Ok(None);
+    }
+    // Bytes that are no text damage the cells that hold them.
+    match tuning_file::parse(origin, &String::from_utf8_lossy(&fs::read(path)?)) {
+        Ok(parsed) => {
+            if !parsed.left_out.is_empty() {
+                notices.push(format!("tuning file {}: {} left out", path.display(), parsed.left_out));
+            }
+            Ok(Some(parsed))
+        }
+        Err(reason) => {
+            notices.push(ignored(reason));
+            Ok(None)
+        }
+    }
+}
+
+/// Reads the tables for the device and the libraries of `origin`.
+fn read_tables(options: &RocmOptions, origin: &Origin) -> KeptTable {
+    let in_cache = || cache::file(&format!("products-{}", origin.architecture), &origin.versions, "csv");
     let path = options.tuning_file.clone().or_else(in_cache);
-    let mut kept = KeptTable { table: GemmTable::new(), path, may_write: true, notices: Vec::new() };
-    let Some(path) = &kept.path else {
-        return kept;
-    };
-    if let Ok(text) = fs::read_to_string(path) {
-        match tuning_file::parse(key, &text) {
-            Ok(table) => kept.table = table,
-            Err(reason) => {
-                kept.notices.push(format!("tuning file {} is ignored: {reason}", path.display()));
-                // The table in the cache folder may be overwritten, but not a file that the user named.
-                kept.may_write = options.tuning_file.is_none();
+    let mut notices = Vec::new();
+    let (mut table, mut may_write) = (GemmTable::new(), true);
+    if let Some(path) = &path {
+        let is_sound = match read_file(path, origin, &mut notices) {
+            Ok(Some(Parsed { rows, left_out })) => {
+                table.extend(rows.into_iter().map(|(shape, row)| (shape, row.measured)));
+                left_out.is_empty()
+            }
+            Ok(None) => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => true,
+            Err(error) => {
+                notices.push(format!("tuning file {} cannot be read: {}", path.display(), in_words(&error)));
+                false
+            }
+        };
+        // The table in the cache folder may be overwritten, but not a file that the user named.
+        may_write = is_sound || options.tuning_file.is_none();
+    }
+    let mut named = BTreeMap::new();
+    let list = std::env::var_os(NAMED_FILES).unwrap_or_default();
+    for path in std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()) {
+        match read_file(&path, origin, &mut notices) {
+            Ok(parsed) => named.extend(parsed.unwrap_or_default().rows),
+            Err(error) => {
+                let file = path.display();
+                notices.push(format!("{NAMED_FILES}: {file} cannot be read: {}", in_words(&error)));
             }
         }
     }
-    kept
+    named.retain(|_, row| row.measured.microseconds.is_finite());
+    KeptTable { table, named, path, may_write, notices }
 }
 
-/// Tells the dispatcher what earlier starts have learned for `key`: which products ended a process and, if `tunes` is
-/// set, which choices are fastest. Returns the table, for [`tune`].
+/// Tells the dispatcher what earlier starts have learned for `origin`: which products ended a process and, if `tunes`
+/// is set, which choices are fastest. Returns the tables, for [`tune`].
 pub(super) fn recall(
     gpu: &Gpu,
     gemms: &Gemms,
     options: &RocmOptions,
-    key: &str,
+    origin: &Origin,
     tunes: bool,
 ) -> Option<KeptTable> {
-    gemms.avoid(Avoided::read(&gpu.architecture, key));
-    let kept = tunes.then(|| read_table(options, &gpu.architecture, key))?;
-    gemms.set_table(kept.table.clone());
+    gemms.avoid(Avoided::read(&gpu.architecture, &origin.versions));
+    let kept = tunes.then(|| read_tables(options, origin))?;
+    gemms.set_table(kept.whole());
     Some(kept)
+}
+
+impl KeptTable {
+    /// The rows of both sources.
+    fn whole(&self) -> GemmTable {
+        let mut table = self.table.clone();
+        table.extend(self.named.iter().map(|(shape, row)| (*shape, row.measured)));
+        table
+    }
 }
 
 /// The outcome of tuning.
@@ -96,37 +160,51 @@ pub(super) struct Tuned {
 pub(super) fn tune(
     maker: &SlotMaker<'_>,
     options: &RocmOptions,
-    key: &str,
+    origin: &Origin,
     kept: KeptTable,
 ) -> Result<Tuned> {
     let begin = Instant::now();
-    let KeptTable { mut table, path, may_write, mut notices } = kept;
+    let KeptTable { mut table, named, path, may_write, mut notices } = kept;
+    let effort = options.tuning.effort();
+    let before = table.clone();
     let workspace = maker.workspace()?;
     let products = products(maker, &workspace)?;
-    let refused = products.iter().filter(|layers| !check(maker, &workspace, &mut table, layers)).count();
+    // hipBLASLt has not been asked for these products with these versions, so a helper must ask first.
+    let is_unsafe =
+        |row: &Row| !row.has_same_versions && row.measured.choice.library() == BlasLibrary::HipblasLt;
+    let (later, now): (Vec<_>, Vec<_>) = named.into_iter().partition(|(_, row)| is_unsafe(row));
+    let [mut later, mut now] = [later, now]
+        .map(|rows| rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect::<GemmTable>());
+    let mut refused = 0;
+    for layers in &products {
+        // A row of the user's replaces one of the cache.
+        let runs = if now.contains_key(&layers[0].shape) {
+            check(maker, &workspace, &mut now, layers)
+        } else {
+            check(maker, &workspace, &mut table, layers)
+        };
+        refused += usize::from(!runs);
+    }
     // If the checked products fail on the device, the warm-up of the slots meets the error again and reports it.
     let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
-    if refused > 0 {
-        notices.push(format!(
-            "tuning: {refused} products of the table cannot run here, and use the libraries' default"
-        ));
-    }
+    let is_missing = |table: &GemmTable, now: &GemmTable, shape: &GemmShape| {
+        !now.contains_key(shape) && table.get(shape).is_none_or(|row| !row.is_enough_for(effort))
+    };
     let missing: Vec<Wanted> = products
         .iter()
         .map(|layers| Wanted { shape: layers[0].shape, layers: layers.len() })
-        .filter(|product| is_missing(&table, &product.shape))
+        .filter(|product| is_missing(&table, &now, &product.shape))
         .collect();
     if !missing.is_empty() {
-        let before = table.clone();
-        notices.extend(measure(maker, options, key, &missing, &mut table)?);
+        notices.extend(measure(maker, options, origin, &missing, &mut table)?);
         let timed = table.iter().filter(|(shape, row)| {
             row.microseconds > 0.0 && row.microseconds.is_finite() && before.get(shape) != Some(row)
         });
         let timed = timed.count();
-        let left = missing.iter().filter(|product| is_missing(&table, &product.shape)).count();
+        let left = missing.iter().filter(|product| is_missing(&table, &now, &product.shape)).count();
         let kept = path.filter(|_| may_write && table != before).map(|path| {
-            let written = cache::keep(&path, tuning_file::text(key, &table).as_bytes());
+            let written = cache::keep(&path, tuning_file::text(origin, &table).as_bytes());
             match written {
                 Ok(()) => format!(", kept in {}", path.display()),
                 Err(error) => format!(", not kept: {}: {error}", path.display()),
@@ -141,23 +219,41 @@ pub(super) fn tune(
         }
     }
     if options.helper.is_some() {
-        maker.gemms.limit_to(Some(table.keys().copied().collect()));
+        maker.gemms.limit_to(Some(table.keys().chain(now.keys()).copied().collect()));
     }
-    let is_settled = products.iter().all(|layers| !is_missing(&table, &layers[0].shape));
+    // A helper has survived the questions for the products in the table.
+    later.retain(|shape, _| options.helper.is_none() || table.contains_key(shape));
+    if !later.is_empty() {
+        let workspace = maker.workspace()?;
+        refused += products.iter().filter(|layers| !check(maker, &workspace, &mut later, layers)).count();
+        let _ = workspace.exchange.stream().synchronize();
+    }
+    if refused > 0 {
+        notices.push(format!(
+            "tuning: {refused} products of the table cannot run here, and are measured anew or use the libraries' default"
+        ));
+    }
+    let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
+    table.extend(now);
+    table.extend(later);
     maker.gemms.set_table(table);
     Ok(Tuned { notices, is_settled })
 }
 
-/// Whether the table has no row for the product, or one without a time.
-fn is_missing(table: &GemmTable, shape: &GemmShape) -> bool {
-    table.get(shape).is_none_or(|row| !row.microseconds.is_finite())
+/// Adds rows to a table. A row without a time does not replace one with a time.
+fn merge(table: &mut GemmTable, rows: GemmTable) {
+    for (shape, row) in rows {
+        if row.microseconds.is_finite() || !table.contains_key(&shape) {
+            table.insert(shape, row);
+        }
+    }
 }
 
 /// Measures `missing` and adds the rows to the table. Returns notices for the user.
 fn measure(
     maker: &SlotMaker<'_>,
     options: &RocmOptions,
-    key: &str,
+    origin: &Origin,
     missing: &[Wanted],
     table: &mut GemmTable,
 ) -> Result<Vec<String>> {
@@ -168,31 +264,31 @@ fn measure(
             gpu: GpuChoice::Number(gpu.device.ordinal()),
             library: options.gemm,
             element: network.element,
-            proposals: tuning.proposals(),
+            effort: tuning.effort(),
             budget: tuning.budget(),
             timeout: options.timeout,
             avoided: gemms.avoided(),
             products: missing.to_vec(),
         };
         if let Some(found) = probe(program, &mut request, options.helper_patience) {
-            table.extend(found.rows);
+            merge(table, found.rows);
             let mut notices: Vec<String> = found
                 .failure
                 .map(|reason| format!("tuning: {reason}; what was not asked for runs without hipBLASLt"))
                 .into_iter()
                 .collect();
             if !found.killers.is_empty() {
-                let kept = request.avoided.keep(&gpu.architecture, key);
+                let kept = request.avoided.keep(&gpu.architecture, &origin.versions);
                 notices.extend(killer_notice(&found.killers, &request.avoided, kept.is_ok()));
                 gemms.avoid(request.avoided);
             }
             return Ok(notices);
         }
     }
-    let mut measurer = Measurer::new(gpu, gemms, kernels, network.element, (missing, tuning.proposals()))?;
+    let mut measurer = Measurer::new(gpu, gemms, kernels, network.element, (missing, tuning.effort()))?;
     measurer.measure(missing, tuning.budget(), |event| {
         if let Event::Row(shape, measured) = event {
-            table.insert(*shape, *measured);
+            merge(table, GemmTable::from([(*shape, *measured)]));
         }
         true
     });
@@ -245,7 +341,7 @@ fn check(
     table: &mut GemmTable,
     layers: &[GemmProblem],
 ) -> bool {
-    let GemmProblem { shape, .. } = layers[0];
+    let GemmProblem { shape, operands, .. } = layers[0];
     let Some(Measured { choice, .. }) = table.get(&shape).copied() else {
         return true;
     };
@@ -260,7 +356,11 @@ fn check(
             program.enqueue(workspace.exchange.stream(), &workspace.lanes).is_ok()
         }
         // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
-        None => matches!(choice, GemmChoice::Rocblas { .. }),
+        None if matches!(choice, GemmChoice::Rocblas { .. }) => {
+            let shape = GemmShape { epilogue: Epilogue::None, ..shape };
+            check(maker, workspace, table, &[GemmProblem { shape, operands, bias: Address::NULL }])
+        }
+        None => false,
     };
     if !runs {
         table.remove(&shape);

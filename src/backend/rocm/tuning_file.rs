@@ -1,87 +1,406 @@
-//! The file format of the table of tuned products: a line with the device and library versions, a line with the column
-//! names, and one line for each shape, with comma-separated values.
+//! The file format of the table of tuned products: comma-separated values, with the columns of aiter's tuned products
+//! (<https://github.com/ROCm/aiter>, `aiter/configs/bf16_tuned_gemm.csv`) first, and some of our own after them.
 //!
-//! A choice is the number of an algorithm: for rocBLAS its solution index, or -1 if rocBLAS chooses, and for hipBLASLt
-//! its rank in the list that the library proposes. For our own kernels it is 100 times the number of the tile, plus the
-//! number of parts of the summed axis. Another version of a library may number the algorithms in another
-//! way, so a table for another device or version is not used.
+//! M is the number of rows, N of outputs and K of inputs. `libtype` and `solidx` name the algorithm: for rocBLAS and
+//! hipBLASLt its solution index, or -1 if the library chooses, and for our own kernels (`own`) the number of the tile,
+//! with the number of parts of the summed axis in `splitK`. `us` is the time of one product in microseconds. It is `inf`
+//! for a product that was asked for but not timed yet, and -1 for one that no library could run alone. `err_ratio` is
+//! the largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and
+//! `bw` (GB/s) follow from the time.
 //!
-//! A time of `inf` belongs to a product that was asked for but not timed yet, and a time of -1 to one that no library
-//! could run alone.
+//! Our own columns have what aiter's lack: strides, batches, the whole epilogue, how thoroughly the product was
+//! measured, and with which versions. A file without them describes dense products.
+//!
+//! Another version of a library may number the algorithms in another way, and another card has other fast algorithms.
+//! Rows for these are left out, as damaged rows are, and the reader says so.
 
 use super::avoided::BlasLibrary;
-use super::ffi::gemm::GemmShape;
-use super::gemm::{GemmChoice, GemmTable, Measured};
+use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::gemm::{Effort, GemmChoice, GemmTable, Measured};
 use super::own::OwnChoice;
 use super::shape_text;
-use std::fmt::Write;
+use crate::quote::quoted;
+use csv::StringRecord;
+use std::collections::BTreeMap;
+use std::fmt;
 
-/// The beginning of the first line: the format and its version.
-const TITLE: &str = "# rukh's products, 1";
+/// The columns of aiter's files, in its order.
+const AITER_COLUMNS: [&str; 18] = [
+    "gfx",
+    "cu_num",
+    "M",
+    "N",
+    "K",
+    "bias",
+    "dtype",
+    "outdtype",
+    "scaleAB",
+    "bpreshuffle",
+    "libtype",
+    "solidx",
+    "splitK",
+    "us",
+    "kernelName",
+    "err_ratio",
+    "tflops",
+    "bw",
+];
 
-/// The names of the columns after those of the shape.
-const COLUMNS: &str = "library,choice,microseconds";
+/// Our own columns, which follow.
+const OWN_COLUMNS: [&str; 11] = [
+    "w_stride",
+    "x_stride",
+    "y_stride",
+    "batch",
+    "w_batch_stride",
+    "x_batch_stride",
+    "y_batch_stride",
+    "accumulate",
+    "epilogue",
+    "effort",
+    "measured_with",
+];
 
-/// Formats a table; `key` names the device and the library versions.
-pub(super) fn text(key: &str, table: &GemmTable) -> String {
-    let mut text = format!("{TITLE},{key}\n{},{COLUMNS}\n", shape_text::COLUMNS);
-    for (shape, measured) in table {
-        let _ = writeln!(text, "{}", row_text(shape, measured));
+/// The columns without which a file is no table.
+const NEEDED_COLUMNS: [&str; 11] =
+    ["gfx", "cu_num", "M", "N", "K", "bias", "dtype", "outdtype", "libtype", "solidx", "us"];
+
+/// The names that aiter gives to the element types.
+const TYPES: [(ElementType, &str); 3] = [
+    (ElementType::Fp32, "torch.float32"),
+    (ElementType::Fp16, "torch.float16"),
+    (ElementType::Bf16, "torch.bfloat16"),
+];
+
+/// What a table was measured on.
+#[derive(Clone, PartialEq, Eq, Default, Debug)]
+pub(super) struct Origin {
+    /// The architecture, such as `gfx1100`.
+    pub(super) architecture: String,
+    pub(super) compute_units: usize,
+    /// The device's name, and the versions of the driver, the libraries and our kernels.
+    pub(super) versions: String,
+}
+
+/// A row of a file that can be used.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Row {
+    pub(super) measured: Measured,
+    /// Whether the row says that it was measured with the versions at hand. Aiter's files say nothing about versions.
+    pub(super) has_same_versions: bool,
+}
+
+/// Why a row is left out.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Fault {
+    /// A cell is missing or cannot be read.
+    Damaged,
+    /// It was measured on another device.
+    Foreign,
+    /// It was measured with other versions.
+    Stale,
+    /// It names a kernel or a kind of product that this engine does not have.
+    Unknown,
+}
+
+impl Fault {
+    fn words(self) -> &'static str {
+        match self {
+            Fault::Damaged => "damaged",
+            Fault::Foreign => "for another device",
+            Fault::Stale => "measured with other versions",
+            Fault::Unknown => "for products or kernels that Rukh does not have",
+        }
     }
-    text
 }
 
-/// Formats one line of a table.
-pub(super) fn row_text(shape: &GemmShape, measured: &Measured) -> String {
-    let (library, choice) = match measured.choice {
-        GemmChoice::Rocblas { solution } => (BlasLibrary::Rocblas, solution.map_or(-1, i64::from)),
-        GemmChoice::HipblasLt { rank } => (BlasLibrary::HipblasLt, rank as i64),
-        GemmChoice::Own(choice) => (BlasLibrary::Own, choice.number() as i64),
+/// The rows of a file that were left out: for each fault their number, and the first line with the text at fault.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(super) struct LeftOut(BTreeMap<Fault, (usize, u64, String)>);
+
+impl LeftOut {
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn add(&mut self, fault: Fault, line: u64, text: &str) {
+        self.0.entry(fault).or_insert_with(|| (0, line, quoted(text))).0 += 1;
+    }
+}
+
+impl fmt::Display for LeftOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let faults = self.0.iter().map(|(fault, (count, line, text))| {
+            let rows = if *count == 1 { "1 row is" } else { &format!("{count} rows are") };
+            format!("{rows} {} (line {line}: {text})", fault.words())
+        });
+        f.write_str(&faults.collect::<Vec<_>>().join(", "))
+    }
+}
+
+/// The content of a file.
+#[derive(Clone, PartialEq, Default, Debug)]
+pub(super) struct Parsed {
+    pub(super) rows: BTreeMap<GemmShape, Row>,
+    pub(super) left_out: LeftOut,
+}
+
+/// Formats a table.
+pub(super) fn text(origin: &Origin, table: &GemmTable) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let header = AITER_COLUMNS.iter().chain(&OWN_COLUMNS).map(|name| (*name).to_owned()).collect();
+    let rows = table.iter().map(|(shape, measured)| cells(origin, shape, measured));
+    for record in std::iter::once::<Vec<String>>(header).chain(rows) {
+        // Writing to memory does not fail, and all records have the same length.
+        let _ = writer.write_record(&record);
+    }
+    String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
+}
+
+/// The cells of one row.
+fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String> {
+    let Measured { choice, microseconds, error, effort } = *measured;
+    let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = *shape;
+    let [w_batch, x_batch, y_batch] = shape.batch_strides;
+    let [library, solution, splits] = choice_cells(choice);
+    let is_timed = microseconds.is_finite() && microseconds > 0.0;
+    let rate = |amount: f64| if is_timed { amount / f64::from(microseconds) } else { 0.0 };
+    let python = |value: bool| if value { "True" } else { "False" }.to_owned();
+    vec![
+        origin.architecture.clone(),
+        origin.compute_units.to_string(),
+        rows.to_string(),
+        outputs.to_string(),
+        inputs.to_string(),
+        python(shape.epilogue != Epilogue::None),
+        type_name(shape.input_type).to_owned(),
+        type_name(shape.output_type).to_owned(),
+        python(false),
+        python(false),
+        library,
+        solution,
+        splits,
+        format!("{microseconds:.4}"),
+        match choice {
+            GemmChoice::Own(own) => own.kernel_name(shape.input_type),
+            _ => String::new(),
+        },
+        format!("{error:.1e}"),
+        format!("{:.2}", rate(2e-6 * shape.multiply_adds())),
+        format!("{:.2}", rate(1e-3 * shape.bytes())),
+        weights_stride.to_string(),
+        x_stride.to_string(),
+        y_stride.to_string(),
+        batch.to_string(),
+        w_batch.to_string(),
+        x_batch.to_string(),
+        y_batch.to_string(),
+        python(shape.accumulate),
+        shape_text::epilogue_name(shape.epilogue).to_owned(),
+        effort.key().to_owned(),
+        origin.versions.clone(),
+    ]
+}
+
+fn type_name(element: ElementType) -> &'static str {
+    TYPES.iter().find(|(known, _)| *known == element).map_or("", |(_, name)| name)
+}
+
+/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis.
+pub(super) fn choice_cells(choice: GemmChoice) -> [String; 3] {
+    let index = |solution: Option<i32>| solution.map_or_else(|| "-1".to_owned(), |index| index.to_string());
+    let (solution, splits) = match choice {
+        GemmChoice::Rocblas { solution } | GemmChoice::HipblasLt { solution } => (index(solution), 0),
+        GemmChoice::Own(own) => (own.tile().to_string(), own.splits()),
     };
-    format!("{},{},{choice},{:.2}", shape_text::text(shape), library.key(), measured.microseconds)
+    [choice.library().key().to_owned(), solution, splits.to_string()]
 }
 
-/// Parses a table.
+/// The choice that [`choice_cells`] has written.
+pub(super) fn choice([library, solution, splits]: [&str; 3]) -> Option<GemmChoice> {
+    let solution: i32 = solution.parse().ok()?;
+    let index = (solution >= 0).then_some(solution);
+    Some(match BlasLibrary::from_key(library)? {
+        BlasLibrary::Rocblas => GemmChoice::Rocblas { solution: index },
+        BlasLibrary::HipblasLt => GemmChoice::HipblasLt { solution: index },
+        BlasLibrary::Own => {
+            GemmChoice::Own(OwnChoice::new(usize::try_from(solution).ok()?, splits.parse().ok()?)?)
+        }
+    })
+}
+
+/// Parses a table. Of several rows for a product, the last one counts.
 ///
 /// # Errors
-/// A message that says why the text is not a table for the device and library versions in `key`.
-pub(super) fn parse(key: &str, text: &str) -> Result<GemmTable, String> {
-    let mut lines = text.lines();
-    let first = lines.next().unwrap_or_default();
-    let found = first.strip_prefix(TITLE).and_then(|rest| rest.strip_prefix(','));
-    match found {
-        None => return Err("it is not a table of tuned products".to_owned()),
-        Some(found) if found != key => return Err(format!("it is for {found}, but this is {key}")),
-        Some(_) => {}
+/// The text has no header, or one that lacks a column.
+pub(super) fn parse(origin: &Origin, text: &str) -> Result<Parsed, String> {
+    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
+    let header = reader.headers().cloned().unwrap_or_default();
+    let place = |name: &&str| header.iter().position(|cell| cell == *name);
+    if let Some(missing) = NEEDED_COLUMNS.iter().find(|name| place(name).is_none()) {
+        return Err(format!("it is not a table of tuned products, because it has no column {missing}"));
     }
-    if lines.next() != Some(&format!("{},{COLUMNS}", shape_text::COLUMNS)) {
-        return Err("it has unknown columns".to_owned());
+    let names = AITER_COLUMNS.into_iter().chain(OWN_COLUMNS);
+    let columns = names.filter_map(|name| Some((name, place(&name)?))).collect();
+    let mut parsed = Parsed::default();
+    for record in reader.records() {
+        let record = match record {
+            Ok(record) => record,
+            Err(error) => {
+                let line = error.position().map_or(0, csv::Position::line);
+                parsed.left_out.add(Fault::Damaged, line, "");
+                continue;
+            }
+        };
+        let cells = Cells { columns: &columns, record: &record };
+        match cells.row(origin) {
+            Ok((shape, row)) => {
+                parsed.rows.insert(shape, row);
+            }
+            Err((fault, text)) => {
+                let line = record.position().map_or(0, csv::Position::line);
+                parsed.left_out.add(fault, line, &text);
+            }
+        }
     }
-    let rows = lines.enumerate().filter(|(_, line)| !line.is_empty());
-    rows.map(|(index, line)| row(line).ok_or_else(|| format!("line {} is damaged: {line}", index + 3)))
-        .collect()
+    Ok(parsed)
 }
 
-/// Parses one line of a table.
-pub(super) fn row(line: &str) -> Option<(GemmShape, Measured)> {
-    let cells: Vec<&str> = line.split(',').collect();
-    let &[ref shape @ .., library, choice, microseconds] = cells.as_slice() else {
-        return None;
-    };
-    let choice = match BlasLibrary::from_key(library)? {
-        BlasLibrary::Rocblas => {
-            GemmChoice::Rocblas { solution: choice.parse().ok().filter(|&index: &i32| index >= 0) }
+/// The cells of a record by the names of their columns.
+struct Cells<'a> {
+    columns: &'a BTreeMap<&'static str, usize>,
+    record: &'a StringRecord,
+}
+
+/// Why a row is left out, with the text at fault.
+type RowError = (Fault, String);
+
+impl<'a> Cells<'a> {
+    fn row(&self, origin: &Origin) -> Result<(GemmShape, Row), RowError> {
+        let Origin { architecture, compute_units, versions } = origin;
+        let (gfx, units) = (self.needed("gfx")?, self.needed("cu_num")?);
+        if gfx != architecture || self.number("cu_num", None)? != *compute_units {
+            return Err((Fault::Foreign, format!("{gfx} with {units} compute units")));
         }
-        BlasLibrary::HipblasLt => GemmChoice::HipblasLt { rank: choice.parse().ok()? },
-        BlasLibrary::Own => GemmChoice::Own(OwnChoice::from_number(choice.parse().ok()?)?),
-    };
-    Some((shape_text::parse(shape)?, Measured { choice, microseconds: microseconds.parse().ok()? }))
+        let made_with = self.get("measured_with");
+        if let Some(other) = made_with.filter(|made_with| made_with != versions) {
+            return Err((Fault::Stale, other.to_owned()));
+        }
+        for column in ["scaleAB", "bpreshuffle"] {
+            if self.flag(column)? {
+                return Err((Fault::Unknown, column.to_owned()));
+            }
+        }
+        let shape = self.shape()?;
+        let library = self.needed("libtype")?;
+        if BlasLibrary::from_key(library).is_none() {
+            return Err((Fault::Unknown, library.to_owned()));
+        }
+        let solution = self.needed("solidx")?;
+        let choice = choice([library, solution, self.get("splitK").unwrap_or("0")]);
+        let microseconds = self.needed("us")?;
+        let error = self.get("err_ratio").filter(|cell| !cell.is_empty()).unwrap_or("0");
+        let effort = self.get("effort").map_or(Some(Effort::Full), Effort::from_key);
+        let measured = Measured {
+            choice: choice.ok_or_else(|| damaged(solution))?,
+            microseconds: number(microseconds).ok_or_else(|| damaged(microseconds))?,
+            error: number(error).ok_or_else(|| damaged(error))?,
+            effort: effort.ok_or_else(|| damaged(self.get("effort").unwrap_or_default()))?,
+        };
+        Ok((shape, Row { measured, has_same_versions: made_with.is_some() }))
+    }
+
+    fn shape(&self) -> Result<GemmShape, RowError> {
+        let count = |name| self.number(name, None);
+        let (rows, outputs, inputs) = (count("M")?, count("N")?, count("K")?);
+        let element = |name| {
+            let cell = self.needed(name)?;
+            let known = TYPES.iter().find(|(_, known)| *known == cell);
+            known.map(|(element, _)| *element).ok_or_else(|| (Fault::Unknown, cell.to_owned()))
+        };
+        let plain = GemmShape::plain(rows, outputs, inputs, element("dtype")?);
+        let or = |name, default| self.number(name, Some(default));
+        let has_bias = self.flag("bias")?;
+        let epilogue = match self.get("epilogue") {
+            Some(name) => shape_text::epilogue(name)
+                .filter(|epilogue| (*epilogue != Epilogue::None) == has_bias)
+                .ok_or_else(|| damaged(name))?,
+            None if has_bias => Epilogue::Bias,
+            None => Epilogue::None,
+        };
+        Ok(GemmShape {
+            weights_stride: or("w_stride", plain.weights_stride)?,
+            x_stride: or("x_stride", plain.x_stride)?,
+            y_stride: or("y_stride", plain.y_stride)?,
+            batch: or("batch", plain.batch)?,
+            batch_strides: [or("w_batch_stride", 0)?, or("x_batch_stride", 0)?, or("y_batch_stride", 0)?],
+            output_type: element("outdtype")?,
+            accumulate: self.flag("accumulate")?,
+            epilogue,
+            ..plain
+        })
+    }
+
+    /// The cell of a column, if the file has that column.
+    fn get(&self, name: &str) -> Option<&'a str> {
+        let place = self.columns.get(name)?;
+        // A row that ends early has damaged cells, not absent ones.
+        Some(self.record.get(*place).unwrap_or(""))
+    }
+
+    fn needed(&self, name: &str) -> Result<&'a str, RowError> {
+        self.get(name).filter(|cell| !cell.is_empty()).ok_or_else(|| damaged(name))
+    }
+
+    fn number(&self, name: &str, default: Option<usize>) -> Result<usize, RowError> {
+        match (self.get(name), default) {
+            (None, Some(default)) => Ok(default),
+            _ => {
+                let cell = self.needed(name)?;
+                cell.parse().map_err(|_| damaged(cell))
+            }
+        }
+    }
+
+    fn flag(&self, name: &str) -> Result<bool, RowError> {
+        match self.get(name) {
+            Some("True" | "true") => Ok(true),
+            Some("False" | "false") | None => Ok(false),
+            Some(other) => Err(damaged(other)),
+        }
+    }
+}
+
+/// Reads `text` as a table of some device, and writes what could be read. The second part has what was wrong. The fuzz
+/// target and the property test of such files use this.
+///
+/// # Errors
+/// As [`parse`].
+pub(crate) fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
+    let versions = "versions".to_owned();
+    let origin = Origin { architecture: "gfx1100".to_owned(), compute_units: 96, versions };
+    let Parsed { rows, left_out } = parse(&origin, text)?;
+    let table = rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect();
+    Ok((self::text(&origin, &table), (!left_out.is_empty()).then(|| left_out.to_string())))
+}
+
+fn damaged(text: &str) -> RowError {
+    (Fault::Damaged, text.to_owned())
+}
+
+/// A number that is not a NaN.
+pub(super) fn number(text: &str) -> Option<f32> {
+    text.parse().ok().filter(|number: &f32| !number.is_nan())
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::ffi::gemm::{ElementType, Epilogue};
     use super::*;
+
+    fn origin() -> Origin {
+        let versions = "Some card, 96 units, HIP 7".to_owned();
+        Origin { architecture: "gfx1100".to_owned(), compute_units: 96, versions }
+    }
 
     fn table() -> GemmTable {
         let plain = GemmShape::plain(1024, 768, 256, ElementType::Fp16);
@@ -93,33 +412,83 @@ mod tests {
             ..plain
         };
         let rocblas = |solution| GemmChoice::Rocblas { solution };
+        let (error, effort) = (2e-3, Effort::Quick);
+        let with = |choice, microseconds| Measured { choice, microseconds, error, effort };
         GemmTable::from([
-            (plain, Measured { choice: rocblas(None), microseconds: 12.25 }),
-            (batched, Measured { choice: rocblas(Some(7)), microseconds: 1.5 }),
+            (plain, with(rocblas(None), 12.25)),
+            (batched, Measured { effort: Effort::Full, ..with(rocblas(Some(7)), 1.5) }),
             (
                 GemmShape { epilogue: Epilogue::BiasSwish, ..plain },
-                Measured { choice: GemmChoice::HipblasLt { rank: 3 }, microseconds: 9.0 },
+                with(GemmChoice::HipblasLt { solution: Some(3) }, 9.0),
             ),
+            (GemmShape { epilogue: Epilogue::Bias, ..plain }, with(rocblas(None), Measured::NOT_YET)),
             (
-                GemmShape { epilogue: Epilogue::Bias, ..plain },
-                Measured { choice: rocblas(None), microseconds: Measured::NOT_YET },
+                GemmShape { epilogue: Epilogue::BiasMish, ..plain },
+                with(GemmChoice::Own(OwnChoice::new(2, 4).expect("a tile")), 3.5),
             ),
         ])
     }
 
     #[test]
     fn a_table_is_read_as_it_was_written() {
-        assert_eq!(parse("card,1", &text("card,1", &table())), Ok(table()));
+        let text = text(&origin(), &table());
+        let first = "gfx,cu_num,M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle,libtype,solidx,splitK,us,kernelName,\
+                     err_ratio,tflops,bw,";
+        assert!(text.starts_with(first), "{text}");
+        let Parsed { rows, left_out } = parse(&origin(), &text).unwrap();
+        assert!(left_out.is_empty(), "{left_out}");
+        assert!(rows.values().all(|row| row.has_same_versions));
+        let rows: GemmTable = rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect();
+        assert_eq!(rows, table());
+    }
+
+    /// M=1024, N=768 and K=256 in 12.25 µs: 402,653,184 operations, and 2,490,368 bytes.
+    #[test]
+    fn rates_follow_from_the_time() {
+        let text = text(&origin(), &table());
+        let row = text.lines().find(|line| line.contains(",12.2500,")).unwrap();
+        assert!(row.contains(",2.0e-3,32.87,203.30,"), "{row}");
     }
 
     #[test]
-    fn an_unusable_table_is_refused_with_the_reason() {
-        let good = text("card,1", &table());
-        let error = |text: &str| parse("card,1", text).unwrap_err();
-        assert_eq!(error(""), "it is not a table of tuned products");
-        assert_eq!(error(&text("card,2", &table())), "it is for card,2, but this is card,1");
-        assert_eq!(error(&good.replace("outputs", "columns")), "it has unknown columns");
-        assert!(error(&good.replace("hipblaslt", "cublas")).starts_with("line "));
-        assert!(error(&good[..good.len() - 8]).contains("is damaged"));
+    fn a_file_of_aiter_describes_dense_products() {
+        let text = "gfx,cu_num,M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle,libtype,solidx,splitK,us,kernelName,err_ratio,tflops,bw\n\
+                    gfx1100,96,64,32,16,True,torch.bfloat16,torch.bfloat16,False,False,hipblaslt,813,0,4.5,\"a<1, 2>\",0.0,1,2\n\
+                    gfx1100,96,64,32,16,False,torch.bfloat16,torch.bfloat16,False,False,asm,0,2,4.5,name,0.0,1,2\n\
+                    gfx1100,96,64,32,16,False,torch.bfloat16,torch.bfloat16,False,True,hipblaslt,1,0,4.5,,0.0,1,2\n\
+                    gfx942,304,64,32,16,False,torch.bfloat16,torch.bfloat16,False,False,hipblaslt,1,0,4.5,,0.0,1,2\n";
+        let Parsed { rows, left_out } = parse(&origin(), text).unwrap();
+        let shape = GemmShape { epilogue: Epilogue::Bias, ..GemmShape::plain(64, 32, 16, ElementType::Bf16) };
+        assert_eq!(rows.keys().collect::<Vec<_>>(), [&shape]);
+        assert_eq!(rows[&shape].measured.choice, GemmChoice::HipblasLt { solution: Some(813) });
+        assert!(!rows[&shape].has_same_versions);
+        assert_eq!(
+            left_out.to_string(),
+            "1 row is for another device (line 5: `gfx942 with 304 compute units`), \
+             2 rows are for products or kernels that Rukh does not have (line 3: `asm`)"
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_left_out_with_the_reason() {
+        let good = text(&origin(), &table());
+        let said = |text: &str| parse(&origin(), text).unwrap().left_out.to_string();
+        let missing = "it is not a table of tuned products, because it has no column ";
+        assert_eq!(parse(&origin(), ""), Err(format!("{missing}gfx")));
+        assert_eq!(parse(&origin(), &good.replace("solidx", "x")), Err(format!("{missing}solidx")));
+        let other = Origin { versions: "HIP 6".to_owned(), ..origin() };
+        assert_eq!(
+            said(&text(&other, &table())),
+            "5 rows are measured with other versions (line 2: `HIP 6`)"
+        );
+        let other = Origin { compute_units: 48, ..origin() };
+        assert_eq!(
+            said(&text(&other, &table())),
+            "5 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
+        );
+        assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 4: `bias wish`)");
+        assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");
+        // A line that ends early.
+        assert!(said(&good[..good.len() - 60]).starts_with("1 row is "));
     }
 }

@@ -22,8 +22,9 @@ use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
 use crate::driver::current;
 use crate::profile;
 
-/// Every algorithm of the shim begins with these bytes, so that the shim recognises it.
-const ALGORITHM_MARK: u64 = u64::from_le_bytes(*b"RUKHCUDA");
+/// The bytes by which the shim recognises its own algorithms. They follow the first word, which is the algorithm's index,
+/// as in the real library.
+const ALGORITHM_MARK: u32 = u32::from_le_bytes(*b"RUKH");
 /// The alignment of all matrices in bytes. The engine's kernels require the same.
 const ALIGNMENT: u32 = 16;
 
@@ -330,10 +331,19 @@ fn store_algorithm(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
         made
     });
     let mut data = [0; 16];
-    data[..8].copy_from_slice(&ALGORITHM_MARK.to_ne_bytes());
+    data[..4].copy_from_slice(&solution_index(&result.algorithm).to_ne_bytes());
+    data[4..8].copy_from_slice(&ALGORITHM_MARK.to_ne_bytes());
     let address = (&raw const *algorithm).expose_provenance() as u64;
     data[8..].copy_from_slice(&address.to_ne_bytes());
     hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
+}
+
+/// A number that is the same in every process: a hash of cuBLASLt's description of the algorithm (FNV-1a, shortened to a
+/// positive number).
+fn solution_index(algorithm: &Algorithm) -> i32 {
+    let bytes = algorithm.data.iter().flat_map(|word| word.to_le_bytes());
+    let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+    (hash >> 1) as i32
 }
 
 /// The cuBLASLt algorithm that the shim's algorithm refers to. Null stays null and lets cuBLASLt choose.
@@ -346,7 +356,8 @@ unsafe fn original(algorithm: *const hipblasLtMatmulAlgo_t) -> Result<*const Alg
     }
     // SAFETY: as the caller promises.
     let words = unsafe { algorithm.cast::<[u64; 2]>().read_unaligned() };
-    if words[0] != ALGORITHM_MARK {
+    let [_, _, _, _, mark @ ..] = words[0].to_ne_bytes();
+    if u32::from_ne_bytes(mark) != ALGORITHM_MARK {
         return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
     }
     Ok(std::ptr::with_exposed_provenance(words[1] as usize))

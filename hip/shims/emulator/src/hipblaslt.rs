@@ -29,7 +29,8 @@ use crate::settings::settings;
 use crate::stream::Failure;
 use crate::sync::lock;
 
-/// The bytes by which the emulator recognises its own algorithms: an algorithm begins with them.
+/// The bytes by which the emulator recognises its own algorithms. They follow the first word, which is the algorithm's
+/// index, as in the real library.
 const ALGORITHM_MARK: [u8; 4] = *b"RUKH";
 /// The shortest dot product that may be split.
 const SPLIT_FROM: usize = 512;
@@ -255,8 +256,8 @@ api! {
         found.truncate(wanted as usize);
         for (number, &(algorithm, workspace)) in found.iter().enumerate() {
             let mut data = [0; 16];
-            data[..4].copy_from_slice(&ALGORITHM_MARK);
-            data[4] = algorithm;
+            data[0] = algorithm;
+            data[4..8].copy_from_slice(&ALGORITHM_MARK);
             let result = hipblasLtMatmulHeuristicResult_t {
                 algo: hipblasLtMatmulAlgo_t { data, max_workspace_bytes: workspace },
                 workspaceSize: workspace,
@@ -298,11 +299,11 @@ api! {
         if !algorithm.is_null() {
             // SAFETY: the caller passes a valid pointer.
             let algorithm = unsafe { algorithm.read() };
-            if algorithm.data[..4] != ALGORITHM_MARK {
+            if algorithm.data[4..8] != ALGORITHM_MARK {
                 report("hipblasLtMatmul: the algorithm does not come from the heuristic");
                 return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
             }
-            if algorithm.data[4] == 1 {
+            if algorithm.data[0] == 1 {
                 needed = 4 * product.m * product.n * product.batches;
             }
         }

@@ -8,7 +8,7 @@ use super::super::ffi::gemm::{Epilogue, GemmShape};
 use super::super::ffi::hip::Address;
 use super::super::ffi::pinned::Staging;
 use super::super::ffi::program::{Program, Step};
-use super::super::gemm::{GemmChoice, GemmProblem, Gemms};
+use super::super::gemm::{Effort, GemmChoice, GemmProblem, Gemms};
 use super::super::kernels::Kernels;
 use super::super::measure::{Measurer, Wanted, launches};
 use super::super::tuning;
@@ -44,7 +44,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let most = if subject.is_quick { MOST_QUICK_ALGORITHMS } else { MOST_ALGORITHMS };
     let Subject { gpu, gemms, kernels, element, .. } = subject;
     let mut examiner = Examiner {
-        measurer: Measurer::new(gpu, gemms, kernels, *element, (&wanted, most))?,
+        measurer: Measurer::new(gpu, gemms, kernels, *element, (&wanted, Effort::Quick))?,
         staging: Staging::new(gpu.device)?,
         contents: Contents::new(*element),
         gemms,
@@ -127,15 +127,15 @@ impl Examiner<'_> {
             let item = format!("hipBLASLt, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
-                let mut count = None;
+                let mut proposals = None;
                 report.attempt(&format!("{item}{QUESTION}"), |_| {
-                    count = Some(gemms.proposals(&trial.layers[0]));
+                    proposals = Some(gemms.proposals(&trial.layers[0]));
                     Ok(())
                 });
-                // Without a number, the question ended an earlier process, which the report says.
-                let Some(count) = count else { return Ok(()) };
-                let choices = (0..count.min(self.most)).map(|rank| GemmChoice::HipblasLt { rank });
-                self.library("hipBLASLt", &item, trial, choices.collect(), report)
+                // Without an answer, the question ended an earlier process, which the report says.
+                let Some(proposals) = proposals else { return Ok(()) };
+                let choices = proposals.into_iter().take(self.most).collect();
+                self.library("hipBLASLt", &item, trial, choices, report)
             });
         }
         if gemms.has(BlasLibrary::Rocblas) && shape.epilogue == Epilogue::None {

@@ -132,10 +132,10 @@ impl Subject {
     /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier
     /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
     pub(super) fn tune(&self) -> Result<Vec<String>> {
-        let key = tuning::key(&self.gpu, &self.gemms);
+        let origin = tuning::origin(&self.gpu, &self.gemms);
         let tunes = self.options.tuning != Tuning::Off;
-        match tuning::recall(&self.gpu, &self.gemms, &self.options, &key, tunes) {
-            Some(kept) => Ok(tuning::tune(&self.maker()?, &self.options, &key, kept)?.notices),
+        match tuning::recall(&self.gpu, &self.gemms, &self.options, &origin, tunes) {
+            Some(kept) => Ok(tuning::tune(&self.maker()?, &self.options, &origin, kept)?.notices),
             None => Ok(Vec::new()),
         }
     }

@@ -117,6 +117,15 @@ impl GemmShape {
     pub(crate) fn multiply_adds(&self) -> f64 {
         self.outputs as f64 * self.rows as f64 * self.inputs as f64 * self.batch as f64
     }
+
+    /// The bytes of W, x and y together. What a product is added to is read and written.
+    pub(crate) fn bytes(&self) -> f64 {
+        let [outputs, rows, inputs] = [self.outputs, self.rows, self.inputs].map(|count| count as f64);
+        let read = (outputs + rows) * inputs * self.input_type.bytes() as f64;
+        let written = outputs * rows * self.output_type.bytes() as f64;
+        let passes = if self.accumulate { 2.0 } else { 1.0 };
+        self.batch as f64 * (read + passes * written)
+    }
 }
 
 impl std::fmt::Display for GemmShape {

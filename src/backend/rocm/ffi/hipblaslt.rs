@@ -263,6 +263,13 @@ impl Plan {
     pub(crate) fn shape(&self) -> &GemmShape {
         &self.shape
     }
+
+    /// The number by which the library knows the algorithm in every process. It is the first word of the algorithm's
+    /// data, where `hipblaslt_ext::getIndexFromAlgo` reads it.
+    pub(crate) fn solution(&self) -> i32 {
+        let [a, b, c, d, ..] = self.algorithm.data;
+        i32::from_ne_bytes([a, b, c, d])
+    }
 }
 
 /// The epilogue of a product, with the bias of one layer.

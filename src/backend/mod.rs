@@ -14,6 +14,7 @@
 //! | [`queue`] | runs worker threads and their queue |
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
 //! | [`ticket`], [`position_key`], [`winograd`] | provide tools that several backends use |
+//! | [`profile`] | holds the time of each step of a forward pass |
 //! | [`batch_costs`] | keeps how long a device's batches take, by size |
 //! | [`evaluation`], [`error`] | define the result types |
 //!
@@ -27,6 +28,7 @@ mod evaluation;
 pub mod multi;
 pub mod options_dict;
 pub mod position_key;
+pub mod profile;
 pub(crate) mod queue;
 pub mod registry;
 pub mod rocm;
@@ -137,6 +139,11 @@ pub trait Backend: Send + Sync {
 
     /// Tries lost devices again, for a new game. Only a [`wrap::RecoveringBackend`] does so.
     fn retry_lost_devices(&self) {}
+
+    /// What measures each step of this backend's forward pass; `None` if the backend does not evaluate a network itself.
+    fn profiler(&self) -> Option<Box<dyn profile::Profiler + '_>> {
+        None
+    }
 
     /// How full the cache is, in thousandths; `None` for a backend without a cache.
     fn cache_fullness_permille(&self) -> Option<u32> {

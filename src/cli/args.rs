@@ -2,6 +2,7 @@
 
 use super::defaults::default_options;
 use super::onnx2leela_args::Onnx2leelaArgs;
+use super::profile_args::ProfileArgs;
 use super::selfplay_args::{SelfplayArgs, is_selfplay, take_player_flags};
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
@@ -62,6 +63,8 @@ pub(super) enum Mode {
     Selfplay(Box<SelfplayArgs>),
     /// Measures the speed of the backend alone for each batch size
     Backendbench(BackendbenchArgs),
+    /// Measures each operation of an evaluation, and says what limits it
+    Profile(Box<ProfileArgs>),
     /// Describes a network file
     Describenet(DescribenetArgs),
     /// Converts a network file to an ONNX file
@@ -354,6 +357,7 @@ fn wrong_value(error: impl std::fmt::Display) -> clap::Error {
 fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == BACKEND_SECTION,
+        "profile" => spec.field == "config" || spec.section == BACKEND_SECTION,
         "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
         "perft" | "leela2onnx" | "onnx2leela" | "man" | "completions" => false,

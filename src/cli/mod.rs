@@ -7,11 +7,12 @@
 //! |---|---|
 //! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
 //! | [`selfplay`] | the tool that plays tournaments |
+//! | [`profile`] | the tool that shows where the time of an evaluation goes |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
-//! | [`onnx2leela_args`], [`selfplay_args`] | the flags of `onnx2leela` and of `selfplay` |
+//! | [`onnx2leela_args`], [`selfplay_args`], [`profile_args`] | the flags of `onnx2leela`, of `selfplay` and of `profile` |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
@@ -45,6 +46,8 @@ mod onnx2leela_args;
 mod output_file;
 pub mod perft;
 mod perft_command;
+mod profile;
+mod profile_args;
 mod selfplay;
 mod selfplay_args;
 
@@ -119,6 +122,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Onnx2leela(arguments) => onnx2leela::run(&arguments, &output),
         Mode::Selfplay(arguments) => selfplay::run(&arguments, &options, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
+        Mode::Profile(arguments) => profile::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),
         Mode::Completions(arguments) => completions::run(&arguments, &output),

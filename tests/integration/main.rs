@@ -36,6 +36,7 @@ mod planes;
 mod policy;
 mod policy_optimism;
 mod positions;
+mod profile;
 mod recovery;
 #[cfg(any(target_os = "linux", windows))]
 mod rocm;

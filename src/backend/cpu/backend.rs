@@ -6,7 +6,9 @@
 
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::pool::{Part, Pool};
+use super::profile::CpuProfiler;
 use super::scratch::Scratch;
+use crate::backend::profile::Profiler;
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
@@ -247,6 +249,14 @@ impl Backend for CpuBackend {
 
     fn new_batch(&self) -> Box<dyn Batch> {
         Box::new(CpuBatch { memory: Some(self.core.memory()), core: Arc::clone(&self.core) })
+    }
+
+    fn profiler(&self) -> Option<Box<dyn Profiler + '_>> {
+        Some(Box::new(CpuProfiler {
+            network: Arc::clone(&self.core.network),
+            attributes: self.core.attributes.clone(),
+            encoding: (self.core.format, self.core.history_fill),
+        }))
     }
 }
 

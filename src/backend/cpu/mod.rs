@@ -8,6 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
+//! | [`profile`], [`ceilings`] | the time of each step; what the processor can do at most |
 //! | [`pool`] | threads that share a batch |
 //! | [`forward`] | the forward pass, step by step, with shapes |
 //! | [`tower`], [`encoder`], [`heads`] | its stages |
@@ -27,6 +28,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;
+mod ceilings;
 mod encoder;
 mod forward;
 mod heads;
@@ -34,6 +36,7 @@ mod kernels;
 mod layers;
 mod network;
 mod pool;
+mod profile;
 mod recorder;
 pub mod reference;
 mod scratch;

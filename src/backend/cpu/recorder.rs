@@ -37,7 +37,6 @@ impl Work {
 }
 
 /// One run of a step.
-#[allow(dead_code, reason = "the profile of a backend reads it")]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lap {
     pub(super) place: Place,
@@ -59,14 +58,12 @@ struct Recording {
 }
 
 impl Recorder {
-    #[allow(dead_code, reason = "a profile turns it on")]
     /// Turns the recorder on. The first step begins now.
     pub(super) fn start(&mut self) {
         let place = Place::default();
         self.0 = Some(Box::new(Recording { laps: Vec::new(), place, last: Instant::now() }));
     }
 
-    #[allow(dead_code, reason = "a profile turns it off")]
     /// Turns the recorder off, and returns the steps that have ended since its start, in their order.
     pub(super) fn stop(&mut self) -> Vec<Lap> {
         self.0.take().map(|recording| recording.laps).unwrap_or_default()

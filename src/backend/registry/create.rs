@@ -43,8 +43,24 @@ pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, Ba
     Ok(CreatedBackend { backend, network, notices })
 }
 
+/// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself.
+///
+/// # Errors
+/// As for [`create`](create()).
+pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
+    let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
+    let backend = make_checked(config, &maker)?;
+    let (network, notices) = maker.into_network_and_notices();
+    Ok(CreatedBackend { backend, network, notices })
+}
+
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
 pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made {
+    Ok(splitting(make_checked(config, maker)?))
+}
+
+/// Makes the backend that `config` asks for, and checks that its options were read.
+fn make_checked(config: &BackendConfig, maker: &Maker<'_>) -> Made {
     let parsed = ParsedOptions::parse(&config.options)?;
     let backend = maker.make(&config.backend, parsed.root())?;
     // A device that `auto` avoids does not read its options.
@@ -57,7 +73,7 @@ pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made 
             ));
         }
     }
-    Ok(splitting(backend))
+    Ok(backend)
 }
 
 /// Puts `backend` into a batch splitter if it takes only small batches.

@@ -21,7 +21,7 @@ mod recovery;
 
 pub use config::BackendConfig;
 pub(crate) use config::memory_limit;
-pub use create::{CreatedBackend, create, create_without_cache};
+pub use create::{CreatedBackend, create, create_alone, create_without_cache};
 pub use fallback::Fallback;
 pub(crate) use fallback::priors;
 pub use kinds::BACKENDS;

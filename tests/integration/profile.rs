@@ -1,0 +1,90 @@
+//! `rukh profile`: what it measures of a pass, and that the figures fit together.
+
+use crate::driver::{run, run_any};
+use serde_json::Value;
+
+const NETWORKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
+
+/// The JSON of a profile on the processor.
+fn profile(network: &str, arguments: &[&str]) -> Value {
+    let weights = format!("--weights={NETWORKS}/{network}.pb.gz");
+    let text = run(&[&["profile", "--backend=cpu", "--json", weights.as_str()], arguments].concat());
+    serde_json::from_str(&text).expect("it is JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The sum of a figure over the rows of a table.
+fn sum(rows: &Value, figure: &str) -> f64 {
+    rows.as_array().expect("a table").iter().map(|row| number(&row[figure])).sum()
+}
+
+fn row<'a>(rows: &'a Value, name: &str) -> &'a Value {
+    let rows = rows.as_array().expect("a table");
+    rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {rows:#?}"))
+}
+
+#[test]
+fn the_steps_of_every_kind_of_network_add_up_to_the_whole_pass() {
+    for network in ["micro-attn", "micro-smolgen", "micro-se-conv", "micro-classical-wdl", "micro-multihead"]
+    {
+        let found = profile(network, &["--batch=20", "--passes=9"]);
+        let (whole, steps) = (number(&found["microseconds"]), number(&found["sum_of_steps"]));
+        // The two are means of different passes. Other processes disturb them on a busy machine.
+        assert!((steps / whole - 1.0).abs() < 0.3, "{network}: {steps} of {whole} us");
+        // Each step is in one operation and in one part.
+        for figure in ["calls", "operations", "bytes"] {
+            let [all, operations, parts] =
+                ["steps", "operations", "parts"].map(|table| sum(&found[table], figure));
+            assert!(all > 0.0 && all == operations && all == parts, "{network}: {figure}");
+        }
+        assert!((sum(&found["operations"], "share") - 1.0).abs() < 1e-6, "{network}");
+        for row in found["operations"].as_array().unwrap() {
+            let terms: f64 = row["terms"].as_object().unwrap().values().map(number).sum();
+            let time = number(&row["microseconds"]);
+            assert!((terms - time).abs() < 1e-6 * time.max(1.0), "{network}: {row}");
+        }
+    }
+}
+
+/// The network has 2 encoders of width 32.
+#[test]
+fn the_work_of_a_layer_follows_from_its_shape() {
+    let found = profile("micro-attn", &["--batch=3", "--passes=1"]);
+    assert_eq!(found["positions"], 3);
+    let squares = 3.0 * 64.0;
+    let qkv = row(&found["operations"], "encoder QKV");
+    let outputs = number(&qkv["operations"]) / (2.0 * 2.0 * squares * 32.0);
+    assert_eq!(outputs, 3.0 * 32.0, "2 encoders, two operations for each multiplication");
+    let attention = row(&found["operations"], "encoder attention");
+    assert_eq!(number(&attention["operations"]), 2.0 * 2.0 * 2.0 * squares * 64.0 * 32.0);
+    let encoders = found["parts"].as_array().unwrap().iter();
+    assert_eq!(encoders.filter(|part| part["name"].as_str().unwrap().starts_with("encoder ")).count(), 2);
+    // Another batch size shows which part of the time grows.
+    assert_eq!(found["other"]["positions"], 6);
+}
+
+#[test]
+fn the_table_has_a_line_for_each_operation_with_its_limit() {
+    let network = format!("--weights={NETWORKS}/micro-smolgen.pb.gz");
+    let text = run(&["profile", "--backend=cpu", &network, "--batch=2", "--passes=3"]);
+    for operation in
+        ["encoder smolgen logits", "encoder attention", "value hidden layer", "policy queries and keys"]
+    {
+        let line = text.lines().find(|line| line.starts_with(operation)).unwrap_or_else(|| panic!("{text}"));
+        let is_limited =
+            ["compute", "bandwidth", "latency", "launches"].iter().any(|limit| line.contains(limit));
+        assert!(is_limited && line.ends_with(" %"), "{line}");
+    }
+    assert!(text.contains("TFLOP/s; copies: "), "{text}");
+}
+
+#[test]
+fn a_backend_without_a_network_has_no_profile() {
+    let output = run_any(&["profile", "--backend=random"]);
+    assert_eq!(output.status.code(), Some(1));
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(stderr.contains("evaluates no network itself; use cpu or rocm"), "{stderr}");
+}

@@ -1,6 +1,7 @@
 //! The start on a card whose libraries misbehave: a library ends the process or hangs while it looks for an algorithm,
 //! or reports success and computes something else. The engine must start, and play the move of the CPU backend.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
@@ -205,10 +206,10 @@ fn a_helper_that_cannot_work_leaves_the_products_to_rocblas() {
 
 /// Starts twice on a machine whose `wrong` parts compute wrong figures. The first start must find out that the figures
 /// are right on `rung`, such as "without graphs", and the second must know that.
-fn finds_the_rung(architecture: &str, wrong: &str, rung: &str) {
+fn finds_the_rung(options: &str, architecture: &str, wrong: &str, rung: &str) {
     let machine = Machine::new();
     let settings = [("RUKH_EMULATOR_WRONG", wrong), ("RUKH_EMULATOR_ARCH", architecture)];
-    let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
+    let arguments = ["--backend=rocm-fp16", "-o", options];
     let said = machine.search(&arguments, &settings);
     is_correct(&said);
     assert!(
@@ -224,13 +225,44 @@ fn finds_the_rung(architecture: &str, wrong: &str, rung: &str) {
 
 #[test]
 fn graphs_that_compute_something_else_are_given_up() {
-    finds_the_rung("gfx1151", "graph", "without graphs");
+    finds_the_rung(OPTIONS, "gfx1151", "graph", "without graphs");
 }
 
 #[test]
 fn a_library_that_computes_something_else_is_given_up() {
-    finds_the_rung("gfx1151", "hipblaslt", "without hipBLASLt");
-    finds_the_rung("gfx1100", "rocblas", "without rocBLAS");
+    let options = format!("{OPTIONS},tune=off");
+    finds_the_rung(&options, "gfx1151", "hipblaslt", "without hipBLASLt");
+    finds_the_rung(&options, "gfx1100", "rocblas", "without rocBLAS");
+}
+
+#[test]
+fn tuning_refuses_a_library_whose_products_are_wrong() {
+    for (architecture, wrong, name) in
+        [("gfx1151", "hipblaslt", "hipBLASLt"), ("gfx1100", "rocblas", "rocBLAS")]
+    {
+        let machine = Machine::new();
+        let settings = [("RUKH_EMULATOR_WRONG", wrong), ("RUKH_EMULATOR_ARCH", architecture)];
+        let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
+        let said = machine.search(&arguments, &settings);
+        is_correct(&said);
+        let refused = format!("info string tuning: {name} has wrong algorithms for the product m=");
+        assert!(said.contains(&refused) && said.contains(" instead of "), "{said}");
+        assert!(!said.contains("the card's figures are wrong"), "{said}");
+        let table = fs::read_to_string(&machine.kept("products-")[0]).expect("the table is written");
+        let mut reader = csv::Reader::from_reader(table.as_bytes());
+        for row in reader.deserialize() {
+            let row: BTreeMap<String, String> = row.expect("a row");
+            let microseconds: f32 = row["us"].parse().expect("a time");
+            // A product with an epilogue that says rocBLAS is a plain one by whoever is right, and then a kernel.
+            let is_wrong = row["libtype"] == wrong && (wrong == "hipblaslt" || row["bias"] == "False");
+            assert!(!is_wrong || !microseconds.is_finite(), "{row:?}");
+            let error: f32 = row["err_ratio"].parse().expect("an error");
+            assert!(error < 2e-3, "{row:?}");
+        }
+        let said = machine.search(&arguments, &settings);
+        is_correct(&said);
+        assert!(!said.contains("wrong") && !said.contains("tuning"), "{said}");
+    }
 }
 
 #[test]

@@ -71,6 +71,22 @@ impl Effort {
             Effort::Full => PROPOSALS,
         }
     }
+
+    /// The most choices that are timed again.
+    pub(super) fn finalists(self) -> usize {
+        match self {
+            Effort::Quick => 3,
+            Effort::Full => 4,
+        }
+    }
+
+    /// How often each of the [`Effort::finalists`] is timed again.
+    pub(super) fn final_rounds(self) -> usize {
+        match self {
+            Effort::Quick => 4,
+            Effort::Full => 8,
+        }
+    }
 }
 
 /// The fastest choice for a shape, and the time of one product.

@@ -2,7 +2,8 @@
 //!
 //! A product is timed as a graph that cycles through as many layers of its shape as the network has. These layers have
 //! different weights, so the caches hold no larger part of the weights than during a forward pass. The matrices hold
-//! numbers of an ordinary size, because products of zeros are faster. The same code runs in a helper process and, where
+//! numbers of an ordinary size, because products of zeros are faster. Before a choice is timed, some of its results are
+//! compared with what they must be ([`super::samples`]). The same code runs in a helper process and, where
 //! there is none, in the engine.
 
 use super::avoided::BlasLibrary;
@@ -11,10 +12,11 @@ use super::error::Result;
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
 use super::ffi::pinned::Staging;
-use super::ffi::program::{Lanes, Program, Step, Stopwatch};
+use super::ffi::program::{Lanes, Prepared, Program, Step, Stopwatch};
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
 use super::own;
+use super::samples::{Contents, Difference, PATTERN_BYTES, Samples, pattern};
 use super::steps::StepList;
 use std::time::{Duration, Instant};
 
@@ -27,10 +29,6 @@ const GRAPH_MICROSECONDS: f32 = 300.0;
 
 /// A proposal is timed again only if its first time is at most this multiple of the best first time.
 const FINALIST_RATIO: f32 = 1.15;
-
-/// The number of proposals that are timed again, and the number of runs of each.
-const FINALISTS: usize = 3;
-const FINAL_RUNS: usize = 4;
 
 /// The most memory for the weights of the layers of one shape, in bytes.
 const MOST_WEIGHTS: usize = 256 << 20;
@@ -50,6 +48,8 @@ pub(super) struct Wanted {
 pub(super) enum Event<'a> {
     /// The library is about to be asked for the product, or to run it.
     Begin(BlasLibrary, &'a GemmShape),
+    /// An algorithm of the library computes something else, as the text says. It is left out.
+    Wrong(BlasLibrary, &'a GemmShape, &'a str),
     /// A row of the table.
     Row(&'a GemmShape, &'a Measured),
 }
@@ -65,6 +65,8 @@ pub(super) struct Measurer<'a> {
     weights: DeviceBuffer,
     x: DeviceBuffer,
     y: DeviceBuffer,
+    staging: Staging,
+    contents: Contents,
     effort: Effort,
     table: GemmTable,
     /// Whether somebody still listens.
@@ -121,6 +123,8 @@ impl<'a> Measurer<'a> {
             weights: buffer(most[0])?,
             x: buffer(most[1])?,
             y: buffer(most[2])?,
+            staging: Staging::new(device)?,
+            contents: Contents::new(element),
             effort,
             table: GemmTable::new(),
             goes_on: true,
@@ -145,10 +149,8 @@ impl<'a> Measurer<'a> {
             if done {
                 continue;
             }
-            let measured = self.fastest(product, &mut tell).unwrap_or_else(|| Measured {
-                microseconds: Measured::NEVER,
-                ..self.untimed(&product.shape)
-            });
+            let measured = self.fastest(product, &mut tell);
+            let measured = measured.unwrap_or_else(|| self.never(&product.shape));
             self.row(&product.shape, measured, &mut tell);
         }
     }
@@ -165,6 +167,11 @@ impl<'a> Measurer<'a> {
     fn untimed(&self, shape: &GemmShape) -> Measured {
         let choice = self.gemms.choice(shape).unwrap_or(GemmChoice::Rocblas { solution: None });
         self.measured(choice, Measured::NOT_YET)
+    }
+
+    /// The row of a product that no choice computes.
+    fn never(&self, shape: &GemmShape) -> Measured {
+        Measured { microseconds: Measured::NEVER, ..self.untimed(shape) }
     }
 
     /// Asks hipBLASLt for a product. If it cannot add the epilogue, asks for the plain product too, which the engine
@@ -199,36 +206,97 @@ impl<'a> Measurer<'a> {
         (0..count).map(|layer| self.problem(shape, layer)).collect()
     }
 
-    /// Finds the fastest choice for a product. Returns `None` if no choice could be measured.
+    /// Finds the fastest choice for a product whose results are right. Returns `None` if there is none.
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
         let layers = self.layers(product);
         let candidates = self.gemms.candidates(&layers[0], self.effort.proposals());
-        let mut time = |measurer: &mut Self, choice: GemmChoice, launches, runs| {
+        let samples = Samples::new(&shape, &self.contents);
+        let mut launches = None;
+        let mut timed: Vec<Measured> = Vec::new();
+        for choice in candidates {
             tell(Event::Begin(choice.library(), &shape));
-            measurer.microseconds(&layers, choice, launches, runs)
-        };
-        let pilot = candidates.iter().find_map(|&choice| time(self, choice, 2, 1));
-        let best = pilot.and_then(|pilot| {
-            let launches = launches(pilot);
-            let mut timed: Vec<Measured> = Vec::new();
-            for choice in candidates {
-                if let Some(microseconds) = time(self, choice, launches, 1) {
-                    timed.push(self.measured(choice, microseconds));
+            // Where a choice fails, another one may run. After a fault of the device none does.
+            let Ok(Some(difference)) = self.difference(&layers[0], choice, &samples) else { continue };
+            if let Some(wrong) = difference.wrong {
+                self.goes_on &= tell(Event::Wrong(choice.library(), &shape, &wrong));
+                continue;
+            }
+            let mut time = |launches| {
+                let prepared = self.prepared(&layers, choice, launches)?;
+                let milliseconds = self.stopwatch.once(&self.stream, &self.lanes, &prepared).ok()?;
+                Some(milliseconds * 1e3 / launches as f32)
+            };
+            // The first choice that runs says how often the others run.
+            let launches = match launches {
+                Some(launches) => launches,
+                None => match time(2) {
+                    Some(microseconds) => *launches.insert(self::launches(microseconds)),
+                    None => continue,
+                },
+            };
+            if let Some(microseconds) = time(launches) {
+                let error = difference.error as f32;
+                timed.push(Measured { error, ..self.measured(choice, microseconds) });
+            }
+        }
+        let launches = launches.unwrap_or(2);
+        let best = self.best(&layers, timed, launches, tell);
+        // The product of a library that cannot add the epilogue, or adds a wrong one, may still be right.
+        let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
+        let split = may_split.then(|| self.split(product, launches, tell)).flatten();
+        best.into_iter().chain(split).min_by(by_time)
+    }
+
+    /// Times the fastest choices again, in turn, so that all of them meet the same changes of the device's clock. The
+    /// time of each is the median.
+    fn best(
+        &mut self,
+        layers: &[GemmProblem],
+        mut timed: Vec<Measured>,
+        launches: usize,
+        tell: &mut impl FnMut(Event<'_>) -> bool,
+    ) -> Option<Measured> {
+        timed.sort_by(by_time);
+        let limit = timed.first()?.microseconds * FINALIST_RATIO;
+        timed.retain(|one| one.microseconds <= limit);
+        timed.truncate(self.effort.finalists());
+        if timed.len() == 1 {
+            return timed.pop();
+        }
+        let mut finalists = Vec::new();
+        for first in timed {
+            tell(Event::Begin(first.choice.library(), &layers[0].shape));
+            if let Some(prepared) = self.prepared(layers, first.choice, launches) {
+                finalists.push((first, prepared, vec![first.microseconds]));
+            }
+        }
+        for _ in 0..self.effort.final_rounds() {
+            for (first, prepared, times) in &mut finalists {
+                tell(Event::Begin(first.choice.library(), &layers[0].shape));
+                if let Ok(milliseconds) = self.stopwatch.once(&self.stream, &self.lanes, prepared) {
+                    times.push(milliseconds * 1e3 / launches as f32);
                 }
             }
-            timed.sort_by(by_time);
-            let limit = timed.first()?.microseconds * FINALIST_RATIO;
-            let finalists = timed.into_iter().take_while(|one| one.microseconds <= limit).take(FINALISTS);
-            let again = finalists.map(|first| {
-                let again = time(self, first.choice, launches, FINAL_RUNS);
-                Measured { microseconds: again.unwrap_or(f32::INFINITY).min(first.microseconds), ..first }
-            });
-            again.min_by(by_time).map(|best| (best, launches))
+        }
+        let medians = finalists.into_iter().map(|(first, _, times)| Measured {
+            microseconds: median(times).unwrap_or(first.microseconds),
+            ..first
         });
-        let (best, launches) = best.map_or((None, 2), |(best, launches)| (Some(best), launches));
-        let split = self.split(product, launches, tell);
-        best.into_iter().chain(split).min_by(by_time)
+        medians.min_by(by_time)
+    }
+
+    /// Computes a product once and compares it with what it must be. Returns `None` if `choice` cannot compute it.
+    fn difference(
+        &mut self,
+        layer: &GemmProblem,
+        choice: GemmChoice,
+        samples: &Samples,
+    ) -> Result<Option<Difference>> {
+        let Some(step) = self.gemms.step_by("product", layer, choice)? else { return Ok(None) };
+        self.run_once(&Program::new(vec![step], Vec::new()), samples.initial_byte)?;
+        let rows = self.staging.download(&self.y, &samples.pieces, "a product")?;
+        Ok(Some(samples.compare(&rows)))
     }
 
     /// Times a plain product followed by our own epilogue kernel.
@@ -239,18 +307,19 @@ impl<'a> Measurer<'a> {
         tell: &mut impl FnMut(Event<'_>) -> bool,
     ) -> Option<Measured> {
         let Wanted { shape, layers } = *product;
-        if !self.gemms.may_split(&shape) {
+        if shape.epilogue == Epilogue::None {
             return None;
         }
         let activation = own::activation(shape.epilogue);
         let plain = Wanted { shape: GemmShape { epilogue: Epilogue::None, ..shape }, layers };
         let known = self.table.get(&plain.shape).filter(|row| row.microseconds.is_finite()).copied();
         let product = match known {
+            Some(known) if known.microseconds < 0.0 => return None,
             Some(known) => known,
             None => {
-                let measured = self.fastest(&plain, tell)?;
-                self.row(&plain.shape, measured, tell);
-                measured
+                let measured = self.fastest(&plain, tell);
+                self.row(&plain.shape, measured.unwrap_or_else(|| self.never(&plain.shape)), tell);
+                measured?
             }
         };
         let mut steps = StepList::new(1, self.element, self.kernels, self.gemms, None);
@@ -260,22 +329,16 @@ impl<'a> Measurer<'a> {
         }
         let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1).ok()? / launches as f32;
         let choice = GemmChoice::Rocblas { solution: None };
-        Some(self.measured(choice, product.microseconds.max(0.0) + epilogue))
+        let measured = self.measured(choice, product.microseconds + epilogue);
+        Some(Measured { error: product.error, ..measured })
     }
 
-    /// The time of one product; `None` if it cannot be computed.
-    fn microseconds(
-        &mut self,
-        layers: &[GemmProblem],
-        choice: GemmChoice,
-        launches: usize,
-        runs: usize,
-    ) -> Option<f32> {
+    /// A program with `launches` products, ready to be timed; `None` if it cannot be computed.
+    fn prepared(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Prepared> {
         let some = layers.iter().cycle().take(launches);
         let steps: Option<Vec<Step>> =
             some.map(|layer| self.gemms.step_by("product", layer, choice).ok().flatten()).collect();
-        let program = Program::new(steps?, Vec::new());
-        Some(self.time(&program, runs).ok()? / launches as f32)
+        self.stopwatch.prepare(&self.stream, &self.lanes, Program::new(steps?, Vec::new())).ok()
     }
 
     /// The device's time for a program in microseconds: the shortest of `runs`.
@@ -307,26 +370,14 @@ pub(super) fn launches(microseconds: f32) -> usize {
     ((GRAPH_MICROSECONDS / microseconds.max(0.1)) as usize).clamp(2, MOST_LAUNCHES)
 }
 
-fn by_time(a: &Measured, b: &Measured) -> std::cmp::Ordering {
-    a.microseconds.total_cmp(&b.microseconds)
+/// The median of some times.
+fn median(mut times: Vec<f32>) -> Option<f32> {
+    times.sort_by(f32::total_cmp);
+    times.get(times.len() / 2).copied()
 }
 
-/// The length of the pattern that fills the matrices, in bytes. It is no multiple of a usual row's length, so that rows
-/// differ.
-const PATTERN_BYTES: usize = 1_048_500;
-
-/// The bytes of numbers between -1 and 1, of which every matrix holds repetitions from its start.
-pub(super) fn pattern(element: ElementType) -> Vec<u8> {
-    let mut state = 1_u32;
-    let mut number = || {
-        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
-    };
-    let mut pattern = Vec::with_capacity(PATTERN_BYTES);
-    while pattern.len() < PATTERN_BYTES {
-        element.append(number(), &mut pattern);
-    }
-    pattern
+fn by_time(a: &Measured, b: &Measured) -> std::cmp::Ordering {
+    a.microseconds.total_cmp(&b.microseconds)
 }
 
 /// Fills a buffer with the pattern.

@@ -23,6 +23,8 @@
 //! | [`planes`] | the steps that expand bitboards to matrices |
 //! | [`pass`] | the arguments of a pass: the network, and the layout of input and output |
 //! | [`measure`] | asks the libraries for products and times them |
+//! | [`samples`] | some elements of a matrix product, as they must be |
+//! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`network`] | a network in the device's memory |
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
@@ -44,6 +46,7 @@
 //! The hot path of a batch goes through [`backend`]'s batch, a slot's thread and [`slot`] to a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
+mod activations;
 mod avoided;
 mod backend;
 mod blas_files;
@@ -68,6 +71,7 @@ mod layers;
 mod libraries;
 mod measure;
 mod network;
+mod numbers;
 mod options;
 mod own;
 mod pass;
@@ -75,6 +79,7 @@ mod planes;
 mod probe;
 mod report;
 mod rungs;
+mod samples;
 mod self_check;
 mod shape_text;
 mod slot;

@@ -40,10 +40,20 @@ pub(super) fn helper() -> Option<PathBuf> {
 pub(super) struct Found {
     /// The products' rows for the table of tuned products.
     pub(super) rows: GemmTable,
+    /// The algorithms that compute something else.
+    pub(super) wrong: Vec<WrongProduct>,
     /// What was added to the request's list of avoided products.
     pub(super) killers: Vec<Killer>,
     /// Why the helpers stopped early.
     pub(super) failure: Option<String>,
+}
+
+/// A product that an algorithm of a library computes wrong.
+pub(super) struct WrongProduct {
+    pub(super) library: BlasLibrary,
+    pub(super) shape: GemmShape,
+    /// The first wrong element, in words.
+    pub(super) how: String,
 }
 
 /// A product that ended a helper.
@@ -143,6 +153,9 @@ impl Helper {
                 }
                 Ok(Some(Report::Ready)) => last = None,
                 Ok(Some(Report::Begin(library, shape))) => last = Some((library, shape)),
+                Ok(Some(Report::Wrong(library, shape, how))) => {
+                    found.wrong.push(WrongProduct { library, shape, how });
+                }
                 Ok(Some(Report::Row(shape, measured))) => {
                     // A helper asks for a plain product too if the library cannot add the epilogue. An earlier helper
                     // may have timed that product, and an untimed row must not replace the timed one.

@@ -120,6 +120,13 @@ fn parse_row(text: &str) -> Option<(GemmShape, Measured)> {
     Some((shape_text::parse(shape)?, measured))
 }
 
+/// The library and the shape that follow one another.
+fn parse_question(text: &str) -> Option<(BlasLibrary, GemmShape)> {
+    let (library, shape) = text.split_once(',')?;
+    let cells: Vec<&str> = shape.split(',').collect();
+    Some((BlasLibrary::from_key(library)?, shape_text::parse(&cells)?))
+}
+
 /// A line of the helper.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) enum Report {
@@ -127,6 +134,8 @@ pub(super) enum Report {
     Ready,
     /// The library is about to be asked for the product, or to run it.
     Begin(BlasLibrary, GemmShape),
+    /// An algorithm of the library computes something else, as the text says.
+    Wrong(BlasLibrary, GemmShape, String),
     /// A row of the table.
     Row(GemmShape, Measured),
     /// The helper cannot work, for this reason.
@@ -140,6 +149,7 @@ impl Report {
     pub(super) fn of(event: &Event<'_>) -> Report {
         match event {
             Event::Begin(library, shape) => Report::Begin(*library, **shape),
+            Event::Wrong(library, shape, how) => Report::Wrong(*library, **shape, (*how).to_owned()),
             Event::Row(shape, measured) => Report::Row(**shape, **measured),
         }
     }
@@ -149,6 +159,10 @@ impl Report {
         match self {
             Report::Ready => "ready".to_owned(),
             Report::Begin(library, shape) => format!("begin,{},{}", library.key(), shape_text::text(shape)),
+            Report::Wrong(library, shape, how) => {
+                let how = how.replace([',', '\n', '\r'], ";");
+                format!("wrong,{how},{},{}", library.key(), shape_text::text(shape))
+            }
             Report::Row(shape, measured) => format!("row,{}", row_text(shape, measured)),
             Report::Failed(reason) => format!("failed,{}", reason.replace(['\n', '\r'], " ")),
             Report::Done => "done".to_owned(),
@@ -162,10 +176,10 @@ impl Report {
             ("done", "") => Some(Report::Done),
             ("failed", reason) => Some(Report::Failed(reason.to_owned())),
             ("row", row) => parse_row(row).map(|(shape, measured)| Report::Row(shape, measured)),
-            ("begin", rest) => {
-                let (library, shape) = rest.split_once(',')?;
-                let cells: Vec<&str> = shape.split(',').collect();
-                Some(Report::Begin(BlasLibrary::from_key(library)?, shape_text::parse(&cells)?))
+            ("begin", rest) => parse_question(rest).map(|(library, shape)| Report::Begin(library, shape)),
+            ("wrong", rest) => {
+                let (how, rest) = rest.split_once(',')?;
+                parse_question(rest).map(|(library, shape)| Report::Wrong(library, shape, how.to_owned()))
             }
             _ => None,
         }
@@ -209,6 +223,7 @@ mod tests {
         let reports = [
             Report::Ready,
             Report::Begin(BlasLibrary::Rocblas, shape),
+            Report::Wrong(BlasLibrary::HipblasLt, shape, "row 3 is 1 instead of 2".to_owned()),
             Report::Row(shape, with(2.5)),
             Report::Row(shape, with(Measured::NOT_YET)),
             Report::Failed("hipMalloc failed, it says".to_owned()),

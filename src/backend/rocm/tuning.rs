@@ -16,7 +16,7 @@ use super::ffi::rocblas;
 use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
 use super::options::RocmOptions;
-use super::probe::{Killer, probe};
+use super::probe::{Killer, WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
 use super::tuning_file::{self, Origin, Parsed, Row};
@@ -272,11 +272,12 @@ fn measure(
         };
         if let Some(found) = probe(program, &mut request, options.helper_patience) {
             merge(table, found.rows);
-            let mut notices: Vec<String> = found
+            let mut notices = wrong_notices(&found.wrong);
+            let failure = found
                 .failure
                 .map(|reason| format!("tuning: {reason}; what was not asked for runs without hipBLASLt"))
-                .into_iter()
-                .collect();
+                .into_iter();
+            notices.extend(failure);
             if !found.killers.is_empty() {
                 let kept = request.avoided.keep(&gpu.architecture, &origin.versions);
                 notices.extend(killer_notice(&found.killers, &request.avoided, kept.is_ok()));
@@ -286,15 +287,36 @@ fn measure(
         }
     }
     let mut measurer = Measurer::new(gpu, gemms, kernels, network.element, (missing, tuning.effort()))?;
+    let mut wrong = Vec::new();
     measurer.measure(missing, tuning.budget(), |event| {
-        if let Event::Row(shape, measured) = event {
-            merge(table, GemmTable::from([(*shape, *measured)]));
+        match event {
+            Event::Begin(..) => {}
+            Event::Wrong(library, shape, how) => {
+                wrong.push(WrongProduct { library, shape: *shape, how: how.to_owned() });
+            }
+            Event::Row(shape, measured) => merge(table, GemmTable::from([(*shape, *measured)])),
         }
         true
     });
     // A product that waits for its time at the next start needs a row only where a helper must have survived it.
     table.retain(|_, row| row.microseconds != Measured::NOT_YET);
-    Ok(Vec::new())
+    Ok(wrong_notices(&wrong))
+}
+
+/// One line for each library that computes something else.
+fn wrong_notices(wrong: &[WrongProduct]) -> Vec<String> {
+    let libraries: BTreeSet<BlasLibrary> = wrong.iter().map(|wrong| wrong.library).collect();
+    let lines = libraries.into_iter().filter_map(|library| {
+        let first = wrong.iter().find(|wrong| wrong.library == library)?;
+        let shapes = wrong.iter().filter(|wrong| wrong.library == library).map(|wrong| wrong.shape);
+        let count = shapes.collect::<BTreeSet<_>>().len();
+        let others = if count > 1 { format!(" and of {} other products", count - 1) } else { String::new() };
+        let (name, shape, how) = (library.name(), first.shape, &first.how);
+        Some(format!(
+            "tuning: {name} has wrong algorithms for the product {shape}{others} ({how}): they are not used"
+        ))
+    });
+    lines.collect()
 }
 
 /// One line for each library that ended a helper.

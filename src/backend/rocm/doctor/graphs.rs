@@ -221,7 +221,7 @@ fn row(
         ("positions", positions.into()),
         ("batches", found.batches.into()),
         ("different figures", found.different.into()),
-        ("largest difference", super::numbers::short(f64::from(found.largest))),
+        ("largest difference", super::super::numbers::short(f64::from(found.largest))),
         ("verdict", verdict.into()),
         ("detail", if details.is_empty() { Value::Null } else { details.join("; ").into() }),
     ];

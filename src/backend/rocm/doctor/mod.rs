@@ -12,9 +12,8 @@
 //! | [`network`] | stage 5: the network against the processor |
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
 //! | [`speed`] | stage 7: the network's speed by batch size and setting |
-//! | [`samples`] | some elements of a matrix product, as they must be |
 //! | [`reference`](mod@reference) | what kernels must compute |
-//! | [`bench`], [`numbers`] | a stream for single launches; numbers of the element types |
+//! | [`bench`] | a stream for single launches |
 //! | [`subject`] | what a stage examines |
 //! | [`reporter`] | tells the parent process what a stage does and finds |
 //! | [`exchange`] | what the two processes exchange |
@@ -27,11 +26,9 @@ mod floors;
 mod graphs;
 mod kernels;
 mod network;
-mod numbers;
 mod products;
 mod reference;
 mod reporter;
-mod samples;
 mod speed;
 mod stage;
 mod subject;

@@ -4,7 +4,7 @@
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{COUNTERS, GemmOperands, GemmShape};
-use super::hip::{Device, DeviceBuffer, Event, EventKind, Stream};
+use super::hip::{Device, DeviceBuffer, Event, EventKind, Graph, Stream};
 use super::hipblaslt::{self, HipblasLt};
 use super::module::{Function, Grid};
 use super::rocblas::{self, Rocblas};
@@ -335,12 +335,40 @@ pub(crate) struct Stopwatch {
     end: Event,
 }
 
+/// A program that can be timed again and again.
+pub(crate) struct Prepared {
+    graph: Option<Graph>,
+    program: Program,
+}
+
 impl Stopwatch {
     pub(crate) fn new(device: Device) -> Result<Stopwatch> {
         Ok(Stopwatch {
             start: Event::new(device, EventKind::Timing)?,
             end: Event::new(device, EventKind::Timing)?,
         })
+    }
+
+    /// Makes a program ready for [`Stopwatch::once`]: runs it, and captures it if that is possible.
+    pub(crate) fn prepare(&self, stream: &Stream, lanes: &Lanes, program: Program) -> Result<Prepared> {
+        let enqueue = || program.enqueue(stream, lanes);
+        // Libraries load code at the first use of a product, which must not happen during a capture.
+        enqueue()?;
+        stream.synchronize()?;
+        let graph = stream.capture(enqueue).ok();
+        Ok(Prepared { graph, program })
+    }
+
+    /// Times one run of a program in milliseconds.
+    pub(crate) fn once(&mut self, stream: &Stream, lanes: &Lanes, prepared: &Prepared) -> Result<f32> {
+        self.start.record(stream)?;
+        match &prepared.graph {
+            Some(graph) => graph.launch(stream)?,
+            None => prepared.program.enqueue(stream, lanes)?,
+        }
+        self.end.record(stream)?;
+        stream.synchronize()?;
+        self.end.milliseconds_since(&self.start)
     }
 
     /// Times the work that `enqueue` enqueues on `stream`: the shortest of `runs` times, after one run that is not

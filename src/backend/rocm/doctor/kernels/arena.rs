@@ -5,7 +5,7 @@
 
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
-use super::super::numbers;
+use super::super::super::numbers;
 
 /// The least number of guard bytes between two arrays. An access just outside of an array meets them.
 const GUARD: usize = 256;

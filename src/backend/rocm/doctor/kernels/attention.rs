@@ -4,7 +4,7 @@ use super::super::super::ffi::arguments::AttentionArguments;
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::{FUSED_HEADS, grid};
-use super::super::numbers::{allowed, noise};
+use super::super::super::numbers::{allowed, noise};
 use super::super::reference::attention::{Layout, attention};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};

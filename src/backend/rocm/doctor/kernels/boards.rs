@@ -1,15 +1,15 @@
 //! Input planes, the transforms of a convolution, and squeeze-and-excitation.
 
+use super::super::super::activations::activation;
 use super::super::super::ffi::arguments::{PlanesArguments, SqueezeExciteArguments, WinogradArguments};
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
 use super::super::super::layers::component_type;
-use super::super::numbers::{allowed, noise};
+use super::super::super::numbers::{allowed, noise};
 use super::super::reference::boards::{
     Planes, SqueezeExcite, means, planes, squeeze_excite, winograd_input, winograd_output,
 };
-use super::super::reference::rows::activation;
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
 use crate::backend::winograd::{COMPONENTS, TILES};

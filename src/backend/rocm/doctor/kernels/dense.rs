@@ -4,7 +4,7 @@ use super::super::super::ffi::arguments::DenseArguments;
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
-use super::super::numbers::{allowed, noise};
+use super::super::super::numbers::{allowed, noise};
 use super::super::reference::rows::{Extras, Norm, layer_norm};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};

@@ -1,12 +1,13 @@
 //! The products of any size.
 
+use super::super::super::activations::activation;
 use super::super::super::ffi::arguments::{GemmArguments, LayerNormArguments};
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
+use super::super::super::numbers::{allowed, noise};
 use super::super::super::own::{TileSize, tile_sizes};
-use super::super::numbers::{allowed, noise};
-use super::super::reference::rows::{Extras, Norm, activation, layer_norm};
+use super::super::reference::rows::{Extras, Norm, layer_norm};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
 

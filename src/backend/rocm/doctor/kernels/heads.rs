@@ -4,7 +4,7 @@ use super::super::super::ffi::arguments::{AttentionPolicyArguments, PolicyArgume
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
-use super::super::numbers::noise;
+use super::super::super::numbers::noise;
 use super::super::reference::heads::{
     Moves, QueriesAndKeys, ScalarHead, attention_policy, policy, scalar_head,
 };

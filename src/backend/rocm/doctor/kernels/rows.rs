@@ -4,7 +4,7 @@ use super::super::super::ffi::arguments::{ActivationArguments, LayerNormArgument
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
-use super::super::numbers::{allowed, noise};
+use super::super::super::numbers::{allowed, noise};
 use super::super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
 use super::arena::{Arena, Expected, Place};
 use super::case::{Case, Trial, some};

@@ -1,6 +1,6 @@
 //! Functions of whole boards: input planes, the transforms of a convolution, and squeeze-and-excitation.
 
-use super::rows::{activation, sigmoid};
+use super::super::super::activations::{activation, sigmoid};
 use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES};
 
 const SQUARES: usize = 64;

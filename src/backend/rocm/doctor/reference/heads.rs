@@ -1,6 +1,7 @@
 //! The outputs of a network's heads.
 
-use super::rows::{activation, softmax};
+use super::super::super::activations::activation;
+use super::rows::softmax;
 
 /// The number of squares of a board.
 const SQUARES: usize = 64;

@@ -1,6 +1,6 @@
 //! Numbers of the kernels' element types, as the processor sees them.
 
-use super::super::ffi::gemm::ElementType;
+use super::ffi::gemm::ElementType;
 use half::{bf16, f16};
 
 /// Converts numbers to the type. Returns their bytes, and their values after rounding.

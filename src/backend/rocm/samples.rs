@@ -3,12 +3,11 @@
 //! A product of a network has up to a hundred million elements, so only some rows are read, and of each only some
 //! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
 
-use super::super::ffi::gemm::{ElementType, Epilogue, GemmShape};
-use super::super::kernels::activation_code;
-use super::super::measure::pattern;
-use super::super::own;
+use super::activations::activation;
+use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::kernels::activation_code;
 use super::numbers;
-use super::reference::rows::activation;
+use super::own;
 use std::borrow::Cow;
 use std::ops::Range;
 
@@ -23,6 +22,24 @@ const ADDED_BYTE: u8 = 0x3f;
 
 /// The largest number that fp16 has.
 const LARGEST_FP16: f64 = 65_504.0;
+
+/// The length of the pattern that fills the matrices, in bytes. It is no multiple of a usual row's length, so that rows
+/// differ.
+pub(super) const PATTERN_BYTES: usize = 1_048_500;
+
+/// The bytes of numbers between -1 and 1, of which every matrix holds repetitions from its start.
+pub(super) fn pattern(element: ElementType) -> Vec<u8> {
+    let mut state = 1_u32;
+    let mut number = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+    };
+    let mut pattern = Vec::with_capacity(PATTERN_BYTES);
+    while pattern.len() < PATTERN_BYTES {
+        element.append(number(), &mut pattern);
+    }
+    pattern
+}
 
 /// The contents of the matrices, as elements of each type.
 pub(super) struct Contents([(ElementType, Vec<f64>); 3]);

@@ -8,6 +8,7 @@
 //! | [`cli`] | the command line and its tools |
 //! | [`uci`] | the protocol on stdin and stdout |
 //! | [`selfplay`] | tournaments of the engine against itself |
+//! | [`concurrent`] | many searches at once that share a backend |
 //! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
 //! | [`search`] | gathers leaves into batches, backs up their values, decides when to stop |
 //! | [`tree`] | the search tree in its arena |
@@ -37,6 +38,8 @@ pub mod cli;
 pub mod uci;
 
 pub mod selfplay;
+
+pub(crate) mod concurrent;
 
 pub mod engine;
 

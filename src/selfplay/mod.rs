@@ -2,9 +2,8 @@
 //!
 //! Each game has a thread of its own, on which both players' searches run, one after the other. A search has one thread,
 //! its own cache and its own tree, so that a game does not depend on the games beside it: with a backend that evaluates a
-//! position in the same way in every batch, the same tournament gives the same games. All searches with one network share
-//! one backend, [`GatheringBackend`](crate::backend::multi::GatheringBackend), which evaluates their small batches
-//! together in large ones.
+//! position in the same way in every batch, the same tournament gives the same games. [`crate::concurrent`] lets the
+//! searches share their backends.
 //!
 //! | module | what it does |
 //! |---|---|

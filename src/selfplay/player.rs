@@ -1,35 +1,26 @@
 //! One side of a game: searches a position and keeps what it needs for the next one.
 
 use super::config::PlayerConfig;
-use super::evaluators::Evaluator;
 use crate::backend::{Backend, BackendError};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Color, Move, PackedMove, PositionHistory};
+use crate::concurrent::evaluator::SharedEvaluator;
+use crate::concurrent::memory::Shares;
+use crate::concurrent::run::{FlagStopper, run_to_end};
 use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::policy::subtree_bias::SubtreeBias;
-use crate::search::stop::{IterationStats, Stopper, StopperHints};
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{
-    BestMove, GoParams, Responder, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,
-    build_stoppers,
+    BestMove, GoParams, Responder, SearchParams, SearchSetup, SearchStart, ThinkingInfo, build_stoppers,
 };
 use crate::tree::{Sample, Tree};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
-
-/// A tree's memory, in bytes for each visit of a search. With more, the tree would hold many positions that the game has
-/// left behind, and the processor's caches would not.
-const TREE_BYTES_PER_VISIT: u64 = 4000;
-/// The least memory of a tree in bytes: a few chunks of its arenas.
-const LEAST_TREE_BYTES: u64 = 8_000_000;
 
 /// What a game needs to know about both players' trees and the end of the tournament.
 pub(super) struct Surroundings {
-    /// The most bytes that one tree may use.
-    pub(super) tree_bytes: u64,
-    /// The number of evaluations in the cache of one player in one game.
-    pub(super) cache_entries: usize,
+    /// The memory of each tree, and of the cache of one player in one game.
+    pub(super) shares: Shares,
     /// Whether all games should end now. It is only a flag, so its orderings are Relaxed.
     pub(super) is_ending: Arc<AtomicBool>,
 }
@@ -56,7 +47,7 @@ pub(super) enum NoMove {
 /// One side of a game. It is used for one game after another.
 pub(super) struct Player {
     config: Arc<PlayerConfig>,
-    evaluator: Arc<Evaluator>,
+    evaluator: Arc<SharedEvaluator>,
     backend: Arc<dyn Backend>,
     /// The parameters of the search with white and with black.
     params: [SearchParams; 2],
@@ -81,19 +72,14 @@ pub(super) enum PlayerError {
 impl Player {
     pub(super) fn new(
         config: Arc<PlayerConfig>,
-        evaluator: Arc<Evaluator>,
+        evaluator: Arc<SharedEvaluator>,
         tablebases: Option<Arc<Tablebases>>,
         surroundings: &Surroundings,
     ) -> Result<Player, PlayerError> {
-        let backend = evaluator.with_cache(&config, surroundings.cache_entries)?;
+        let backend = evaluator.with_cache(&config.options, surroundings.shares.cache_entries)?;
         let params = [Color::White, Color::Black]
             .map(|color| SearchParams::from_options(&config.options, evaluator.attributes(), Some(color)));
-        let limits = &config.limits;
-        let visits = limits.visits.unwrap_or(0).max(limits.playouts.unwrap_or(0));
-        let tree_bytes = match limits.visits.or(limits.playouts) {
-            Some(_) => visits.saturating_mul(TREE_BYTES_PER_VISIT).max(LEAST_TREE_BYTES),
-            None => u64::MAX,
-        };
+        let visits = config.limits.visits.max(config.limits.playouts);
         Ok(Player {
             time_manager: make_time_manager(&config.options.time_manager)?,
             config,
@@ -103,7 +89,7 @@ impl Player {
             tablebases,
             correction_history: None,
             subtree_bias: None,
-            tree_bytes: tree_bytes.min(surroundings.tree_bytes),
+            tree_bytes: surroundings.shares.tree_bytes_for(visits),
             is_ending: Arc::clone(&surroundings.is_ending),
             listener: Arc::default(),
         })
@@ -131,9 +117,8 @@ impl Player {
         let go = GoParams { nodes, movetime: limits.movetime_ms, ..GoParams::default() };
         let start = SearchStart::new(position, reused);
         let stopper = build_stoppers(&self.config.options, &go, &start, &mut *self.time_manager);
-        let stopper = Box::new(EndingStopper { inner: stopper, is_ending: Arc::clone(&self.is_ending) });
+        let stopper = Box::new(FlagStopper { inner: stopper, is_ending: Arc::clone(&self.is_ending) });
         let params = self.params[usize::from(position.side_to_move() == Color::Black)].clone();
-        let threads = params.threads;
         let setup = SearchSetup {
             params,
             score_type: self.config.options.score_type,
@@ -146,24 +131,13 @@ impl Player {
             ..SearchSetup::new(Arc::clone(tree), Arc::clone(&self.backend), history.clone(), stopper)
         };
         let responder = Arc::clone(&self.listener) as Arc<dyn Responder>;
-        let searching: Vec<_> = (0..threads).map(|_| self.evaluator.begin_search()).collect();
-        let search = if limits.movetime_ms.is_none() && threads == 1 {
-            Search::run(setup, responder)
-        } else {
-            let search = Search::start(setup, responder)
-                .map_err(|error| NoMove::Failed(format!("cannot start a search: {error}")))?;
-            search.wait_for_move();
-            search
-        };
-        let (playouts, failure) = (search.playouts(), search.failure());
-        // Ends all threads of the search.
-        drop(search);
-        drop(searching);
+        let ended = run_to_end(setup, limits.movetime_ms.is_some(), &self.evaluator, responder)
+            .map_err(|error| NoMove::Failed(format!("cannot start a search: {error}")))?;
         let best = self.listener.take();
         if self.is_ending.load(Ordering::Relaxed) {
             return Err(NoMove::Ending);
         }
-        if let Some(failure) = failure {
+        if let Some(failure) = ended.failure {
             return Err(NoMove::Failed(failure));
         }
         let Some(best) = best else {
@@ -172,7 +146,8 @@ impl Player {
         // A move that was chosen at random says nothing about the position.
         let is_random = self.config.options.temperature > 0.0;
         let valued = if is_random { most_visited_move(tree) } else { Some(PackedMove::new(best)) };
-        Ok(Searched { best, value: valued.map_or(Sample::default(), |m| value_of_move(tree, m)), playouts })
+        let value = valued.map_or(Sample::default(), |m| value_of_move(tree, m));
+        Ok(Searched { best, value, playouts: ended.playouts })
     }
 }
 
@@ -187,30 +162,6 @@ fn value_of_move(tree: &Tree, m: PackedMove) -> Sample {
     let link = links.find(|link| link.edge().packed_move() == m);
     let child = link.filter(|link| link.visits() > 0).and_then(|link| link.child());
     child.map_or(Sample::default(), |child| tree.node(child).sample().for_parent())
-}
-
-/// The stoppers of a search, which also end it when the tournament ends.
-struct EndingStopper<S> {
-    inner: S,
-    is_ending: Arc<AtomicBool>,
-}
-
-impl<S: Stopper> Stopper for EndingStopper<S> {
-    fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        self.inner.should_stop(stats, hints) || self.is_ending.load(Ordering::Relaxed)
-    }
-
-    fn patience(&self) -> Option<Duration> {
-        self.inner.patience()
-    }
-
-    fn last_moment(&self) -> Option<Duration> {
-        self.inner.last_moment()
-    }
-
-    fn on_search_done(&mut self, stats: &IterationStats) {
-        self.inner.on_search_done(stats);
-    }
 }
 
 /// Receives the move of a search.

@@ -2,18 +2,17 @@
 
 use super::config::{PlayerConfig, TournamentConfig};
 use super::elo::Verdict;
-use super::evaluators::{self, Evaluator};
+use super::evaluators;
 use super::game::{FinishedGame, Trees, play};
 use super::player::{NoMove, Player, PlayerError, Surroundings};
 use super::schedule::{Assignment, Schedule};
 use super::score::Score;
 use crate::backend::BackendError;
 use crate::backend::multi::BatchCounts;
-use crate::backend::registry::memory_limit;
-use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::tablebase::{TablebaseError, Tablebases};
+use crate::concurrent::evaluator::SharedEvaluator;
+use crate::concurrent::memory::Shares;
 use crate::search::WORKER_STACK_BYTES;
-use crate::search::memory::tree_limit;
 use crate::search::time::TimeManagerError;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -119,7 +118,7 @@ enum Event {
 /// A tournament that is ready to be played.
 pub struct Tournament {
     config: TournamentConfig,
-    evaluators: [Arc<Evaluator>; 2],
+    evaluators: [Arc<SharedEvaluator>; 2],
     parallelism: usize,
     tablebases: Option<Arc<Tablebases>>,
     /// The tables that each player probes.
@@ -357,15 +356,10 @@ impl Table {
 /// Divides the memory among the games.
 fn surroundings(config: &TournamentConfig, parallelism: usize) -> Surroundings {
     let [first, second] = &config.players;
-    let allowed = memory_limit(&first.options);
-    let trees = parallelism as u64 * if config.share_trees { 1 } else { 2 };
-    let caches = parallelism as u64 * 2;
-    let entries = u64::from(first.options.nncache.max(second.options.nncache));
-    // As in a single search, the caches take at most a quarter of the user's limit.
-    let entries = allowed.map_or(entries, |bytes| entries.min(bytes / 4 / BYTES_PER_ENTRY));
+    let trees = parallelism * if config.share_trees { 1 } else { 2 };
+    let entries = first.options.nncache.max(second.options.nncache);
     Surroundings {
-        tree_bytes: tree_limit(allowed, entries * BYTES_PER_ENTRY, 0) / trees,
-        cache_entries: (entries / caches) as usize,
+        shares: Shares::new(&first.options, entries, trees, parallelism * 2),
         is_ending: Arc::default(),
     }
 }
@@ -373,7 +367,7 @@ fn surroundings(config: &TournamentConfig, parallelism: usize) -> Surroundings {
 /// Both players may search one tree only if its values mean the same to both.
 fn check_shared_tree(
     players: &[PlayerConfig; 2],
-    evaluators: &[Arc<Evaluator>; 2],
+    evaluators: &[Arc<SharedEvaluator>; 2],
 ) -> Result<(), TournamentError> {
     let cannot = |reason: &str| Err(TournamentError::CannotShareTrees(reason.to_owned()));
     let [first, second] = players;

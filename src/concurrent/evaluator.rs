@@ -1,0 +1,108 @@
+//! The backend that many searches share.
+
+use crate::backend::multi::{BatchCounts, GatheringBackend, Searching};
+use crate::backend::registry::{BackendConfig, create_without_cache};
+use crate::backend::wrap::CachingBackend;
+use crate::backend::{Attributes, Backend, BackendError};
+use crate::options::Options;
+use std::sync::Arc;
+
+/// The evaluator of one network, which all searches share.
+pub(crate) struct SharedEvaluator {
+    /// What the backend was made from, without the settings of the cache.
+    config: BackendConfig,
+    backend: Arc<dyn Backend>,
+    /// The same backend if it collects the batches of all searches. A backend that evaluates without a network and
+    /// without a device is faster alone.
+    gathering: Option<Arc<GatheringBackend>>,
+    /// The path of the network, or the backend's name if it has none.
+    pub(crate) name: String,
+    /// Messages for the user.
+    pub(crate) notices: Vec<String>,
+}
+
+impl SharedEvaluator {
+    /// Makes the backend that `options` ask for.
+    ///
+    /// # Errors
+    /// The network or the backend cannot be used.
+    pub(crate) fn new(options: &Options) -> Result<SharedEvaluator, BackendError> {
+        let config = config_without_cache(options);
+        let created = create_without_cache(&config)?;
+        let is_free = created.network.is_none() && created.backend.attributes().runs_on_cpu;
+        let gathering = match is_free {
+            true => None,
+            false => Some(Arc::new(GatheringBackend::new(Arc::clone(&created.backend))?)),
+        };
+        let backend = gathering.clone().map_or(created.backend, |gathering| gathering as Arc<dyn Backend>);
+        let name = created.network.unwrap_or_else(|| backend.attributes().name.clone());
+        Ok(SharedEvaluator { config, backend, gathering, name, notices: created.notices })
+    }
+
+    /// Whether `options` ask for this backend. The size of the cache does not count.
+    pub(crate) fn serves(&self, options: &Options) -> bool {
+        self.config == config_without_cache(options)
+    }
+
+    pub(crate) fn attributes(&self) -> &Attributes {
+        self.backend.attributes()
+    }
+
+    /// The backend inside a new cache of `entries` evaluations. `options` say which positions share an entry.
+    ///
+    /// # Errors
+    /// There is not enough memory for that many entries.
+    pub(crate) fn with_cache(
+        &self,
+        options: &Options,
+        entries: usize,
+    ) -> Result<Arc<dyn Backend>, BackendError> {
+        let rules = BackendConfig::from_options(options).cache_key_rules;
+        Ok(Arc::new(CachingBackend::new(Arc::clone(&self.backend), entries, rules)?))
+    }
+
+    /// Counts a search until the returned value is dropped.
+    pub(crate) fn begin_search(&self) -> Option<Searching> {
+        self.gathering.as_ref().map(|gathering| gathering.begin_search())
+    }
+
+    /// What was evaluated so far, if the backend counts it.
+    pub(crate) fn counts(&self) -> Option<BatchCounts> {
+        self.gathering.as_ref().map(|gathering| gathering.counts())
+    }
+
+    /// Ends all searches with an error.
+    pub(crate) fn close(&self) {
+        if let Some(gathering) = &self.gathering {
+            gathering.close();
+        }
+    }
+
+    /// The number of searches with these options that keep the backend busy. `None` if the backend evaluates on the
+    /// threads of the searches.
+    pub(crate) fn searches_to_fill(&self, options: &Options) -> Option<usize> {
+        /// A small tree fills its minibatch only to this part.
+        const PART_OF_MINIBATCH: usize = 4;
+        let gathering = self.gathering.as_ref()?;
+        let minibatch = (options.minibatch_size as usize).max(1);
+        let positions = 2 * gathering.batch_size() * gathering.slots();
+        Some(positions / (minibatch / PART_OF_MINIBATCH).max(1))
+    }
+}
+
+fn config_without_cache(options: &Options) -> BackendConfig {
+    BackendConfig {
+        cache_entries: 0,
+        cache_key_rules: BackendConfig::default().cache_key_rules,
+        ..BackendConfig::from_options(options)
+    }
+}
+
+/// The number of searches to run at once if the user does not say. `to_fill` is the number that keeps the backend busy
+/// ([`SharedEvaluator::searches_to_fill`]).
+pub(crate) fn searches_at_once(to_fill: Option<usize>) -> usize {
+    /// More searches need much memory and fill no batch better.
+    const MOST_SEARCHES: usize = 512;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    to_fill.map_or(cores, |searches| searches.clamp(cores, MOST_SEARCHES))
+}

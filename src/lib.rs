@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`cli`] | the command line and its tools |
 //! | [`uci`] | the protocol on stdin and stdout |
+//! | [`analysis`] | annotates games and positions, many at once |
 //! | [`selfplay`] | tournaments of the engine against itself |
 //! | [`concurrent`] | many searches at once that share a backend |
 //! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
@@ -19,6 +20,7 @@
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
+//! | [`decompress`] | reads files that may be compressed |
 //! | [`replace_file`] | puts a new file in the place of an old one |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
@@ -36,6 +38,8 @@ pub mod fuzzing;
 pub mod cli;
 
 pub mod uci;
+
+pub mod analysis;
 
 pub mod selfplay;
 
@@ -60,6 +64,8 @@ pub(crate) mod quote;
 pub(crate) mod lc0_folders;
 
 pub(crate) mod word_wrap;
+
+pub(crate) mod decompress;
 
 pub(crate) mod replace_file;
 

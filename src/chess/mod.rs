@@ -18,11 +18,13 @@
 //! | [`packed_moves`] | the legal moves as [`PackedMove`]s |
 //! | [`packed_move`] | a move in two bytes, for the tree |
 //! | [`position`] | one position with its counters |
+//! | [`epd`] | splits a line of EPD |
 //! | [`fen`] | reads and writes FEN |
 //!
 //! The module knows nothing of networks or search. Its hot paths are [`PositionHistory::push`], called for each ply of
 //! every descent, and [`Position::packed_moves`], called once or twice for each leaf.
 
+pub mod epd;
 mod fen;
 mod history;
 mod packed_move;

@@ -1,9 +1,10 @@
 //! The modes and their own flags, and the options that the command line and the configuration file set.
 
+use super::analyze_args::AnalyzeArgs;
 use super::defaults::default_options;
 use super::onnx2leela_args::Onnx2leelaArgs;
 use super::profile_args::ProfileArgs;
-use super::selfplay_args::{SelfplayArgs, is_selfplay, take_player_flags};
+use super::selfplay_args::{SelfplayArgs, take_player_flags};
 use super::{bench, config_file, flags};
 use crate::backend::rocm;
 use crate::net::onnx::write as onnx;
@@ -61,6 +62,8 @@ pub(super) enum Mode {
     Benchmark(BenchArgs),
     /// Plays a tournament between two configurations of the engine, many games at once
     Selfplay(Box<SelfplayArgs>),
+    /// Annotates games and positions of files, many at once
+    Analyze(Box<AnalyzeArgs>),
     /// Measures the speed of the backend alone for each batch size
     Backendbench(BackendbenchArgs),
     /// Measures each operation of an evaluation, and says what limits it
@@ -409,10 +412,12 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
     // The help is built before the arguments are parsed, so this flag has to be known first.
     let show_hidden = arguments.iter().any(|argument| argument == "--show-hidden");
     let mut command = command(show_hidden);
-    // The mode `selfplay` has many flags of lc0's that are absent elsewhere.
-    let tournament = command.find_subcommand("selfplay").filter(|_| is_selfplay(&arguments));
+    // These modes have flags of lc0's that are absent elsewhere.
+    let is_mode = |mode: &&str| arguments.iter().skip(1).any(|argument| argument == mode);
+    let tool = ["selfplay", "analyze"].into_iter().find(is_mode);
+    let tool = tool.and_then(|mode| command.find_subcommand(mode));
     let mut errors = take_absent_flags(&mut arguments, |name| {
-        let mut flags = tournament.into_iter().flat_map(clap::Command::get_arguments);
+        let mut flags = tool.into_iter().flat_map(clap::Command::get_arguments);
         flags.any(|flag| flag.get_long() == Some(name))
     });
     let matches = command.try_get_matches_from_mut(arguments)?;

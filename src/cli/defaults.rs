@@ -12,7 +12,7 @@ pub(super) fn default_options(mode: Option<&str>) -> Options {
             Options { threads: 2, nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
         }
         // Hundreds of small searches fill the batches together. As in lc0, nothing but the limits ends a search.
-        Some("selfplay") => Options {
+        Some("selfplay" | "analyze") => Options {
             threads: 1,
             minibatch_size: 32,
             max_prefetch: 0,

@@ -6,18 +6,20 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`onnx2leela`] | the tool that makes a network file of an ONNX model |
+//! | [`analyze`] | the tool that annotates games and positions |
 //! | [`selfplay`] | the tool that plays tournaments |
 //! | [`profile`] | the tool that shows where the time of an evaluation goes |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
-//! | [`onnx2leela_args`], [`selfplay_args`], [`profile_args`] | the flags of `onnx2leela`, of `selfplay` and of `profile` |
+//! | [`onnx2leela_args`], [`selfplay_args`], [`analyze_args`], [`profile_args`] | the flags of single tools |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
 //! | [`perft`] | counts move sequences |
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
+//! | [`interrupt`] | ctrl-C during a long tool |
 //! | [`machine`] | says what a measurement ran on |
 //! | [`flags`] | adds the option table's flags to a mode |
 //! | [`output_file`] | writes the file that a tool makes |
@@ -25,6 +27,8 @@
 //! | [`defaults`] | the option values that a mode starts with |
 //! | [`error`] | errors of the tools, and messages on stderr |
 
+mod analyze;
+mod analyze_args;
 mod args;
 mod backendbench;
 mod bench;
@@ -38,6 +42,7 @@ mod describenet;
 mod doctor;
 mod error;
 mod flags;
+mod interrupt;
 mod leela2onnx;
 mod machine;
 mod manual;
@@ -120,6 +125,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Describenet(arguments) => describenet::run(&arguments, &options, &output),
         Mode::Leela2onnx(arguments) => leela2onnx::run(&arguments, &output),
         Mode::Onnx2leela(arguments) => onnx2leela::run(&arguments, &output),
+        Mode::Analyze(arguments) => analyze::run(&arguments, &options, &output),
         Mode::Selfplay(arguments) => selfplay::run(&arguments, &options, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Profile(arguments) => profile::run(&arguments, &options, &output),

@@ -243,7 +243,7 @@ impl SelfplayArgs {
 }
 
 /// Whether this is the command line of `selfplay`. Flags may come before the mode.
-pub(super) fn is_selfplay(arguments: &[OsString]) -> bool {
+fn is_selfplay(arguments: &[OsString]) -> bool {
     arguments.iter().skip(1).any(|argument| argument == "selfplay")
 }
 

@@ -1,12 +1,13 @@
 //! Reads the openings from which the games begin: PGN games, or positions as EPD or FEN lines.
 
+use crate::chess::epd::Epd;
 use crate::chess::{Move, Position, PositionHistory};
+use crate::decompress::decompressed;
 use crate::os_error::in_words;
 use crate::quote::quoted;
-use flate2::read::MultiGzDecoder;
 use pgn_reader::{RawTag, Reader, SanPlus, Visitor};
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufRead, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -66,8 +67,8 @@ pub enum OpeningsError {
     },
 }
 
-/// Reads a file of openings. Its name may end in `.gz`. A file whose name has `.epd` or `.fen` holds one position on
-/// each line; every other file is a PGN.
+/// Reads a file of openings, which may be compressed by gzip or Zstandard. A file whose name has `.epd` or `.fen` holds
+/// one position on each line; every other file is a PGN.
 ///
 /// # Errors
 /// The file cannot be read, it is empty, or a game or a position in it is wrong.
@@ -75,12 +76,9 @@ pub fn read(path: &Path) -> Result<Vec<Opening>, OpeningsError> {
     let file_error = |reason| OpeningsError::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(file_error)?;
     let name = path.to_string_lossy().to_ascii_lowercase();
-    let (stem, reader): (&str, Box<dyn Read>) = match name.strip_suffix(".gz") {
-        Some(stem) => (stem, Box::new(MultiGzDecoder::new(file))),
-        None => (&name, Box::new(file)),
-    };
+    let stem = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
     let is_epd = stem.ends_with(".epd") || stem.ends_with(".fen");
-    let reader = BufReader::with_capacity(1 << 16, reader);
+    let reader = decompressed(file).map_err(file_error)?;
     let read = if is_epd { read_positions(reader) } else { read_games(reader) };
     let openings = read.map_err(|error| match error {
         Wrong::Io(reason) => file_error(reason),
@@ -107,24 +105,9 @@ fn read_positions(reader: impl BufRead) -> Result<Vec<Opening>, Wrong> {
             continue;
         }
         let wrong = |reason| Wrong::Content { place: format!("line {}", number + 1), reason };
-        openings.push(Opening::from_fen(&fen_of(text)).map_err(wrong)?);
+        openings.push(Opening::from_fen(&Epd::parse(text).fen).map_err(wrong)?);
     }
     Ok(openings)
-}
-
-/// The FEN in an EPD line. EPD has operations in place of the two counters, of which `hmvc` and `fmvn` are the counters.
-fn fen_of(line: &str) -> String {
-    let fields: Vec<&str> = line.split_whitespace().collect();
-    let is_number = |index: usize| fields.get(index).is_some_and(|field| field.parse::<u32>().is_ok());
-    if is_number(4) && is_number(5) {
-        return fields[..6].join(" ");
-    }
-    let operand = |name: &str| {
-        let place = fields.iter().position(|&field| field == name)?;
-        fields.get(place + 1)?.trim_end_matches(';').parse::<u32>().ok()
-    };
-    let board = &fields[..fields.len().min(4)];
-    format!("{} {} {}", board.join(" "), operand("hmvc").unwrap_or(0), operand("fmvn").unwrap_or(1))
 }
 
 /// Reads the main lines of PGN games.
@@ -209,13 +192,5 @@ mod tests {
     fn an_illegal_move_is_named_with_its_game() {
         let error = games("1. e4 e5 *\n\n1. e4 e5 2. Ke3 *\n").unwrap_err();
         assert!(error.starts_with("game 2: illegal move `Ke3`"), "{error}");
-    }
-
-    #[test]
-    fn counters_come_from_the_fields_or_from_the_operations() {
-        let board = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR b KQkq -";
-        assert_eq!(fen_of(&format!("{board} 3 9")), format!("{board} 3 9"));
-        assert_eq!(fen_of(&format!("{board} hmvc 4; fmvn 7; id \"x\";")), format!("{board} 4 7"));
-        assert_eq!(fen_of(board), format!("{board} 0 1"));
     }
 }

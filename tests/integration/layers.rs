@@ -101,7 +101,7 @@ fn networks_only_look_down() {
 
 #[test]
 fn all_other_modules_only_look_down() {
-    for folder in ["chess", "options", "engine", "concurrent", "selfplay", "uci", "cli"] {
+    for folder in ["chess", "options", "engine", "analysis", "concurrent", "selfplay", "uci", "cli"] {
         assert_in_order("src", folder, 300);
     }
 }

@@ -3,6 +3,8 @@
 //! The tests of the ROCm backend run on Linux and Windows only, because the emulator takes the place of their shared
 //! libraries.
 
+mod analyze;
+mod analyze_protocol;
 mod any_input;
 mod backends;
 mod chess_programs;

@@ -7,18 +7,15 @@
 mod report;
 
 use super::error::{CliError, print_error_line};
+use super::interrupt::catch_interrupt;
 use super::selfplay_args::SelfplayArgs;
 use crate::options::Options;
 use crate::os_error::in_words;
-use crate::selfplay::{FinishedGame, Interrupter, Tournament, pgn};
+use crate::selfplay::{FinishedGame, Tournament, pgn};
 use crate::uci::output::Output;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
-
-/// The exit code of a program that ctrl-C ends.
-const INTERRUPTED: i32 = 130;
 
 /// Names of the players in the PGN.
 const NAMES: [&str; 2] = ["player1", "player2"];
@@ -38,7 +35,8 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     print_error_line(&format!("playing {} games at once", tournament.parallelism()));
     let networks = tournament.networks().map(str::to_owned);
     let networks = [networks[0].as_str(), networks[1].as_str()];
-    catch_interrupt(tournament.interrupter())?;
+    let interrupter = tournament.interrupter();
+    catch_interrupt(move || interrupter.interrupt())?;
     let mut failed_write = None;
     let interrupter = tournament.interrupter();
     let (progress, finish) = tournament.run(|game, progress| {
@@ -82,16 +80,4 @@ fn append_game(file: Option<&mut File>, game: &FinishedGame) -> io::Result<()> {
         Some(file) => file.write_all(pgn::text(game, NAMES).as_bytes()),
         None => Ok(()),
     }
-}
-
-/// Lets ctrl-C end the tournament. A second ctrl-C ends the process.
-fn catch_interrupt(interrupter: Interrupter) -> Result<(), CliError> {
-    let was_pressed = AtomicBool::new(false);
-    ctrlc::set_handler(move || {
-        if was_pressed.swap(true, Ordering::Relaxed) {
-            std::process::exit(INTERRUPTED);
-        }
-        interrupter.interrupt();
-    })
-    .map_err(|error| format!("cannot wait for ctrl-C: {error}").into())
 }

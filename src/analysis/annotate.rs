@@ -1,0 +1,360 @@
+//! Puts evaluations, glyphs and variations into a game.
+//!
+//! The loss of a move is the expected score of the position before it less that of the position after it, both in the
+//! view of the side that moves. The best move of the search loses nothing.
+
+use super::document::{Document, Origin};
+use super::pgn::game::{Game, Line as GameLine, Note, Ply};
+use super::report::{Analysis, LineScore, san, san_of};
+use crate::chess::{Color, Position, PositionHistory, uci_move};
+use shakmaty::san::SanPlus;
+use std::collections::BTreeMap;
+
+/// The results of a document's positions, by their index.
+pub(super) type Results = BTreeMap<usize, Analysis>;
+
+/// For which moves variations are added.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Variations {
+    /// For none.
+    None,
+    /// For moves that get a glyph.
+    #[default]
+    Mistakes,
+    /// For all moves.
+    All,
+}
+
+/// How a game is annotated.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Style {
+    /// The losses of expected score (0 … 1) from which a move gets the glyph `?!`, `?` or `??`, in ascending order.
+    pub thresholds: [f64; 3],
+    /// For which moves variations are added.
+    pub variations: Variations,
+    /// The most moves of a variation.
+    pub line_plies: usize,
+}
+
+impl Default for Style {
+    fn default() -> Style {
+        Style { thresholds: [0.05, 0.1, 0.15], variations: Variations::Mistakes, line_plies: 10 }
+    }
+}
+
+/// The numbers of the glyphs `?!`, `?` and `??`.
+const GLYPHS: [u8; 3] = [6, 2, 4];
+
+/// The numbers of the glyphs that judge a move.
+const JUDGEMENTS: std::ops::RangeInclusive<u8> = 1..=6;
+
+impl Style {
+    /// The glyph for a loss of expected score: 0 for `?!`, 1 for `?`, 2 for `??`.
+    pub fn severity(&self, loss: f64) -> Option<usize> {
+        self.thresholds.iter().rposition(|&threshold| loss >= threshold)
+    }
+}
+
+/// The loss of expected score by the move at `index`, at least 0. `None` if a position around it was not searched.
+pub(super) fn loss(document: &Document, results: &Results, index: usize) -> Option<f64> {
+    let before = results.get(&index)?;
+    let expected = before.expected_score()?;
+    let played = uci_move::text(*document.moves.get(index)?, document.chess960);
+    if before.lines.first()?.pv.first() == Some(&played) {
+        return Some(0.0);
+    }
+    let after = 1.0 - results.get(&(index + 1))?.expected_score()?;
+    Some((expected - after).max(0.0))
+}
+
+/// The score as pawns in White's view, or as moves to mate: `0.35`, `#-4`. `None` after mate, where it says nothing.
+pub(super) fn eval_text(analysis: &Analysis, side: Color) -> Option<String> {
+    analysis.score().and_then(|score| score_text(score, side))
+}
+
+fn score_text(score: LineScore, side: Color) -> Option<String> {
+    match if side == Color::White { score } else { score.reversed() } {
+        LineScore::Mate(0) => None,
+        LineScore::Mate(moves) => Some(format!("#{moves}")),
+        LineScore::Cp(score) => Some(format!("{:.2}", f64::from(score) / 100.0)),
+    }
+}
+
+/// A position of a game, for a picture.
+#[derive(Clone, PartialEq, Debug)]
+pub struct GraphPoint {
+    /// The number of moves before the position.
+    pub ply: usize,
+    /// The last move before it with its number, as in `12... Nf6`. Empty at the start of the game.
+    pub played: String,
+    /// White's expected score, 0 … 1.
+    pub white: f64,
+    /// How bad the last move is: 0 for `?!`, 1 for `?`, 2 for `??`.
+    pub severity: Option<usize>,
+}
+
+/// The positions of a document that were searched.
+pub(super) fn graph(document: &Document, results: &Results, style: &Style) -> Vec<GraphPoint> {
+    let points = results.iter().filter_map(|(&ply, analysis)| {
+        let own = analysis.expected_score()?;
+        let is_white = document.position(ply).side_to_move() == Color::White;
+        let last = ply.checked_sub(1);
+        let played = last.map_or_else(String::new, |last| {
+            let position = document.position(last);
+            let dots = if position.side_to_move() == Color::White { "." } else { "..." };
+            format!("{}{dots} {}", position.game_ply() / 2 + 1, san(position, document.moves[last]))
+        });
+        let lost = last
+            .filter(|last| document.annotated.contains(last))
+            .and_then(|last| loss(document, results, last));
+        let severity = lost.and_then(|lost| style.severity(lost));
+        Some(GraphPoint { ply, played, white: if is_white { own } else { 1.0 - own }, severity })
+    });
+    points.collect()
+}
+
+/// The document as a game with annotations. A position becomes a game from this position, whose moves are the best line.
+pub(super) fn annotated(document: &Document, results: &Results, style: &Style) -> Game {
+    let mut game = match &document.origin {
+        Origin::Game(game) => Game::clone(game),
+        Origin::Epd(epd) => {
+            let mut game = bare_game(document);
+            if let Some((_, id)) = epd.operations.iter().find(|(opcode, _)| opcode == "id") {
+                game.add_tag("Event", id.trim_matches('"'));
+            }
+            game
+        }
+        Origin::Request(request) => {
+            let mut game = bare_game(document);
+            game.add_tag("Event", request.id.as_str().unwrap_or(&request.id.to_string()));
+            game
+        }
+    };
+    for &index in &document.annotated {
+        annotate_move(document, results, style, index, &mut game.line);
+    }
+    if !matches!(document.origin, Origin::Game(_)) {
+        for (&index, analysis) in results {
+            annotate_position(document, analysis, style, index, &mut game.line);
+        }
+    }
+    if !results.is_empty() {
+        game.add_tag("Annotator", concat!("Rukh ", env!("RUKH_VERSION")));
+    }
+    game
+}
+
+/// A game with the moves of a document that is none.
+fn bare_game(document: &Document) -> Game {
+    let start = document.position(0);
+    let positions = document.history.positions();
+    let plies = positions.iter().zip(&document.moves).map(|(position, &m)| Ply {
+        san: SanPlus::from_move(position.board().clone(), m),
+        notes: Vec::new(),
+    });
+    let mut game = Game {
+        tags: Vec::new(),
+        line: GameLine { before: Vec::new(), plies: plies.collect() },
+        history: PositionHistory::new(start.clone()),
+        moves: Vec::new(),
+        result: Some("*"),
+        chess960: document.chess960,
+    };
+    if document.chess960 {
+        game.add_tag("Variant", "Chess960");
+    }
+    if start.to_fen() != Position::startpos().to_fen() {
+        game.add_tag("SetUp", "1");
+        game.add_tag("FEN", &start.to_fen());
+    }
+    game
+}
+
+/// Annotates the move at `index`, between two positions that were searched.
+fn annotate_move(document: &Document, results: &Results, style: &Style, index: usize, line: &mut GameLine) {
+    let Some(ply) = line.plies.get_mut(index) else { return };
+    let severity = loss(document, results, index).and_then(|loss| style.severity(loss));
+    // What the game says about a move stays, and a second judgement would contradict it.
+    let is_judged =
+        ply.notes.iter().any(|note| matches!(note, Note::Glyph(number) if JUDGEMENTS.contains(number)));
+    if let Some(severity) = severity.filter(|_| !is_judged) {
+        ply.notes.insert(0, Note::Glyph(GLYPHS[severity]));
+    }
+    if let Some(after) = results.get(&(index + 1)) {
+        set_eval(&mut ply.notes, after, document.position(index + 1).side_to_move());
+    }
+    let wants_lines = match style.variations {
+        Variations::None => false,
+        Variations::Mistakes => severity.is_some(),
+        Variations::All => true,
+    };
+    if let Some(before) = results.get(&index).filter(|_| wants_lines) {
+        let played = uci_move::text(document.moves[index], document.chess960);
+        let others = before.lines.iter().filter(|line| line.pv.first() != Some(&played));
+        for other in others {
+            ply.notes.extend(variation(&other.pv, other.score, document.position(index), style));
+        }
+    }
+}
+
+/// Writes the evaluation of the position at `index` after the move that leads to it. After the last move, the best line
+/// continues the game, and the other lines are variations.
+fn annotate_position(
+    document: &Document,
+    analysis: &Analysis,
+    style: &Style,
+    index: usize,
+    line: &mut GameLine,
+) {
+    let position = document.position(index);
+    let side = position.side_to_move();
+    let notes = match index.checked_sub(1) {
+        Some(last) => match line.plies.get_mut(last) {
+            Some(ply) => &mut ply.notes,
+            None => return,
+        },
+        None => &mut line.before,
+    };
+    set_eval(notes, analysis, side);
+    let mut lines = analysis.lines.iter();
+    if index == document.moves.len()
+        && let Some(best) = lines.next()
+    {
+        let start = line.plies.len();
+        line.plies.extend(plies(&best.pv, position, style.line_plies.max(1)));
+        if let Some(first) = line.plies.get_mut(start) {
+            for other in lines {
+                first.notes.extend(variation(&other.pv, other.score, position, style));
+            }
+        }
+    }
+}
+
+/// Puts the command `%eval` into the first comment of a move, in the place of one that is there.
+fn set_eval(notes: &mut Vec<Note>, analysis: &Analysis, side: Color) {
+    const COMMAND: &[u8] = b"[%eval ";
+    let Some(text) = eval_text(analysis, side) else { return };
+    let command = format!("[%eval {text}]").into_bytes();
+    for note in notes.iter_mut() {
+        let Note::Comment(comment) = note else { continue };
+        if let Some(start) = comment.windows(COMMAND.len()).position(|window| window == COMMAND) {
+            let end = comment[start..].iter().position(|&byte| byte == b']').map(|end| start + end + 1);
+            comment.splice(start..end.unwrap_or(comment.len()), command);
+            return;
+        }
+    }
+    // The first comment after a move, before any variation, has the commands of other programs, such as `%clk`.
+    let first_variation = notes.iter().position(|note| matches!(note, Note::Variation(_)));
+    let end = first_variation.unwrap_or(notes.len());
+    match notes[..end].iter_mut().find_map(|note| match note {
+        Note::Comment(comment) => Some(comment),
+        _ => None,
+    }) {
+        Some(comment) => {
+            let separator: &[u8] =
+                if comment.first().is_some_and(u8::is_ascii_whitespace) { b"" } else { b" " };
+            comment.splice(0..0, [command.as_slice(), separator].concat());
+        }
+        None => notes.insert(end, Note::Comment(command)),
+    }
+}
+
+/// A line of moves as a variation, with its score after the first move.
+fn variation(pv: &[String], score: LineScore, position: &Position, style: &Style) -> Option<Note> {
+    let mut plies = plies(pv, position, style.line_plies);
+    let text = score_text(score, position.side_to_move())?;
+    plies.first_mut()?.notes.push(Note::Comment(format!("[%eval {text}]").into_bytes()));
+    Some(Note::Variation(GameLine { before: Vec::new(), plies }))
+}
+
+fn plies(pv: &[String], position: &Position, most: usize) -> Vec<Ply> {
+    let moves = san_of(pv, position, most);
+    let parsed = moves.iter().filter_map(|san| SanPlus::from_ascii(san.as_bytes()).ok());
+    parsed.map(|san| Ply { san, notes: Vec::new() }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::Selection;
+    use super::super::pgn::write::text;
+    use super::super::report::Line;
+    use super::*;
+
+    fn result(cp: i32, win: u16, pvs: &[&str]) -> Analysis {
+        let line = |pv: &&str| Line {
+            score: LineScore::Cp(cp),
+            wdl: [win, 0, 1000 - win],
+            visits: 1,
+            moves_left: None,
+            pv: pv.split(' ').map(str::to_owned).collect(),
+        };
+        Analysis { nodes: 9, depth: 2, lines: pvs.iter().map(line).collect(), end: None }
+    }
+
+    /// White loses 0.4 with 1. g4, and Black nothing with the best answer.
+    fn results() -> Results {
+        BTreeMap::from([
+            (0, result(30, 600, &["e2e4 e7e5 g1f3", "d2d4"])),
+            (1, result(150, 800, &["e7e5"])),
+            (2, result(-150, 200, &["d2d4"])),
+        ])
+    }
+
+    fn annotate(game: &str, style: &Style) -> String {
+        let document = Document::of_game(game.as_bytes(), &Selection::default()).unwrap();
+        let annotated = annotated(&document, &results(), style);
+        String::from_utf8(text(&annotated)).unwrap().replace('\n', " ")
+    }
+
+    #[test]
+    fn a_mistake_gets_a_glyph_an_evaluation_and_the_better_lines() {
+        let style = Style { line_plies: 2, ..Style::default() };
+        let written = annotate("1. g4 e5 *", &style);
+        let moves = written.split("\"]  ").last().unwrap();
+        assert_eq!(
+            moves,
+            "1. g4 $4 {[%eval -1.50]} (1. e4 {[%eval 0.30]} 1... e5) (1. d4 {[%eval 0.30]}) \
+             1... e5 {[%eval -1.50]} *  "
+        );
+        let none = annotate("1. g4 e5 *", &Style { variations: Variations::None, ..style });
+        assert!(!none.contains('('), "{none}");
+        let all = annotate("1. g4 e5 *", &Style { variations: Variations::All, ..style });
+        assert_eq!(all.matches('(').count(), 2, "{all}");
+    }
+
+    #[test]
+    fn what_the_game_says_is_kept_and_an_old_evaluation_is_replaced() {
+        let game = "1. g4 $5 { [%clk 1:00] fun } (1. a4 {old}) e5 {good [%eval 9.9] [%clk 2:00]} *";
+        let written = annotate(game, &Style { variations: Variations::None, ..Style::default() });
+        let moves = written.split("\"]  ").last().unwrap();
+        assert_eq!(
+            moves,
+            "1. g4 $5 {[%eval -1.50] [%clk 1:00] fun } (1. a4 {old}) 1... e5 {good [%eval -1.50] [%clk 2:00]} *  "
+        );
+    }
+
+    #[test]
+    fn a_position_becomes_a_game_of_its_best_line() {
+        let document =
+            Document::of_epd("4k3/8/8/8/8/8/4P3/4K3 w - - id \"pawn\";", &Selection::default()).unwrap();
+        let results = BTreeMap::from([(0, result(200, 900, &["e2e4 e8d7", "e1d2"]))]);
+        let game = String::from_utf8(text(&annotated(&document, &results, &Style::default()))).unwrap();
+        assert!(game.contains("[Event \"pawn\"]"), "{game}");
+        let moves = "{[%eval 2.00]} 1. e4 (1. Kd2 {[%eval 2.00]}) 1... Kd7 *";
+        assert!(game.replace('\n', " ").contains(moves), "{game}");
+    }
+
+    #[test]
+    fn the_best_move_loses_nothing() {
+        let document = Document::of_game(b"1. e4 e5 *", &Selection::default()).unwrap();
+        assert_eq!(loss(&document, &results(), 0), Some(0.0));
+        assert_eq!(loss(&document, &results(), 7), None);
+        let style = Style::default();
+        assert_eq!(
+            [0.01, 0.05, 0.1, 0.3].map(|loss| style.severity(loss)),
+            [None, Some(0), Some(1), Some(2)]
+        );
+        let mated = Analysis { end: Some(super::super::report::End::Checkmate), ..Analysis::default() };
+        assert_eq!(eval_text(&mated, Color::White), None);
+    }
+}

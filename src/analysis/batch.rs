@@ -1,0 +1,381 @@
+//! The analysis of files from their first document to their last.
+//!
+//! A thread reads the documents. The calling thread keeps as many positions waiting as the searches need, writes each
+//! document when all its positions are done, and notes in the journal what is done. Only so many documents are in memory
+//! as that needs.
+
+use super::annotate::{GraphPoint, Results, graph};
+use super::config::BatchConfig;
+use super::document::Document;
+use super::feed::{Fed, Feed};
+use super::input::RawDocument;
+use super::journal::{Journal, JournalError};
+use super::output::{CSV_HEADER, OutputFormat, text};
+use super::pool::{Pool, PoolEvent, Task};
+use super::ranges::Ranges;
+use super::report::Analysis;
+use super::sink::{Sink, SinkError, prepare};
+use crate::backend::multi::BatchCounts;
+use crossbeam_channel::{Receiver, never, select, tick};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Positions that wait for each that is being searched.
+const WAITING_FOR_EACH: usize = 2;
+
+/// The most documents in memory, beside those whose positions are waiting or being searched.
+const DOCUMENTS_AHEAD: usize = 256;
+
+/// How often progress is reported, and how late an interruption may be noticed.
+const PROGRESS_INTERVAL: Duration = Duration::from_millis(250);
+
+/// What happened up to now.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress {
+    /// Documents in the output, with those of earlier processes.
+    pub documents: u64,
+    /// Documents that were refused by this process.
+    pub rejected: u64,
+    /// Positions that this process has searched.
+    pub positions: u64,
+    /// An estimate of the positions that are left; `None` if the size of the input is unknown.
+    pub positions_left: Option<u64>,
+    /// The time since the first document was read.
+    pub elapsed: Duration,
+    /// The batches that the backend has evaluated; `None` if it evaluates without collecting batches.
+    pub evaluated: Option<BatchCounts>,
+}
+
+/// What the user is told.
+#[derive(Debug)]
+pub enum Notice<'a> {
+    /// How far the analysis is.
+    Progress(&'a Progress),
+    /// A document is refused, or a file cannot be read further.
+    Trouble(&'a str),
+    /// A document is in the output. `points` are for a picture.
+    Document {
+        /// The number of the document in the input, from 1.
+        number: u64,
+        /// Its positions.
+        points: &'a [GraphPoint],
+    },
+}
+
+/// How an analysis ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Finished {
+    /// The final figures.
+    pub progress: Progress,
+    /// Whether the user has interrupted it.
+    pub is_interrupted: bool,
+    /// Whether a file could not be read to its end.
+    pub has_unread_files: bool,
+}
+
+/// Why an analysis ended early.
+#[derive(Debug, thiserror::Error)]
+pub enum BatchError {
+    /// A file cannot be written.
+    #[error(transparent)]
+    Sink(#[from] SinkError),
+    /// The journal cannot be used.
+    #[error(transparent)]
+    Journal(#[from] JournalError),
+    /// The journal cannot be written.
+    #[error("cannot write the journal: {0}; repeat the command to go on")]
+    Note(std::io::Error),
+    /// A search has failed.
+    #[error("{place}: the search of the position after {turn} moves failed: {reason}")]
+    Search {
+        /// The document.
+        place: String,
+        /// The number of moves before the position.
+        turn: usize,
+        /// The error of the search.
+        reason: String,
+    },
+    /// A thread cannot be started.
+    #[error("cannot start a thread: {0}")]
+    Thread(std::io::Error),
+}
+
+/// Analyses all files. `notify` is called in between, and `is_interrupted` ends the analysis when it is set.
+///
+/// # Errors
+/// A file cannot be written, or a search fails. If there is a journal, the same analysis goes on from there later.
+pub fn run(
+    config: &BatchConfig,
+    pool: &Pool,
+    is_interrupted: &AtomicBool,
+    notify: &mut dyn FnMut(Notice<'_>),
+) -> Result<Finished, BatchError> {
+    let mut batch = Batch::open(config, pool)?;
+    let feed =
+        Feed::start(config.inputs.clone(), config.input_format, config.shard).map_err(BatchError::Thread)?;
+    let timer = tick(PROGRESS_INTERVAL);
+    let mut is_at_end = false;
+    let mut was_interrupted = false;
+    loop {
+        batch.write_ready(notify)?;
+        if is_at_end && batch.open.is_empty() {
+            break;
+        }
+        let wants_more = !is_at_end && batch.wants_more();
+        let documents = if wants_more { feed.documents.clone() } else { never() };
+        let events: &Receiver<PoolEvent> = pool.events();
+        select! {
+            recv(documents) -> fed => match fed {
+                Ok(fed) => batch.take(fed, notify)?,
+                Err(_) => is_at_end = true,
+            },
+            recv(events) -> event => if let Ok(event) = event {
+                batch.event(event)?;
+            },
+            recv(timer) -> _ => {
+                notify(Notice::Progress(&batch.progress(&feed)));
+                if is_interrupted.load(Ordering::Relaxed) {
+                    was_interrupted = true;
+                    break;
+                }
+            }
+        }
+    }
+    let progress = batch.progress(&feed);
+    let has_unread_files = batch.has_unread_files;
+    if !was_interrupted && let Some(journal) = batch.journal.take() {
+        journal.remove().map_err(BatchError::Note)?;
+    }
+    Ok(Finished { progress, is_interrupted: was_interrupted, has_unread_files })
+}
+
+/// A document whose positions are not all done, or that waits for its place in the output.
+struct Open {
+    content: Content,
+    /// The number among all documents of the input, from 1.
+    number: u64,
+    place: String,
+    results: Results,
+    /// The positions that are not done.
+    missing: usize,
+}
+
+enum Content {
+    Document(Box<Document>),
+    /// A document that was refused: its text, and the reason.
+    Rejected(RawDocument, String),
+}
+
+struct Batch<'a> {
+    config: &'a BatchConfig,
+    pool: &'a Pool,
+    sink: Sink,
+    journal: Option<Journal>,
+    /// The documents that are in the output. Documents are counted from 0, without those of other shards.
+    done: Ranges,
+    /// Results of an earlier process, by document.
+    recovered: BTreeMap<u64, Results>,
+    open: BTreeMap<u64, Open>,
+    /// The number of positions that are waiting or being searched.
+    in_flight: usize,
+    rejected: u64,
+    positions: u64,
+    /// The positions of all documents that this process has read.
+    positions_seen: u64,
+    /// How far the input had been read after the documents of an earlier process, and is read now, in bytes.
+    bytes_skipped: u64,
+    bytes_seen: u64,
+    has_unread_files: bool,
+    begun: Instant,
+    /// The position of the next document that is written, if they are written in order.
+    next: u64,
+}
+
+/// The bits of a task's key that hold the index of the position.
+const INDEX_BITS: u32 = 20;
+
+impl<'a> Batch<'a> {
+    fn open(config: &'a BatchConfig, pool: &'a Pool) -> Result<Batch<'a>, BatchError> {
+        let journal_path = prepare(config.output.as_deref(), config.overwrite)?;
+        let (journal, recovered) = match &journal_path {
+            None => (None, Default::default()),
+            Some(path) => {
+                let settings =
+                    format!("{} {} {}", env!("RUKH_VERSION"), pool.network(), config.settings_text());
+                let (journal, recovered) = Journal::open(path, &settings)?;
+                (Some(journal), recovered)
+            }
+        };
+        let (output, rejected) = (config.output.as_deref(), config.rejected.as_deref());
+        let mut sink = Sink::open(output, rejected, recovered.lengths)?;
+        if config.format == OutputFormat::Csv && recovered.lengths.output == 0 {
+            sink.write(CSV_HEADER.as_bytes())?;
+        }
+        Ok(Batch {
+            config,
+            pool,
+            sink,
+            journal,
+            next: 0,
+            done: recovered.done,
+            recovered: recovered.results,
+            open: BTreeMap::new(),
+            in_flight: 0,
+            rejected: 0,
+            positions: 0,
+            positions_seen: 0,
+            bytes_skipped: 0,
+            bytes_seen: 0,
+            has_unread_files: false,
+            begun: Instant::now(),
+        })
+    }
+
+    fn wants_more(&self) -> bool {
+        self.in_flight < WAITING_FOR_EACH * self.pool.parallelism() && self.open.len() < DOCUMENTS_AHEAD
+    }
+
+    /// Takes the next document of the input.
+    fn take(&mut self, fed: Fed, notify: &mut dyn FnMut(Notice<'_>)) -> Result<(), BatchError> {
+        let Fed { sequence, number, raw, bytes_read } = fed;
+        let raw = match raw {
+            Ok(raw) => raw,
+            Err(trouble) => {
+                self.has_unread_files = true;
+                notify(Notice::Trouble(&trouble));
+                return Ok(());
+            }
+        };
+        self.bytes_seen = bytes_read;
+        if self.done.contains(sequence) {
+            self.bytes_skipped = bytes_read;
+            return Ok(());
+        }
+        let place = raw.place.clone();
+        let (content, results, missing) = match raw.parse(&self.config.selection) {
+            Err(reason) => {
+                notify(Notice::Trouble(&format!("{place}: {reason}")));
+                (Content::Rejected(raw, reason), Results::new(), 0)
+            }
+            Ok(document) => {
+                let mut results = self.recovered.remove(&sequence).unwrap_or_default();
+                results.retain(|index, _| document.wanted.contains(index));
+                let missing = self.submit(&document, sequence, &results);
+                (Content::Document(Box::new(document)), results, missing)
+            }
+        };
+        self.open.insert(sequence, Open { content, number, place, results, missing });
+        Ok(())
+    }
+
+    /// Lets the positions of a document that have no result wait for their searches. Returns their number.
+    fn submit(&mut self, document: &Document, sequence: u64, results: &Results) -> usize {
+        let mut count = 0;
+        for &index in document.wanted.iter().filter(|index| !results.contains_key(index)) {
+            self.pool.submit(Task {
+                key: sequence << INDEX_BITS | index as u64,
+                history: Arc::clone(&document.history),
+                ply: index,
+                limits: document.limits.unwrap_or(self.config.limits),
+                multipv: document.multipv.unwrap_or(self.config.multipv),
+                chess960: document.chess960,
+                priority: 0,
+                report_every: None,
+                is_cancelled: Arc::default(),
+            });
+            count += 1;
+        }
+        self.in_flight += count;
+        self.positions_seen += count as u64;
+        count
+    }
+
+    fn event(&mut self, event: PoolEvent) -> Result<(), BatchError> {
+        let (key, outcome) = match event {
+            PoolEvent::Partial(..) => return Ok(()),
+            PoolEvent::Done(key, analysis) => (key, Ok(analysis)),
+            PoolEvent::Failed(key, reason) => (key, Err(reason)),
+        };
+        let (sequence, index) = (key >> INDEX_BITS, (key & ((1 << INDEX_BITS) - 1)) as usize);
+        self.in_flight -= 1;
+        let Some(open) = self.open.get_mut(&sequence) else { return Ok(()) };
+        let analysis: Analysis = outcome.map_err(|reason| BatchError::Search {
+            place: open.place.clone(),
+            turn: index,
+            reason,
+        })?;
+        self.positions += 1;
+        if let Some(journal) = &mut self.journal {
+            journal.result(sequence, index, &analysis).map_err(BatchError::Note)?;
+        }
+        open.results.insert(index, analysis);
+        open.missing -= 1;
+        Ok(())
+    }
+
+    /// Writes the documents that are complete, and whose turn it is.
+    fn write_ready(&mut self, notify: &mut dyn FnMut(Notice<'_>)) -> Result<(), BatchError> {
+        loop {
+            while self.done.contains(self.next) {
+                self.next += 1;
+            }
+            let mut ready =
+                self.open.iter().filter(|(_, open)| open.missing == 0).map(|(&sequence, _)| sequence);
+            let ready = ready.find(|&sequence| !self.config.is_ordered || sequence == self.next);
+            let Some(sequence) = ready else { return Ok(()) };
+            let Some(open) = self.open.remove(&sequence) else { return Ok(()) };
+            self.write(sequence, &open, notify)?;
+        }
+    }
+
+    fn write(
+        &mut self,
+        sequence: u64,
+        open: &Open,
+        notify: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<(), BatchError> {
+        match &open.content {
+            Content::Document(document) => {
+                let Open { results, number, .. } = open;
+                let text = text(self.config.format, document, results, *number, &self.config.style);
+                self.sink.write(&text)?;
+                let points = graph(document, results, &self.config.style);
+                notify(Notice::Document { number: *number, points: &points });
+            }
+            Content::Rejected(raw, reason) => {
+                self.rejected += 1;
+                self.sink.reject(raw, reason)?;
+            }
+        }
+        let lengths = self.sink.lengths();
+        self.done.insert(sequence);
+        if let Some(journal) = &mut self.journal {
+            journal.written(sequence, lengths).map_err(BatchError::Note)?;
+            if journal.is_long() {
+                let results = self.open.iter().map(|(&sequence, open)| (sequence, &open.results));
+                let later = self.recovered.iter().map(|(&sequence, results)| (sequence, results));
+                journal.compact(&self.done, lengths, results.chain(later)).map_err(BatchError::Note)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn progress(&self, feed: &Feed) -> Progress {
+        let left = feed.total_bytes.map(|total| {
+            let seen = self.bytes_seen.saturating_sub(self.bytes_skipped).max(1) as f64;
+            let share = total.saturating_sub(self.bytes_skipped) as f64 / seen;
+            let expected = self.positions_seen as f64 * share.max(1.0);
+            (expected - self.positions as f64).max(0.0) as u64
+        });
+        Progress {
+            documents: self.done.count(),
+            rejected: self.rejected,
+            positions: self.positions,
+            positions_left: left,
+            elapsed: self.begun.elapsed(),
+            evaluated: self.pool.evaluated(),
+        }
+    }
+}

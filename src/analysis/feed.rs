@@ -1,0 +1,102 @@
+//! Reads the documents of all files on a thread of its own, a little ahead of the searches.
+
+use super::input::{InputFormat, RawDocument, Source};
+use crate::os_error::in_words;
+use crossbeam_channel::{Receiver, Sender, bounded};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::Builder;
+
+/// The most documents that are read ahead.
+const AHEAD: usize = 32;
+
+/// A document of the input.
+pub(super) struct Fed {
+    /// The number of the document among those of this shard, from 0.
+    pub(super) sequence: u64,
+    /// The number of the document among all, from 1.
+    pub(super) number: u64,
+    /// The text, or why a file cannot be read further.
+    pub(super) raw: Result<RawDocument, String>,
+    /// The bytes of input that were read up to the end of this document.
+    pub(super) bytes_read: u64,
+}
+
+/// The thread that reads. It ends with the receiver of its documents.
+pub(super) struct Feed {
+    pub(super) documents: Receiver<Fed>,
+    /// The bytes of all files; `None` if one of them is not a plain file.
+    pub(super) total_bytes: Option<u64>,
+}
+
+impl Feed {
+    /// Starts the thread. Of the documents it passes on those whose number, counted from 0, leaves the remainder
+    /// `shard.0` after the division by `shard.1`.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub(super) fn start(
+        inputs: Vec<PathBuf>,
+        format: Option<InputFormat>,
+        shard: (u64, u64),
+    ) -> io::Result<Feed> {
+        let sizes = inputs.iter().map(|path| {
+            let metadata = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
+            Some(metadata.len())
+        });
+        let total_bytes = sizes.sum();
+        let (sender, documents) = bounded(AHEAD);
+        let reader = Reader { format, shard, sender, count: 0, sequence: 0, finished_bytes: 0 };
+        Builder::new().name("reader".to_owned()).spawn(move || reader.read_all(&inputs))?;
+        Ok(Feed { documents, total_bytes })
+    }
+}
+
+struct Reader {
+    format: Option<InputFormat>,
+    shard: (u64, u64),
+    sender: Sender<Fed>,
+    /// The number of documents that were read.
+    count: u64,
+    /// The number of those of this shard.
+    sequence: u64,
+    /// The bytes of the files that are read to their end.
+    finished_bytes: u64,
+}
+
+impl Reader {
+    fn read_all(mut self, inputs: &[PathBuf]) {
+        for path in inputs {
+            if let Err(error) = self.read(path) {
+                let trouble = format!("cannot read {} further: {}", path.display(), in_words(&error));
+                let bytes_read = self.finished_bytes;
+                let fed = Fed { sequence: self.sequence, number: self.count, raw: Err(trouble), bytes_read };
+                if self.sender.send(fed).is_err() {
+                    return;
+                }
+            }
+            self.finished_bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
+        }
+    }
+
+    /// Reads a file. Ends early if nobody wants more.
+    fn read(&mut self, path: &Path) -> io::Result<()> {
+        let mut source = Source::open(path, self.format)?;
+        while let Some(raw) = source.next()? {
+            let (remainder, shards) = self.shard;
+            let is_ours = self.count % shards == remainder;
+            self.count += 1;
+            if !is_ours {
+                continue;
+            }
+            let bytes_read = self.finished_bytes + source.bytes_read();
+            let fed = Fed { sequence: self.sequence, number: self.count, raw: Ok(raw), bytes_read };
+            self.sequence += 1;
+            if self.sender.send(fed).is_err() {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+}

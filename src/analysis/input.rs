@@ -1,0 +1,215 @@
+//! Reads documents from files: PGN games, lines of EPD or FEN, and requests in JSON.
+
+use super::document::{Document, Selection};
+use super::message::Request;
+use super::pgn::split::Splitter;
+use crate::decompress::decompressed;
+use std::fs::File;
+use std::io::{self, BufRead, Read};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// The longest line of EPD or JSON, in bytes.
+const LONGEST_LINE: u64 = 1 << 20;
+
+/// The format of a file that is read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum InputFormat {
+    /// Games.
+    Pgn,
+    /// A position on each line, as EPD or FEN.
+    Epd,
+    /// A request on each line.
+    Jsonl,
+}
+
+impl InputFormat {
+    /// The format that the name of a file promises. Endings of compressed files do not count.
+    pub fn of_name(path: &Path) -> Option<InputFormat> {
+        let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+        let name = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
+        match name.rsplit_once('.')?.1 {
+            "pgn" => Some(InputFormat::Pgn),
+            "epd" | "fen" => Some(InputFormat::Epd),
+            "jsonl" | "ndjson" | "json" => Some(InputFormat::Jsonl),
+            _ => None,
+        }
+    }
+
+    /// The format of a text that begins with `head`: a brace begins a request, and a word with seven slashes is the board
+    /// of a FEN.
+    fn of_content(head: &[u8]) -> InputFormat {
+        let text = head.trim_ascii_start();
+        let word = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
+        if text.starts_with(b"{\"") {
+            InputFormat::Jsonl
+        } else if word.iter().filter(|&&byte| byte == b'/').count() == 7 {
+            InputFormat::Epd
+        } else {
+            InputFormat::Pgn
+        }
+    }
+}
+
+/// A file that is read from its beginning to its end.
+pub(super) struct Source {
+    reader: Reader,
+    /// The name of the file in messages.
+    name: String,
+    format: InputFormat,
+    /// The bytes of the documents so far.
+    document_bytes: u64,
+    /// The bytes that were read from a compressed file.
+    compressed_bytes: Option<Arc<AtomicU64>>,
+}
+
+/// Counts the bytes that are read. It is only a figure, so its orderings are Relaxed.
+struct Counting<R> {
+    inner: R,
+    count: Arc<AtomicU64>,
+}
+
+impl<R: Read> Read for Counting<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.inner.read(buffer)?;
+        self.count.fetch_add(length as u64, Ordering::Relaxed);
+        Ok(length)
+    }
+}
+
+enum Reader {
+    Games(Splitter<Box<dyn BufRead + Send>>),
+    Lines { reader: Box<dyn BufRead + Send>, number: u64 },
+}
+
+/// The text of a document.
+pub(super) struct RawDocument {
+    pub(super) bytes: Vec<u8>,
+    /// Where it stands, as in `games.pgn line 12`.
+    pub(super) place: String,
+    pub(super) format: InputFormat,
+}
+
+impl Source {
+    /// Opens a file; `-` is stdin. Without a `format` the name says it, or else the first bytes.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn open(path: &Path, format: Option<InputFormat>) -> io::Result<Source> {
+        let (name, count) = (path.display().to_string(), Arc::default());
+        if path == Path::new("-") {
+            return Source::new(decompressed(io::stdin())?, "stdin".to_owned(), format);
+        }
+        let reader = decompressed(Counting { inner: File::open(path)?, count: Arc::clone(&count) })?;
+        let mut source = Source::new(reader, name, format.or(InputFormat::of_name(path)))?;
+        let ending = path.extension().map(|ending| ending.to_ascii_lowercase());
+        let is_compressed = ending.is_some_and(|ending| ending == "gz" || ending == "zst");
+        source.compressed_bytes = is_compressed.then_some(count);
+        Ok(source)
+    }
+
+    /// Reads from `reader`.
+    ///
+    /// # Errors
+    /// `reader` cannot be read.
+    pub(super) fn new(
+        mut reader: Box<dyn BufRead + Send>,
+        name: String,
+        format: Option<InputFormat>,
+    ) -> io::Result<Source> {
+        let format = match format {
+            Some(format) => format,
+            None => InputFormat::of_content(reader.fill_buf()?),
+        };
+        let reader = match format {
+            InputFormat::Pgn => Reader::Games(Splitter::new(reader)),
+            InputFormat::Epd | InputFormat::Jsonl => Reader::Lines { reader, number: 0 },
+        };
+        Ok(Source { reader, name, format, document_bytes: 0, compressed_bytes: None })
+    }
+
+    /// How far the file is read, in bytes: to the end of the last document, or a little further in a compressed file.
+    pub(super) fn bytes_read(&self) -> u64 {
+        self.compressed_bytes.as_ref().map_or(self.document_bytes, |count| count.load(Ordering::Relaxed))
+    }
+
+    /// The next document; `None` at the end of the file. Empty lines, and lines of EPD that begin with `#`, are passed
+    /// over.
+    ///
+    /// # Errors
+    /// The file cannot be read further.
+    pub(super) fn next(&mut self) -> io::Result<Option<RawDocument>> {
+        let format = self.format;
+        let (bytes, line) = match &mut self.reader {
+            Reader::Games(games) => match games.next_game()? {
+                None => return Ok(None),
+                Some(game) => (game.bytes, game.line),
+            },
+            Reader::Lines { reader, number } => loop {
+                let mut bytes = Vec::new();
+                if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)? == 0 {
+                    return Ok(None);
+                }
+                *number += 1;
+                let text = bytes.trim_ascii();
+                let is_comment = format == InputFormat::Epd && text.starts_with(b"#");
+                if !text.is_empty() && !is_comment {
+                    break (bytes, *number);
+                }
+            },
+        };
+        self.document_bytes += bytes.len() as u64;
+        Ok(Some(RawDocument { bytes, place: format!("{} line {line}", self.name), format }))
+    }
+}
+
+impl RawDocument {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub(super) fn parse(&self, selection: &Selection) -> Result<Document, String> {
+        if self.format == InputFormat::Pgn {
+            return Document::of_game(&self.bytes, selection);
+        }
+        if self.bytes.len() as u64 >= LONGEST_LINE {
+            return Err(format!("the line is longer than {LONGEST_LINE} bytes"));
+        }
+        let text = std::str::from_utf8(&self.bytes).map_err(|_| "the line is not UTF-8".to_owned())?;
+        match self.format {
+            InputFormat::Jsonl => match Request::parse(text)? {
+                request if request.action.is_some() => Err("actions are for --protocol json only".to_owned()),
+                request => Document::of_request(request),
+            },
+            _ => Document::of_epd(text.trim(), selection),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn formats_are_known_by_name_and_by_content() {
+        let of_name = |name: &str| InputFormat::of_name(Path::new(name));
+        assert_eq!(of_name("a/b.PGN.zst"), Some(InputFormat::Pgn));
+        assert_eq!(of_name("b.fen"), Some(InputFormat::Epd));
+        assert_eq!(of_name("b.jsonl.gz"), Some(InputFormat::Jsonl));
+        assert_eq!(of_name("b.txt"), None);
+        assert_eq!(InputFormat::of_content(b"\n{\"id\":1}"), InputFormat::Jsonl);
+        assert_eq!(InputFormat::of_content(b"8/8/8/8/8/8/8/8 w"), InputFormat::Epd);
+        assert_eq!(InputFormat::of_content(b"{a comment} 1. e4"), InputFormat::Pgn);
+    }
+
+    #[test]
+    fn documents_carry_their_line() {
+        let text: &[u8] = b"# comment\n\n8/8/8/8/8/8/8/8 w - - 0 1\n";
+        let mut source = Source::new(Box::new(text), "a.epd".to_owned(), Some(InputFormat::Epd)).unwrap();
+        let raw = source.next().unwrap().unwrap();
+        assert_eq!(raw.place, "a.epd line 3");
+        assert!(raw.parse(&Selection::default()).is_err());
+        assert!(source.next().unwrap().is_none());
+    }
+}

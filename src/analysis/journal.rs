@@ -1,0 +1,270 @@
+//! The journal of an analysis, by which it goes on after its process was killed.
+//!
+//! The journal is a file beside the output, with one JSON value on each line. The first line has the settings. There is a
+//! line for the result of each position, and a line for each document that is in the output, with the length of the
+//! output after it. A line is written by one call of the system after what it says is true, so a process that is killed
+//! at any moment leaves at most one line without an end. The output may then be longer than the journal says; what is too
+//! much is cut off and written again.
+
+use super::ranges::Ranges;
+use super::report::Analysis;
+use crate::os_error::in_words;
+use crate::replace_file::replace_file;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+/// A journal that is longer than this, in bytes, is written anew with what is still needed.
+const COMPACT_BYTES: u64 = 64 << 20;
+
+/// A line of the journal. Documents are counted from 0, in the order of the input.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Record {
+    /// The version of the program and the settings of the analysis.
+    Settings(String),
+    /// The result of the position `index` of a document.
+    Result { document: u64, index: usize, analysis: Analysis },
+    /// A document is in the output.
+    Written { document: u64, lengths: Lengths },
+    /// All documents that are in the output, in the place of their own lines: first and last of each range.
+    Done { ranges: Vec<(u64, u64)>, lengths: Lengths },
+}
+
+/// The lengths of the files that an analysis writes, in bytes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Lengths {
+    /// The results.
+    pub(super) output: u64,
+    /// The documents that were refused.
+    pub(super) rejected: u64,
+}
+
+/// What an earlier process has done.
+#[derive(Debug, Default)]
+pub(super) struct Recovered {
+    /// The documents that are in the output.
+    pub(super) done: Ranges,
+    /// The results of the other documents, by document and index.
+    pub(super) results: BTreeMap<u64, BTreeMap<usize, Analysis>>,
+    /// The lengths of the files that are complete.
+    pub(super) lengths: Lengths,
+}
+
+/// A journal that is being written.
+pub(super) struct Journal {
+    path: PathBuf,
+    settings: String,
+    file: File,
+    bytes: u64,
+    compact_at: u64,
+}
+
+/// Why a journal cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum JournalError {
+    /// The system refuses the file.
+    #[error("cannot use the journal {}: {}", .0.display(), in_words(.1))]
+    File(PathBuf, #[source] io::Error),
+    /// The journal belongs to another analysis.
+    #[error(
+        "the journal {} belongs to an analysis with other files, settings or another version; repeat its command to \
+         finish it, or begin anew with --overwrite",
+        .0.display()
+    )]
+    OtherSettings(PathBuf),
+}
+
+impl Journal {
+    /// Opens the journal at `path`, or begins one. `settings` describe the analysis.
+    ///
+    /// # Errors
+    /// The file cannot be used, or it belongs to an analysis with other settings.
+    pub(super) fn open(path: &Path, settings: &str) -> Result<(Journal, Recovered), JournalError> {
+        let failed = |error| JournalError::File(path.to_owned(), error);
+        let mut recovered = Recovered::default();
+        let mut sound_bytes = 0;
+        match File::open(path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(failed(error)),
+            Ok(file) => {
+                let mut reader = BufReader::with_capacity(1 << 16, file);
+                let mut line = Vec::new();
+                loop {
+                    line.clear();
+                    reader.read_until(b'\n', &mut line).map_err(failed)?;
+                    // A line without an end was not written to its end.
+                    if !line.ends_with(b"\n") {
+                        break;
+                    }
+                    let Ok(record) = serde_json::from_slice::<Record>(&line) else { break };
+                    match record {
+                        Record::Settings(found) if found != settings => {
+                            return Err(JournalError::OtherSettings(path.to_owned()));
+                        }
+                        Record::Settings(_) => {}
+                        _ if sound_bytes == 0 => return Err(JournalError::OtherSettings(path.to_owned())),
+                        record => recovered.add(record),
+                    }
+                    sound_bytes += line.len() as u64;
+                }
+            }
+        }
+        let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+        file.set_len(sound_bytes).map_err(failed)?;
+        let (path, settings) = (path.to_owned(), settings.to_owned());
+        let compact_at = COMPACT_BYTES.max(2 * sound_bytes);
+        let mut journal = Journal { path, settings, file, bytes: sound_bytes, compact_at };
+        if sound_bytes == 0 {
+            let record = Record::Settings(journal.settings.clone());
+            journal.add(&record).map_err(|error| JournalError::File(journal.path.clone(), error))?;
+        }
+        Ok((journal, recovered))
+    }
+
+    fn add(&mut self, record: &Record) -> io::Result<()> {
+        let line = line_of(record)?;
+        self.file.write_all(&line)?;
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// Notes the result of a position.
+    pub(super) fn result(&mut self, document: u64, index: usize, analysis: &Analysis) -> io::Result<()> {
+        self.add(&Record::Result { document, index, analysis: analysis.clone() })
+    }
+
+    /// Notes that a document is in the output, whose files now have these lengths.
+    pub(super) fn written(&mut self, document: u64, lengths: Lengths) -> io::Result<()> {
+        self.add(&Record::Written { document, lengths })
+    }
+
+    /// Whether the journal has become long.
+    pub(super) fn is_long(&self) -> bool {
+        self.bytes > self.compact_at
+    }
+
+    /// Writes the journal anew with the documents that are `done`, and the results of the others.
+    ///
+    /// # Errors
+    /// The file cannot be written. The journal is then as it was.
+    pub(super) fn compact<'a>(
+        &mut self,
+        done: &Ranges,
+        lengths: Lengths,
+        results: impl Iterator<Item = (u64, &'a BTreeMap<usize, Analysis>)>,
+    ) -> io::Result<()> {
+        let new = self.path.with_added_extension("new");
+        let mut writer = BufWriter::new(File::create(&new)?);
+        let mut bytes = 0;
+        let mut add = |record: &Record| {
+            let line = line_of(record)?;
+            bytes += line.len() as u64;
+            writer.write_all(&line)
+        };
+        add(&Record::Settings(self.settings.clone()))?;
+        add(&Record::Done { ranges: done.to_vec(), lengths })?;
+        for (document, results) in results {
+            for (&index, analysis) in results {
+                add(&Record::Result { document, index, analysis: analysis.clone() })?;
+            }
+        }
+        writer.flush()?;
+        drop(writer);
+        replace_file(&new, &self.path)?;
+        self.file = OpenOptions::new().append(true).open(&self.path)?;
+        self.bytes = bytes;
+        self.compact_at = COMPACT_BYTES.max(2 * bytes);
+        Ok(())
+    }
+
+    /// Removes the journal of an analysis that is complete.
+    pub(super) fn remove(self) -> io::Result<()> {
+        drop(self.file);
+        fs::remove_file(&self.path)
+    }
+}
+
+fn line_of(record: &Record) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(record)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+impl Recovered {
+    fn add(&mut self, record: Record) {
+        match record {
+            Record::Settings(_) => {}
+            Record::Result { document, index, analysis } => {
+                self.results.entry(document).or_default().insert(index, analysis);
+            }
+            Record::Written { document, lengths } => {
+                self.results.remove(&document);
+                self.done.insert(document);
+                self.lengths = lengths;
+            }
+            Record::Done { ranges, lengths } => {
+                self.done = Ranges::from_vec(ranges);
+                self.lengths = lengths;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open(path: &Path) -> (Journal, Recovered) {
+        Journal::open(path, "settings").unwrap()
+    }
+
+    #[test]
+    fn what_was_noted_comes_back_without_a_torn_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        let analysis = Analysis { nodes: 7, ..Analysis::default() };
+        let lengths = Lengths { output: 90, rejected: 4 };
+        let (mut journal, _) = open(&path);
+        journal.result(0, 3, &analysis).unwrap();
+        journal.result(1, 0, &analysis).unwrap();
+        journal.written(0, lengths).unwrap();
+        let complete = fs::read(&path).unwrap();
+        let end = complete.len();
+        for torn in end - 20..=end {
+            fs::write(&path, &complete[..torn]).unwrap();
+            let (mut journal, recovered) = open(&path);
+            let is_complete = torn == end;
+            assert_eq!(recovered.done.contains(0), is_complete);
+            assert_eq!(recovered.lengths, if is_complete { lengths } else { Lengths::default() });
+            assert_eq!(recovered.results.len(), if is_complete { 1 } else { 2 });
+            assert_eq!(recovered.results[&1][&0], analysis);
+            // What is noted after a torn line is readable.
+            journal.result(5, 5, &analysis).unwrap();
+            assert!(open(&path).1.results.contains_key(&5));
+        }
+    }
+
+    #[test]
+    fn a_compacted_journal_says_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        let (mut journal, _) = open(&path);
+        let lengths = Lengths { output: 5, rejected: 0 };
+        for document in [0, 1, 2, 5] {
+            journal.written(document, lengths).unwrap();
+        }
+        let results = BTreeMap::from([(4, BTreeMap::from([(2, Analysis::default())]))]);
+        let done = open(&path).1.done;
+        journal
+            .compact(&done, lengths, results.iter().map(|(&document, results)| (document, results)))
+            .unwrap();
+        journal.written(3, lengths).unwrap();
+        let recovered = open(&path).1;
+        assert_eq!((recovered.done.to_vec(), recovered.lengths), (vec![(0, 3), (5, 5)], lengths));
+        assert_eq!(recovered.results, results);
+        assert!(matches!(Journal::open(&path, "other"), Err(JournalError::OtherSettings(_))));
+    }
+}

@@ -1,0 +1,155 @@
+//! Requests and answers in JSON, one on each line. They follow those of KataGo's analysis engine, with the names of
+//! chess. `docs/analysis.schema.json` describes them.
+
+use super::report::{Analysis, LineScore, expected_score, san_of};
+use crate::chess::{Color, Position};
+use crate::quote::quoted;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// A request to search some positions of a game.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Request {
+    /// The name that the answers carry.
+    #[serde(default)]
+    pub id: Value,
+    /// What to do, if it is not a search. Only the protocol knows actions.
+    pub action: Option<String>,
+    /// The request that an action is about.
+    pub terminate_id: Option<Value>,
+    /// The first position of the game; the standard one if it is absent.
+    pub fen: Option<String>,
+    /// The moves from there, in UCI notation.
+    #[serde(default)]
+    pub moves: Vec<String>,
+    /// The numbers of moves after which the position is searched; only the last position if it is absent.
+    pub analyze_turns: Option<Vec<usize>>,
+    /// The visits of the root at which a search ends.
+    pub max_visits: Option<u64>,
+    /// The seconds after which a search ends.
+    pub max_time: Option<f64>,
+    /// The number of best lines.
+    pub multi_pv: Option<usize>,
+    /// Requests with a higher priority come first.
+    #[serde(default)]
+    pub priority: i64,
+    /// The least time between two partial reports, in seconds. Without it there are none.
+    pub report_during_search_every: Option<f64>,
+    /// Whether castling is written as king takes rook.
+    #[serde(default)]
+    pub chess960: bool,
+}
+
+impl Request {
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// The line is not JSON, a field has the wrong type, or it is unknown.
+    pub fn parse(line: &str) -> Result<Request, String> {
+        let request: Request = serde_json::from_str(line).map_err(|error| quoted(&error.to_string()))?;
+        let is_time = |seconds: Option<f64>| seconds.is_none_or(|seconds| (0.0..=1e6).contains(&seconds));
+        if !is_time(request.max_time) {
+            return Err("maxTime is not a number of seconds from 0 to 1000000".to_owned());
+        }
+        if !is_time(request.report_during_search_every) {
+            return Err("reportDuringSearchEvery is not a number of seconds from 0 to 1000000".to_owned());
+        }
+        Ok(request)
+    }
+}
+
+/// What an answer says about the place of the position, beside its analysis.
+#[derive(Clone, Copy, Debug)]
+pub struct Place<'a> {
+    /// The name of the request, or of the game.
+    pub id: &'a Value,
+    /// The number of moves before the position.
+    pub turn: usize,
+    /// The position.
+    pub position: &'a Position,
+}
+
+/// The answer about a position. `is_partial` says that the search goes on.
+pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value {
+    let Place { id, turn, position } = place;
+    let lines = analysis.lines.iter().enumerate().map(|(order, line)| {
+        let mut info = json!({ "order": order, "visits": line.visits });
+        add_value(&mut info, line.score, line.wdl);
+        info["move"] = line.pv.first().map_or(Value::Null, |text| json!(text));
+        info["san"] = san_of(&line.pv, position, 1).first().map_or(Value::Null, |text| json!(text));
+        if let Some(moves_left) = line.moves_left {
+            info["movesLeft"] = json!(moves_left);
+        }
+        info["pv"] = json!(line.pv);
+        info
+    });
+    let mut root = json!({ "visits": analysis.nodes, "depth": analysis.depth });
+    if let (Some(score), Some(wdl)) = (analysis.score(), analysis.wdl()) {
+        add_value(&mut root, score, wdl);
+    }
+    if let Some(end) = analysis.end {
+        root["end"] = json!(end);
+    }
+    let mut answer = json!({
+        "id": id,
+        "turnNumber": turn,
+        "isDuringSearch": is_partial,
+        "fen": position.to_fen(),
+        "sideToMove": if position.side_to_move() == Color::White { "white" } else { "black" },
+        "rootInfo": root,
+        "moveInfos": lines.collect::<Vec<_>>(),
+    });
+    if analysis.is_empty() {
+        answer["noResults"] = json!(true);
+    }
+    answer
+}
+
+/// Adds a score and probabilities, in the view of the side to move.
+fn add_value(info: &mut Value, score: LineScore, wdl: [u16; 3]) {
+    let [win, draw, loss] = wdl.map(|share| f64::from(share) / 1000.0);
+    match score {
+        LineScore::Cp(score) => info["scoreCp"] = json!(score),
+        LineScore::Mate(moves) => info["scoreMate"] = json!(moves),
+    }
+    info["win"] = json!(win);
+    info["draw"] = json!(draw);
+    info["loss"] = json!(loss);
+    info["expectedScore"] = json!(expected_score(wdl));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::analysis::report::Line;
+
+    #[test]
+    fn a_wrong_request_is_refused_with_its_field() {
+        let error = Request::parse(r#"{"id":"a","maxVisit":5}"#).unwrap_err();
+        assert!(error.contains("unknown field `maxVisit`"), "{error}");
+        assert!(Request::parse(r#"{"id":"a","maxTime":-1}"#).unwrap_err().contains("maxTime"));
+        let request =
+            Request::parse(r#"{"id":7,"moves":["e2e4"],"analyzeTurns":[0,1],"multiPv":3}"#).unwrap();
+        assert_eq!((request.id, request.multi_pv), (json!(7), Some(3)));
+    }
+
+    #[test]
+    fn an_answer_has_the_view_of_the_side_to_move() {
+        let line = Line {
+            score: LineScore::Mate(-3),
+            wdl: [0, 100, 900],
+            visits: 40,
+            moves_left: None,
+            pv: vec!["e2e4".to_owned(), "e7e5".to_owned()],
+        };
+        let analysis = Analysis { nodes: 50, depth: 3, lines: vec![line], end: None };
+        let (id, position) = (json!("x"), Position::startpos());
+        let value = answer(Place { id: &id, turn: 0, position: &position }, &analysis, false);
+        assert_eq!(value["moveInfos"][0]["san"], "e4");
+        assert_eq!(value["rootInfo"]["scoreMate"], -3);
+        assert_eq!(value["rootInfo"]["expectedScore"], 0.05);
+        let empty = answer(Place { id: &id, turn: 0, position: &position }, &Analysis::default(), true);
+        assert_eq!((&empty["noResults"], &empty["isDuringSearch"]), (&json!(true), &json!(true)));
+    }
+}

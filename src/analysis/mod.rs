@@ -1,0 +1,39 @@
+//! The analysis of databases: games and positions in, annotations out.
+//!
+//! Hundreds of searches run at once and share a backend ([`crate::concurrent`]), the memory and the evaluation cache. A
+//! *document* is a game, or a line with a position. Each has some positions that are searched, and each position is one
+//! task of the [`pool`].
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`protocol`] | answers requests on stdin |
+//! | [`batch`] | analyses files: reads documents, has their positions searched, and writes the results in order |
+//! | [`feed`] | reads the documents of all files, a little ahead |
+//! | [`config`] | what an analysis of files is asked to do |
+//! | [`sink`] | the files that an analysis writes |
+//! | [`journal`] | notes what is done, so that an analysis can go on |
+//! | [`ranges`] | a set of numbers that are mostly consecutive |
+//! | [`output`] | writes an analysed document as PGN, EPD, JSON lines or CSV |
+//! | [`annotate`] | puts evaluations, glyphs and variations into a game |
+//! | [`input`] | reads the documents of a file |
+//! | [`document`] | holds a game or a position, and says which positions are searched |
+//! | [`message`] | the requests and answers in JSON |
+//! | [`pgn`] | PGN games with comments and variations |
+//! | [`pool`] | searches positions, many at once |
+//! | [`report`] | what a search has found out |
+
+pub mod annotate;
+pub mod batch;
+pub mod config;
+pub mod document;
+mod feed;
+pub mod input;
+mod journal;
+pub mod message;
+pub mod output;
+mod pgn;
+pub mod pool;
+pub mod protocol;
+mod ranges;
+pub mod report;
+mod sink;

@@ -1,0 +1,68 @@
+//! A PGN game as a tree of moves.
+//!
+//! Texts are bytes, because many databases are not UTF-8, and what was read is written as it was.
+
+use crate::chess::{Move, PositionHistory};
+use shakmaty::san::SanPlus;
+
+/// A game with its annotations.
+#[derive(Clone, Debug)]
+pub(crate) struct Game {
+    /// The names and values of the tags. Values are as in the file, with their escapes.
+    pub(crate) tags: Vec<(Vec<u8>, Vec<u8>)>,
+    /// The main line.
+    pub(crate) line: Line,
+    /// The positions of the main line, from the start position to the one after the last move.
+    pub(crate) history: PositionHistory,
+    /// The moves of the main line.
+    pub(crate) moves: Vec<Move>,
+    /// The result at the end of the moves, as in `1-0`. `None` if the text has none.
+    pub(crate) result: Option<&'static str>,
+    /// Whether the game is one of Chess960, by its tags.
+    pub(crate) chess960: bool,
+}
+
+/// The main line or a variation.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Line {
+    /// What stands before the first move.
+    pub(crate) before: Vec<Note>,
+    /// The moves, each with what follows it.
+    pub(crate) plies: Vec<Ply>,
+}
+
+/// A move with what follows it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) struct Ply {
+    /// The move. In a variation nothing checks that it is legal.
+    pub(crate) san: SanPlus,
+    /// Glyphs, comments and variations, in the order of the text.
+    pub(crate) notes: Vec<Note>,
+}
+
+/// Something that stands between two moves.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum Note {
+    /// A numeric annotation glyph.
+    Glyph(u8),
+    /// A comment, without its braces.
+    Comment(Vec<u8>),
+    /// A variation, which replaces the move that it follows.
+    Variation(Line),
+}
+
+impl Game {
+    /// The value of a tag, as in the file.
+    pub(crate) fn tag(&self, name: &str) -> Option<&[u8]> {
+        let mut tags = self.tags.iter();
+        tags.find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value.as_slice())
+    }
+
+    /// Adds a tag, unless the game has one of this name.
+    pub(crate) fn add_tag(&mut self, name: &str, value: &str) {
+        if self.tag(name).is_none() {
+            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+            self.tags.push((name.as_bytes().to_vec(), value.into_bytes()));
+        }
+    }
+}

@@ -1,0 +1,163 @@
+//! Writes a game, with everything that was read.
+
+use super::game::{Game, Line, Note};
+
+/// The longest line of the moves, in bytes. A comment is never broken.
+const LINE_LENGTH: usize = 80;
+
+/// The text of a game, with an empty line at its end.
+pub(crate) fn text(game: &Game) -> Vec<u8> {
+    let mut text = Vec::new();
+    for (name, value) in &game.tags {
+        for part in [b"[".as_slice(), name, b" \"", value, b"\"]\n"] {
+            text.extend_from_slice(part);
+        }
+    }
+    if !game.tags.is_empty() {
+        text.push(b'\n');
+    }
+    let start = game.history.positions().first().map_or(0, |position| position.game_ply());
+    let mut words = Words { text, column: 0, is_after_bracket: false };
+    words.line(&game.line, start);
+    if let Some(result) = game.result {
+        words.word(result.as_bytes());
+    }
+    words.text.extend_from_slice(b"\n\n");
+    words.text
+}
+
+struct Words {
+    text: Vec<u8>,
+    column: usize,
+    /// No space follows an opening parenthesis.
+    is_after_bracket: bool,
+}
+
+impl Words {
+    fn word(&mut self, word: &[u8]) {
+        if self.column > 0 && self.column + 1 + word.len() > LINE_LENGTH {
+            self.text.push(b'\n');
+            self.column = 0;
+        } else if self.column > 0 && !self.is_after_bracket {
+            self.text.push(b' ');
+            self.column += 1;
+        }
+        self.is_after_bracket = false;
+        self.text.extend_from_slice(word);
+        self.column += word.len();
+    }
+
+    /// Writes a line whose first move is made after `ply` plies.
+    fn line(&mut self, line: &Line, ply: u32) {
+        self.notes(&line.before, ply);
+        let mut needs_number = true;
+        for (ply, played) in (ply..).zip(&line.plies) {
+            let is_white = ply % 2 == 0;
+            if is_white || needs_number {
+                let dots = if is_white { "." } else { "..." };
+                self.word(format!("{}{dots}", ply / 2 + 1).as_bytes());
+            }
+            self.word(played.san.to_string().as_bytes());
+            self.notes(&played.notes, ply);
+            needs_number = played.notes.iter().any(|note| !matches!(note, Note::Glyph(_)));
+        }
+    }
+
+    /// Writes what follows the move that is made after `ply` plies.
+    fn notes(&mut self, notes: &[Note], ply: u32) {
+        for note in notes {
+            match note {
+                Note::Glyph(number) => self.word(format!("${number}").as_bytes()),
+                Note::Comment(text) => self.word(&[b"{", text.as_slice(), b"}"].concat()),
+                Note::Variation(line) => {
+                    self.word(b"(");
+                    self.is_after_bracket = true;
+                    self.line(line, ply);
+                    self.text.push(b')');
+                    self.column += 1;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::read::read_game;
+    use super::*;
+    use proptest::prelude::*;
+    use shakmaty::san::SanPlus;
+
+    #[test]
+    fn a_game_is_written_as_it_was_read() {
+        let text_of = |read: &str| String::from_utf8(text(&read_game(read.as_bytes()).unwrap())).unwrap();
+        let same = "[Event \"a \\\"b\\\"\"]\n[Site \"?\"]\n\n{start} 1. e4 $1 $14 {good} (1. d4 {or} 1... d5 (1... Nf6 $6) 2. c4) \
+                    1... e5 2. Nf3 1-0\n\n";
+        let written = text_of(same);
+        assert_eq!(written.replace('\n', " "), same.replace('\n', " "));
+        assert!(written.lines().all(|line| line.len() <= LINE_LENGTH));
+        assert_eq!(text_of(&written), written);
+        // Comments to the end of a line, glyphs of signs, empty lines and null moves.
+        assert_eq!(
+            text_of("1. e4! ; to {the} end\n\n% escaped\n1... e5 (1... Z0 2. d4) 2. Nf3?? *\n")
+                .replace('\n', " "),
+            "1. e4 $1 { to {the) end} 1... e5 (1... -- 2. d4) 2. Nf3 $4 *  "
+        );
+    }
+
+    /// Random games: a list of numbers chooses the moves and what stands between them.
+    fn line(choices: &mut dyn Iterator<Item = u8>, start: &crate::chess::Position, depth: u32) -> Line {
+        let mut position = start.clone();
+        let mut made = Line::default();
+        for _ in 0..12 {
+            let moves = position.legal_moves();
+            let Some(choice) = choices.next() else { break };
+            if moves.is_empty() || choice > 240 {
+                break;
+            }
+            let m = moves[usize::from(choice) % moves.len()];
+            let mut notes = Vec::new();
+            for _ in 0..choices.next().unwrap_or(0) % 4 {
+                let choice = choices.next().unwrap_or(0);
+                notes.push(match choice % 3 {
+                    0 => Note::Glyph(choice),
+                    1 => Note::Comment(match choice % 5 {
+                        0 => b"[%clk 1:02:03] a (b) $1 1-0 ;x".to_vec(),
+                        1 => Vec::new(),
+                        2 => b"two\n\nlines [\n[Site \"x\"]".to_vec(),
+                        3 => b"latin-1: \xe4\xf6".to_vec(),
+                        _ => vec![b'x'; 3000],
+                    }),
+                    _ if depth == 0 => Note::Glyph(choice),
+                    _ => Note::Variation(line(choices, &position, depth - 1)),
+                });
+            }
+            made.plies.push(Ply { san: SanPlus::from_move(position.board().clone(), m), notes });
+            position = position.play(m);
+        }
+        made
+    }
+
+    use super::super::game::Ply;
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+        #[test]
+        fn games_with_comments_glyphs_and_variations_survive(
+            choices in proptest::collection::vec(any::<u8>(), 0..200),
+            tags in proptest::collection::vec(("[A-Z][a-z]{1,8}[0-9]", "[a-zA-Z0-9 ,.äß(){};%]{0,20}"), 0..4),
+        ) {
+            let mut game = read_game(b"*").unwrap();
+            for (name, value) in &tags {
+                game.add_tag(name, value);
+            }
+            game.line = line(&mut choices.into_iter(), &crate::chess::Position::startpos(), 3);
+            let written = text(&game);
+            let read = read_game(&written).map_err(TestCaseError::fail)?;
+            prop_assert_eq!(&read.line, &game.line);
+            prop_assert_eq!(&read.tags, &game.tags);
+            prop_assert_eq!(read.result, game.result);
+            prop_assert_eq!(text(&read), written);
+        }
+    }
+}

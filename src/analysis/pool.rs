@@ -1,0 +1,402 @@
+//! Searches many positions at once on one backend.
+//!
+//! Each thread searches one position at a time in a tree of its own. All share the evaluation cache, because positions of
+//! one game lead to each other. Positions wait in a queue: those with a higher priority come first, and among equals the
+//! one that came first.
+
+use super::report::Analysis;
+use crate::backend::multi::BatchCounts;
+use crate::backend::{Backend, BackendError};
+use crate::chess::PositionHistory;
+use crate::chess::tablebase::{TablebaseError, Tablebases};
+use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
+use crate::concurrent::memory::Shares;
+use crate::concurrent::run::{FlagStopper, run_to_end};
+use crate::options::Options;
+use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
+use crate::search::{
+    BestMove, GoParams, Responder, SearchParams, SearchSetup, SearchStart, ThinkingInfo, WORKER_STACK_BYTES,
+    build_stoppers,
+};
+use crate::tree::Tree;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::cmp::Ordering as Order;
+use std::collections::BinaryHeap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// When a search ends. The limit that is reached first ends it.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Limits {
+    /// Visits of the root.
+    pub nodes: Option<u64>,
+    /// Milliseconds.
+    pub movetime_ms: Option<u64>,
+}
+
+/// A position to search.
+#[derive(Clone, Debug)]
+pub(super) struct Task {
+    /// Comes back with the result.
+    pub(super) key: u64,
+    /// A game, of which the position is the one at the index `ply`.
+    pub(super) history: Arc<PositionHistory>,
+    pub(super) ply: usize,
+    pub(super) limits: Limits,
+    /// The number of best lines.
+    pub(super) multipv: usize,
+    /// Whether castling is written as king takes rook.
+    pub(super) chess960: bool,
+    /// Tasks with a higher priority come first.
+    pub(super) priority: i64,
+    /// The least time between two partial reports; `None` if none are wanted.
+    pub(super) report_every: Option<Duration>,
+    /// Ends the search with what it has found so far.
+    pub(super) is_cancelled: Arc<AtomicBool>,
+}
+
+/// What the pool says about a task.
+#[derive(Debug)]
+pub(super) enum PoolEvent {
+    /// What is known so far.
+    Partial(u64, Analysis),
+    /// The result. It is empty if the task was cancelled before anything was known.
+    Done(u64, Analysis),
+    /// The search has failed, for this reason.
+    Failed(u64, String),
+}
+
+/// Why positions cannot be searched.
+#[derive(Debug, thiserror::Error)]
+pub enum PoolError {
+    /// The backend or its cache cannot be made.
+    #[error(transparent)]
+    Backend(#[from] BackendError),
+    /// The time manager cannot be made.
+    #[error(transparent)]
+    TimeManager(#[from] TimeManagerError),
+    /// The tablebases cannot be opened.
+    #[error(transparent)]
+    Tablebases(#[from] TablebaseError),
+    /// The system starts no thread.
+    #[error("cannot start a thread for a search: {0}")]
+    Thread(std::io::Error),
+}
+
+/// The threads that search, and their queue.
+pub struct Pool {
+    shared: Arc<Shared>,
+    threads: Vec<JoinHandle<()>>,
+    events: Receiver<PoolEvent>,
+}
+
+struct Shared {
+    options: Options,
+    evaluator: SharedEvaluator,
+    /// The evaluator inside its cache.
+    backend: Arc<dyn Backend>,
+    params: SearchParams,
+    tablebases: Option<Arc<Tablebases>>,
+    shares: Shares,
+    queue: Mutex<Queue>,
+    changed: Condvar,
+    /// Set when all searches should end. It is only a flag, so its orderings are Relaxed.
+    is_closing: AtomicBool,
+}
+
+#[derive(Default)]
+struct Queue {
+    tasks: BinaryHeap<Queued>,
+    /// The number of tasks that ever waited.
+    count: u64,
+    /// The flags of the tasks that are being searched.
+    running: Vec<Arc<AtomicBool>>,
+}
+
+/// A task with its place in the order of arrival.
+struct Queued {
+    task: Task,
+    number: u64,
+}
+
+impl PartialEq for Queued {
+    fn eq(&self, other: &Queued) -> bool {
+        self.cmp(other) == Order::Equal
+    }
+}
+
+impl Eq for Queued {}
+
+impl PartialOrd for Queued {
+    fn partial_cmp(&self, other: &Queued) -> Option<Order> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Queued {
+    /// The task that comes first is the greatest.
+    fn cmp(&self, other: &Queued) -> Order {
+        self.task.priority.cmp(&other.task.priority).then(other.number.cmp(&self.number))
+    }
+}
+
+impl Shared {
+    /// Ignores poisoning: a panic cannot leave the queue invalid.
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Blocks until there is a task. `None` if the pool is closing.
+    fn next(&self) -> Option<Task> {
+        let mut queue = self.lock();
+        loop {
+            if self.is_closing.load(Ordering::Relaxed) {
+                return None;
+            }
+            if let Some(Queued { task, .. }) = queue.tasks.pop() {
+                queue.running.push(Arc::clone(&task.is_cancelled));
+                return Some(task);
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+}
+
+impl Pool {
+    /// Loads the network, and starts `parallelism` threads; `None` chooses a number that keeps the backend busy.
+    ///
+    /// # Errors
+    /// The network, the backend or the tablebases cannot be used, or no thread can be started.
+    pub fn new(options: &Options, parallelism: Option<usize>) -> Result<Pool, PoolError> {
+        // A limit on nodes is one on visits, whatever `go nodes` means. Each line shows the visits of its move.
+        let options = Options { nodes_as_playouts: false, per_pv_counters: true, ..options.clone() };
+        let evaluator = SharedEvaluator::new(&options)?;
+        let parallelism =
+            parallelism.unwrap_or_else(|| searches_at_once(evaluator.searches_to_fill(&options))).max(1);
+        let shares = Shares::new(&options, options.nncache, parallelism, 1);
+        let backend = evaluator.with_cache(&options, shares.cache_entries)?;
+        let params = SearchParams::from_options(&options, evaluator.attributes(), None);
+        let path = &options.syzygy_paths;
+        let tablebases = (!path.is_empty()).then(|| Tablebases::open(path).map(Arc::new)).transpose()?;
+        let shared = Arc::new(Shared {
+            evaluator,
+            backend,
+            params,
+            tablebases,
+            shares,
+            queue: Mutex::default(),
+            changed: Condvar::new(),
+            is_closing: AtomicBool::new(false),
+            options,
+        });
+        let (sender, events) = unbounded();
+        let mut pool = Pool { shared, threads: Vec::new(), events };
+        for index in 0..parallelism {
+            match pool.start_thread(&sender) {
+                Ok(thread) => pool.threads.push(thread),
+                Err(error) if index == 0 => return Err(error),
+                // Fewer searches at once are only slower.
+                Err(_) => break,
+            }
+        }
+        Ok(pool)
+    }
+
+    fn start_thread(&self, sender: &Sender<PoolEvent>) -> Result<JoinHandle<()>, PoolError> {
+        let shared = Arc::clone(&self.shared);
+        let mut searcher = Searcher {
+            time_manager: make_time_manager(&shared.options.time_manager)?,
+            tree: Arc::new(Tree::new()),
+            events: sender.clone(),
+            shared,
+        };
+        let builder = Builder::new().name("analysis".to_owned()).stack_size(WORKER_STACK_BYTES);
+        builder.spawn(move || searcher.search_all()).map_err(PoolError::Thread)
+    }
+
+    /// The number of searches that run at once.
+    pub fn parallelism(&self) -> usize {
+        self.threads.len()
+    }
+
+    /// The path of the network, or the name of a backend without one.
+    pub fn network(&self) -> &str {
+        &self.shared.evaluator.name
+    }
+
+    /// Messages about the backend for the user.
+    pub fn notices(&self) -> &[String] {
+        &self.shared.evaluator.notices
+    }
+
+    /// The batches that the backend has evaluated; `None` if it evaluates without collecting batches.
+    pub fn evaluated(&self) -> Option<BatchCounts> {
+        self.shared.evaluator.counts()
+    }
+
+    /// Empties the evaluation cache.
+    pub(super) fn clear_cache(&self) {
+        self.shared.backend.clear_cache();
+    }
+
+    /// Lets a position wait for its search.
+    pub(super) fn submit(&self, task: Task) {
+        let mut queue = self.shared.lock();
+        let number = queue.count;
+        queue.count += 1;
+        queue.tasks.push(Queued { task, number });
+        drop(queue);
+        self.shared.changed.notify_one();
+    }
+
+    /// What the searches report.
+    pub(super) fn events(&self) -> &Receiver<PoolEvent> {
+        &self.events
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.is_closing.store(true, Ordering::Relaxed);
+        let queue = self.shared.lock();
+        queue.running.iter().for_each(|flag| flag.store(true, Ordering::Relaxed));
+        drop(queue);
+        self.shared.evaluator.close();
+        self.shared.changed.notify_all();
+        for thread in self.threads.drain(..) {
+            // A panic was reported as an event.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A thread that searches one position after another.
+struct Searcher {
+    shared: Arc<Shared>,
+    time_manager: Box<dyn TimeManager>,
+    tree: Arc<Tree>,
+    events: Sender<PoolEvent>,
+}
+
+impl Searcher {
+    fn search_all(&mut self) {
+        while let Some(task) = self.shared.next() {
+            let searched = catch_unwind(AssertUnwindSafe(|| self.search(&task)));
+            if searched.is_err() {
+                // The panic may have left the tree in any state.
+                self.tree = Arc::new(Tree::new());
+            }
+            let event = match searched {
+                Ok(Ok(analysis)) => PoolEvent::Done(task.key, analysis),
+                Ok(Err(reason)) => PoolEvent::Failed(task.key, reason),
+                Err(_) => PoolEvent::Failed(task.key, "the thread of the search panicked".to_owned()),
+            };
+            self.shared.lock().running.retain(|flag| !Arc::ptr_eq(flag, &task.is_cancelled));
+            // If the pool is closing, nobody listens.
+            let _ = self.events.send(event);
+        }
+    }
+
+    /// Searches the position of `task`.
+    fn search(&mut self, task: &Task) -> Result<Analysis, String> {
+        if task.is_cancelled.load(Ordering::Relaxed) {
+            return Ok(Analysis::default());
+        }
+        let mut history = PositionHistory::clone(&task.history);
+        history.truncate(task.ply + 1);
+        if let Some(end) = Analysis::of_end(history.last()) {
+            return Ok(end);
+        }
+        if !self.tree.clear() {
+            self.tree = Arc::new(Tree::new());
+        }
+        let shared = &self.shared;
+        let Limits { nodes, movetime_ms } = task.limits;
+        let go = GoParams { nodes, movetime: movetime_ms, ..GoParams::default() };
+        let start = SearchStart::new(history.last(), 0);
+        let stopper = build_stoppers(&shared.options, &go, &start, &mut *self.time_manager);
+        let listener = Arc::new(Listener {
+            tree: Arc::clone(&self.tree),
+            key: task.key,
+            chess960: task.chess960,
+            partial: task.report_every.map(|every| (every, self.events.clone())),
+            state: Mutex::new(ListenerState { last_report: Instant::now(), result: None }),
+        });
+        let setup = SearchSetup {
+            params: SearchParams { multi_pv: task.multipv.max(1), ..shared.params.clone() },
+            score_type: shared.options.score_type,
+            tablebases: shared.tablebases.clone(),
+            memory_limit: shared.shares.tree_bytes_for(nodes),
+            // A root without visits gets one, so that there is a move.
+            visit_limit: nodes.map(|nodes| nodes.max(1)),
+            ..SearchSetup::new(
+                Arc::clone(&self.tree),
+                Arc::clone(&shared.backend),
+                history,
+                Box::new(FlagStopper { inner: stopper, is_ending: Arc::clone(&task.is_cancelled) }),
+            )
+        };
+        let responder = Arc::clone(&listener) as Arc<dyn Responder>;
+        let ended = run_to_end(setup, movetime_ms.is_some(), &shared.evaluator, responder)
+            .map_err(|error| format!("cannot start a search: {error}"))?;
+        match (ended.failure, listener.take()) {
+            (Some(failure), _) => Err(failure),
+            (None, Some(analysis)) => Ok(analysis),
+            (None, None) => Err("the search has no result".to_owned()),
+        }
+    }
+}
+
+/// Receives the info lines of a search.
+struct Listener {
+    tree: Arc<Tree>,
+    key: u64,
+    chess960: bool,
+    /// The least time between two partial reports, and where they go.
+    partial: Option<(Duration, Sender<PoolEvent>)>,
+    state: Mutex<ListenerState>,
+}
+
+struct ListenerState {
+    last_report: Instant,
+    result: Option<Analysis>,
+}
+
+impl Listener {
+    fn state(&self) -> MutexGuard<'_, ListenerState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Option<Analysis> {
+        self.state().result.take()
+    }
+
+    fn analysis(&self, infos: &[ThinkingInfo]) -> Analysis {
+        let nodes = u64::from(self.tree.node(self.tree.root()).visits());
+        Analysis::of_infos(infos, nodes, self.chess960)
+    }
+}
+
+impl Responder for Listener {
+    fn thinking(&self, infos: &[ThinkingInfo]) {
+        let Some((every, events)) = &self.partial else { return };
+        let mut state = self.state();
+        if state.last_report.elapsed() >= *every {
+            state.last_report = Instant::now();
+            let _ = events.send(PoolEvent::Partial(self.key, self.analysis(infos)));
+        }
+    }
+
+    fn best_move(&self, _best: &BestMove) {}
+
+    fn answer(&self, infos: &[ThinkingInfo], _best: &BestMove) {
+        let analysis = self.analysis(infos);
+        self.state().result = Some(analysis);
+    }
+
+    // A failure is read from the search, and nobody needs the other messages of hundreds of searches.
+    fn message(&self, _text: &str) {}
+}

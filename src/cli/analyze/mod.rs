@@ -1,0 +1,97 @@
+//! `analyze`: annotates games and positions, many at once.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`progress`] | shows how far the analysis is |
+
+mod progress;
+
+use super::analyze_args::AnalyzeArgs;
+use super::error::{CliError, print_error_line};
+use super::interrupt::catch_interrupt;
+use crate::analysis::batch::{self, Finished, Notice};
+use crate::analysis::pool::Pool;
+use crate::analysis::protocol::{self, Defaults};
+use crate::options::Options;
+use crate::os_error::in_words;
+use crate::uci::output::Output;
+use progress::ProgressBar;
+use serde_json::json;
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Analyses the files.
+///
+/// # Errors
+/// The settings are wrong, a search fails, a file cannot be read to its end or cannot be written, or the user has
+/// interrupted it.
+pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    if arguments.is_server() {
+        return serve(arguments, options, output);
+    }
+    let config = arguments.config(options)?;
+    for path in config.inputs.iter().filter(|path| path.as_os_str() != "-") {
+        // A wrong name is an error before the analysis, not in the middle of it.
+        File::open(path).map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
+    }
+    let pool = Pool::new(options, arguments.parallelism())?;
+    pool.notices().iter().for_each(|notice| print_error_line(notice));
+    let is_interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&is_interrupted);
+    catch_interrupt(move || flag.store(true, Ordering::Relaxed))?;
+    let mut bar = ProgressBar::new(pool.parallelism());
+    let finished = batch::run(&config, &pool, &is_interrupted, &mut |notice| match notice {
+        Notice::Progress(progress) => bar.show(progress),
+        Notice::Trouble(text) => bar.message(text),
+        Notice::Document { .. } => {}
+    });
+    bar.end();
+    let finished = finished?;
+    if arguments.json {
+        let text = summary_json(&finished);
+        match arguments.output() {
+            Some(_) => output.line(&text),
+            None => print_error_line(&text),
+        }
+    } else {
+        print_error_line(&progress::summary(&finished.progress));
+    }
+    if finished.is_interrupted {
+        let advice = if arguments.output().is_some() { "; the same command goes on from here" } else { "" };
+        return Err(
+            format!("interrupted after {} games and lines{advice}", finished.progress.documents).into()
+        );
+    }
+    if finished.has_unread_files {
+        return Err("a file could not be read to its end; all that could be read is analysed".into());
+    }
+    Ok(())
+}
+
+/// Answers requests on stdin.
+fn serve(arguments: &AnalyzeArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    let pool = Pool::new(options, arguments.parallelism())?;
+    pool.notices().iter().for_each(|notice| print_error_line(notice));
+    print_error_line(&format!("ready, {} searches at once", pool.parallelism()));
+    let defaults = Defaults { limits: arguments.limits(), multipv: options.multipv as usize };
+    protocol::serve(std::io::stdin(), &pool, defaults, &|line| output.line(line))
+        .map_err(|error| format!("cannot start a thread: {error}").into())
+}
+
+fn summary_json(finished: &Finished) -> String {
+    let progress = &finished.progress;
+    let seconds = progress.elapsed.as_secs_f64();
+    json!({
+        "documents": progress.documents,
+        "rejected": progress.rejected,
+        "positions": progress.positions,
+        "seconds": seconds,
+        "positions_per_second": progress.positions as f64 / seconds.max(1e-3),
+        "evaluations": progress.evaluated.map(|evaluated| evaluated.positions),
+        "batches": progress.evaluated.map(|evaluated| evaluated.batches),
+        "is_interrupted": finished.is_interrupted,
+        "has_unread_files": finished.has_unread_files,
+    })
+    .to_string()
+}

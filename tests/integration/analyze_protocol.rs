@@ -1,0 +1,96 @@
+//! `analyze --protocol json`: requests and answers over stdin and stdout.
+
+use crate::driver::Driver;
+use serde_json::{Value, json};
+use std::time::Duration;
+
+struct Client(Driver);
+
+impl Client {
+    fn start(more: &[&str]) -> Client {
+        let settings = ["analyze", "--protocol=json", "--backend=random", "--nncache=0"];
+        Client(Driver::start(&[&settings, more].concat()))
+    }
+
+    fn send(&mut self, request: &Value) {
+        self.0.send(&request.to_string());
+    }
+
+    fn next(&self) -> Value {
+        let line = self.0.next_line_within(Duration::from_secs(20)).expect("an answer");
+        serde_json::from_str(&line).unwrap()
+    }
+}
+
+#[test]
+fn answers_come_for_each_turn_and_errors_carry_the_name() {
+    let mut client = Client::start(&["--nodes=20"]);
+    client.send(&json!({ "id": "a", "moves": ["e2e4", "e7e5"], "analyzeTurns": [0, 2], "multiPv": 3 }));
+    let mut answers = [client.next(), client.next()];
+    answers.sort_by_key(|answer| answer["turnNumber"].as_u64());
+    assert_eq!(answers.each_ref().map(|answer| answer["turnNumber"].as_u64()), [Some(0), Some(2)]);
+    for answer in &answers {
+        assert_eq!((&answer["id"], &answer["isDuringSearch"]), (&json!("a"), &json!(false)));
+        assert_eq!(answer["moveInfos"].as_array().unwrap().len(), 3, "{answer}");
+        assert!(answer["rootInfo"]["visits"].as_u64().unwrap() >= 20, "{answer}");
+    }
+    for (request, error) in [
+        (json!({ "id": 1, "moves": ["e2e5"] }), "illegal move"),
+        (json!({ "id": 1, "maxvisits": 5 }), "unknown field `maxvisits`"),
+        (json!({ "id": 1, "action": "dance" }), "unknown action"),
+        (json!({ "id": 1, "fen": "x" }), "x"),
+    ] {
+        client.send(&request);
+        let answer = client.next();
+        assert_eq!(answer["id"], 1);
+        assert!(answer["error"].as_str().unwrap().contains(error), "{answer}");
+    }
+    client.0.send("no json");
+    assert!(client.next()["error"].is_string());
+    client.send(&json!({ "id": "v", "action": "query_version" }));
+    assert!(client.next()["version"].is_string());
+    client.0.close_stdin();
+    assert!(client.0.ends_within(Duration::from_secs(10)).success());
+}
+
+#[test]
+fn urgent_requests_come_first_and_a_search_can_be_ended() {
+    let mut client = Client::start(&["--parallelism=1", "--backend-opts=delay=1"]);
+    // The first one is being searched while the others wait.
+    client.send(&json!({ "id": "long", "maxVisits": 500_000_000_u64, "reportDuringSearchEvery": 0.05 }));
+    let partial = client.next();
+    assert_eq!((&partial["id"], &partial["isDuringSearch"]), (&json!("long"), &json!(true)));
+    client.send(&json!({ "id": "low", "maxVisits": 5, "priority": -1 }));
+    client.send(&json!({ "id": "plain", "maxVisits": 5 }));
+    client.send(&json!({ "id": "high", "maxVisits": 5, "priority": 9 }));
+    client.send(&json!({ "id": "never", "maxVisits": 5 }));
+    client.send(&json!({ "id": "end 1", "action": "terminate", "terminateId": "never" }));
+    client.send(&json!({ "id": "end 2", "action": "terminate", "terminateId": "long" }));
+    let mut order = Vec::new();
+    while order.len() < 7 {
+        let answer = client.next();
+        if answer["isDuringSearch"] != true {
+            order.push(answer);
+        }
+    }
+    let names: Vec<&str> = order.iter().map(|answer| answer["id"].as_str().unwrap()).collect();
+    assert_eq!(names, ["end 1", "end 2", "long", "high", "plain", "never", "low"]);
+    assert!(order[2]["rootInfo"]["visits"].as_u64().unwrap() > 0, "{}", order[2]);
+    assert_eq!(order[5]["noResults"], true);
+    // The end of the input does not end the searches, but terminate_all does.
+    client.send(&json!({ "id": "endless", "maxVisits": 500_000_000_u64 }));
+    client.send(&json!({ "id": "all", "action": "terminate_all" }));
+    client.0.close_stdin();
+    assert_eq!(client.next()["positions"], 1);
+    assert_eq!(client.next()["id"], "endless");
+    assert!(client.0.ends_within(Duration::from_secs(10)).success());
+}
+
+#[test]
+fn a_request_without_a_limit_is_refused() {
+    let mut client = Client::start(&[]);
+    client.send(&json!({ "id": "x" }));
+    assert!(client.next()["error"].as_str().unwrap().contains("maxVisits or maxTime"));
+    client.send(&json!({ "id": "t", "maxTime": 0.05 }));
+    assert!(client.next()["rootInfo"]["visits"].as_u64().unwrap() > 0);
+}

@@ -76,8 +76,24 @@ pub struct Profile {
     pub steps: Vec<StepProfile>,
 }
 
+/// The backend that is profiled.
+#[derive(Clone, Debug)]
+pub struct Subject {
+    /// The backend's name in messages.
+    pub name: String,
+    /// The batch size that the backend recommends.
+    pub recommended_batch: usize,
+    /// The most positions in a batch.
+    pub maximum_batch: usize,
+    /// The batch sizes that the backend has programs for, in ascending order; empty if it takes every size as it is.
+    pub ladder: Vec<usize>,
+}
+
 /// A backend that can be profiled, with everything that takes long prepared.
 pub trait Profiler {
+    /// What is profiled.
+    fn subject(&self) -> Subject;
+
     /// Measures the ceilings of the device.
     ///
     /// # Errors
@@ -89,9 +105,20 @@ pub trait Profiler {
     /// # Errors
     /// The batch is too large, or its evaluation failed.
     fn profile(&mut self, wanted: &ProfileRequest<'_>) -> Result<Profile, BackendError>;
+}
 
-    /// The batch sizes that the backend has programs for, in ascending order; empty if it takes every size as it is.
-    fn ladder(&self) -> Vec<usize>;
+impl<P: Profiler> Profiler for &mut P {
+    fn subject(&self) -> Subject {
+        (**self).subject()
+    }
+
+    fn ceilings(&mut self) -> Result<Ceilings, BackendError> {
+        (**self).ceilings()
+    }
+
+    fn profile(&mut self, wanted: &ProfileRequest<'_>) -> Result<Profile, BackendError> {
+        (**self).profile(wanted)
+    }
 }
 
 impl StepProfile {

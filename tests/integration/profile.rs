@@ -1,7 +1,13 @@
 //! `rukh profile`: what it measures of a pass, and that the figures fit together.
 
+#[cfg(any(target_os = "linux", windows))]
+use crate::driver::rukh;
 use crate::driver::{run, run_any};
+#[cfg(any(target_os = "linux", windows))]
+use crate::rocm::libraries;
 use serde_json::Value;
+#[cfg(any(target_os = "linux", windows))]
+use std::path::Path;
 
 const NETWORKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 
@@ -31,9 +37,11 @@ fn the_steps_of_every_kind_of_network_add_up_to_the_whole_pass() {
     for network in ["micro-attn", "micro-smolgen", "micro-se-conv", "micro-classical-wdl", "micro-multihead"]
     {
         let found = profile(network, &["--batch=20", "--passes=9"]);
-        let (whole, steps) = (number(&found["microseconds"]), number(&found["sum_of_steps"]));
-        // The two are means of different passes. Other processes disturb them on a busy machine.
-        assert!((steps / whole - 1.0).abs() < 0.3, "{network}: {steps} of {whole} us");
+        let ratio = |found: &Value| number(&found["sum_of_steps"]) / number(&found["microseconds"]);
+        // The two are means of different passes, which other processes may disturb: one quiet run of several is enough.
+        let mut later = (0..20).map(|_| ratio(&profile(network, &["--batch=20", "--passes=9"])));
+        let agrees = |ratio: f64| (ratio - 1.0).abs() < 0.1;
+        assert!(agrees(ratio(&found)) || later.any(agrees), "{network}");
         // Each step is in one operation and in one part.
         for figure in ["calls", "operations", "bytes"] {
             let [all, operations, parts] =
@@ -87,4 +95,56 @@ fn a_backend_without_a_network_has_no_profile() {
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(stderr.contains("evaluates no network itself; use cpu or rocm"), "{stderr}");
+}
+
+/// The JSON of a profile on the emulated card, whose clock counts instructions.
+#[cfg(any(target_os = "linux", windows))]
+fn profile_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Value {
+    let weights = format!("--weights={NETWORKS}/{network}.pb.gz");
+    let options = "--backend-opts=max_batch=4,streams=1,wait=block,tune=off,gemm=own";
+    let output =
+        rukh(&[&["profile", "--backend=rocm-fp16", "--json", &*weights, options], arguments].concat())
+            .env("RUKH_ROCM_LIBRARY_PATH", folder)
+            .env("XDG_CACHE_HOME", folder.join("cache"))
+            .env("RUKH_EMULATOR_CLOCK", "instructions")
+            .output()
+            .expect("the binary starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {stderr}", output.status);
+    serde_json::from_slice(&output.stdout).expect("it is JSON")
+}
+
+/// On the emulator every instruction takes a nanosecond, so the steps and the whole pass agree but for rounding.
+#[test]
+#[cfg(any(target_os = "linux", windows))]
+fn the_steps_of_a_pass_on_a_card_add_up_to_the_whole() {
+    let folder = libraries();
+    for network in ["micro-smolgen", "micro-se-attnpol"] {
+        let found = profile_on_emulator(folder.path(), network, &["--batch=2", "--passes=2"]);
+        let (whole, steps) = (number(&found["microseconds"]), number(&found["sum_of_steps"]));
+        assert!(whole > 0.0 && (steps / whole - 1.0).abs() < 0.001, "{network}: {steps} of {whole} us");
+        for step in found["steps"].as_array().unwrap() {
+            assert!(step["kernel"].as_str().unwrap().contains("_f16"), "{network}: {step}");
+            assert!(
+                number(&step["launches"]) >= 1.0 && number(&step["microseconds"]) > 0.0,
+                "{network}: {step}"
+            );
+        }
+    }
+}
+
+/// The same layers have the same work on the processor and on a card, but for the sizes of numbers.
+#[test]
+#[cfg(any(target_os = "linux", windows))]
+fn a_card_and_the_processor_count_the_same_operations() {
+    let folder = libraries();
+    let card = profile_on_emulator(folder.path(), "micro-attn", &["--batch=4", "--passes=1"]);
+    let processor = profile("micro-attn", &["--batch=4", "--passes=1"]);
+    for operation in
+        ["encoder QKV", "encoder attention", "encoder FFN 1", "value hidden layer", "moves left output"]
+    {
+        let of = |found: &Value| number(&row(&found["operations"], operation)["operations"]);
+        assert_eq!(of(&card), of(&processor), "{operation}");
+    }
+    assert_eq!(row(&card["operations"], "encoder QKV")["launches"], 2);
 }

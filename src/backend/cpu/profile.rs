@@ -8,7 +8,9 @@ use super::layers::Body;
 use super::network::CpuNetwork;
 use super::recorder::{Lap, Place};
 use super::scratch::{Outputs, Scratch};
-use crate::backend::profile::{Ceilings, Profile, ProfileRequest, Profiler, StepProfile, faster_half};
+use crate::backend::profile::{
+    Ceilings, Profile, ProfileRequest, Profiler, StepProfile, Subject, faster_half,
+};
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{Attributes, BackendError};
 use crate::net::architecture::InputFormat;
@@ -30,6 +32,16 @@ pub(super) struct CpuProfiler {
 }
 
 impl Profiler for CpuProfiler {
+    fn subject(&self) -> Subject {
+        let Attributes { name, recommended_batch_size, maximum_batch_size, .. } = &self.attributes;
+        Subject {
+            name: name.clone(),
+            recommended_batch: *recommended_batch_size,
+            maximum_batch: *maximum_batch_size,
+            ladder: Vec::new(),
+        }
+    }
+
     fn ceilings(&mut self) -> Result<Ceilings, BackendError> {
         let layer = match &self.network.layers.body {
             Body::Attention { stack, .. } => stack.encoders.first().map(|encoder| &encoder.ffn.dense1),
@@ -61,10 +73,6 @@ impl Profiler for CpuProfiler {
         }
         let whole_microseconds = kept(&wholes, &faster_half(&wholes));
         Ok(Profile { positions: wanted.positions, whole_microseconds, steps: steps.of_faster_passes() })
-    }
-
-    fn ladder(&self) -> Vec<usize> {
-        Vec::new()
     }
 }
 

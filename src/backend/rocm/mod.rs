@@ -5,6 +5,7 @@
 //!
 //! | module | what it does or holds |
 //! |---|---|
+//! | [`profile`] | times the steps of a pass, and what the device can do at most |
 //! | [`doctor`] | examines an unknown card, stage by stage |
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | prepares a device for a network |
@@ -28,6 +29,7 @@
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`network`] | a network in the device's memory |
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
+//! | [`kernel_work`] | the operations and bytes of each kernel |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
 //! | [`own`] | our own kernels for products |
@@ -66,6 +68,7 @@ mod forward;
 mod gemm;
 mod heads;
 mod helper;
+mod kernel_work;
 mod kernels;
 mod layers;
 mod libraries;
@@ -77,6 +80,7 @@ mod own;
 mod pass;
 mod planes;
 mod probe;
+mod profile;
 mod report;
 mod rungs;
 mod samples;
@@ -100,4 +104,5 @@ pub use helper::serve_products;
 pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use probe::{HELPER_ARGUMENT, set_helper};
+pub use profile::RocmProfiler;
 pub(crate) use tuning_file::rewritten as rewritten_table;

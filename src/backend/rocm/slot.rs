@@ -11,7 +11,7 @@ use super::buckets::{bucket_of, bucket_sizes};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::exchange::Exchange;
-use super::ffi::hip::{Address, Device, Graph};
+use super::ffi::hip::{Address, Device, Graph, Stream};
 use super::ffi::program::{Lanes, Program, StepTime};
 use super::ffi::wait::Waiting;
 use super::forward::forward;
@@ -135,6 +135,13 @@ pub(super) struct Slot {
     /// The number of buckets that could not be captured, and the first error.
     not_captured: Option<(usize, RocmError)>,
     device: Device,
+}
+
+/// The program of a bucket, and the streams that it runs on.
+pub(super) struct LaidOut<'a> {
+    pub(super) program: &'a Program,
+    pub(super) stream: &'a Stream,
+    pub(super) lanes: &'a Lanes,
 }
 
 impl SlotMaker<'_> {
@@ -310,6 +317,12 @@ impl Slot {
         self.exchange.wait(bucket.last_duration)?;
         bucket.last_duration = Some(begin.elapsed());
         Ok(positions)
+    }
+
+    /// What a batch of `positions` runs, and where; `None` if it is too large.
+    pub(super) fn laid_out(&self, positions: usize) -> Option<LaidOut<'_>> {
+        let Bucket { program, .. } = self.buckets.get(bucket_of(&self.bucket_sizes, positions)?)?;
+        Some(LaidOut { program, stream: self.exchange.stream(), lanes: &self.lanes })
     }
 
     /// Times each step of the bucket for `positions`. Returns the bucket's size and the times.

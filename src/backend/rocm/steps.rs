@@ -10,6 +10,7 @@ use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::module::{Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
+use super::kernel_work::KernelWork;
 use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
 use super::layers::{Dense, LayerNorm, SQUARES, rows_together};
 use crate::net::architecture::Activation;
@@ -209,13 +210,14 @@ impl<'a> StepList<'a> {
     }
 
     /// Appends a kernel launch.
-    pub(super) fn kernel<A: KernelArguments>(
+    pub(super) fn kernel<A: KernelArguments + KernelWork>(
         &mut self,
         name: impl Into<String>,
         (function, grid): (Function, Grid),
         arguments: A,
     ) {
-        self.push(Step::kernel(name.into(), function, grid, arguments));
+        let work = arguments.work(grid, self.element);
+        self.push(Step::kernel(name.into(), function, grid, arguments).with_work(work));
     }
 
     /// `y[rows][outputs] = act(x[rows][inputs] W^T + b)`

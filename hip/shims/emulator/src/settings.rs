@@ -39,6 +39,9 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_LATE_MEMSET`: a fill on the null stream lasts so many milliseconds, and hipMemset does not wait for
     /// it. By default hipMemset waits.
     pub(crate) late_memset: Option<Duration>,
+    /// `RUKH_EMULATOR_CLOCK`: `instructions` makes every instruction of a wave last a nanosecond on the clock that events
+    /// read, and all else no time, so that times do not depend on the machine. By default events read the real clock.
+    pub(crate) counts_instructions: bool,
     /// `RUKH_EMULATOR_HANG`: the number of the operation at which the card hangs, with all streams; none by default.
     /// `500:3000` means that operation 500 and all others wait until 3000 ms have passed.
     pub(crate) hang: Option<Hang>,
@@ -158,6 +161,7 @@ pub(crate) fn settings() -> &'static Settings {
             late_memset: text("RUKH_EMULATOR_LATE_MEMSET")
                 .and_then(|text| text.parse().ok())
                 .map(Duration::from_millis),
+            counts_instructions: text("RUKH_EMULATOR_CLOCK").as_deref() == Some("instructions"),
             hang: text("RUKH_EMULATOR_HANG").as_deref().and_then(Hang::read),
             log: text("RUKH_EMULATOR_LOG").is_some_and(|text| text != "0"),
         }

@@ -7,7 +7,7 @@ use super::super::ffi::exchange::Exchange;
 use super::super::ffi::hip::{Address, DeviceBuffer, Stream};
 use super::super::ffi::program::{MAIN_LANE, Program, Step};
 use super::super::ffi::wait::Waiting;
-use super::super::kernels::grid;
+use super::super::kernels::{Kernels, grid};
 use super::super::numbers::short;
 use super::bench::Bench;
 use super::reporter::Reporter;
@@ -32,7 +32,7 @@ const WITHIN_BYTES: usize = 256 << 20;
 const QUICK_WITHIN_BYTES: usize = 1 << 18;
 
 /// The width of the rows that the kernel for bandwidths copies.
-const WIDTH: usize = 256;
+pub(in crate::backend::rocm) const WIDTH: usize = 256;
 
 const WAYS_TO_WAIT: [(&str, Waiting); 3] =
     [("spin", Waiting::Spin), ("yield", Waiting::Yield), ("block", Waiting::Block)];
@@ -142,23 +142,32 @@ fn times(repetitions: usize, mut run: impl FnMut() -> Result<()>) -> Result<Time
     })
 }
 
+/// A kernel that copies `rows` rows of [`WIDTH`] elements from `input` to `output`; none if `rows` is 0.
+pub(in crate::backend::rocm) fn copying_kernel(
+    kernels: &Kernels,
+    rows: usize,
+    input: Address,
+    output: Address,
+) -> Result<Step> {
+    let arguments = ActivationArguments {
+        input,
+        bias: Address::NULL,
+        multiply: Address::NULL,
+        add: Address::NULL,
+        output,
+        rows: rows as i32,
+        width: WIDTH as i32,
+        bias_rows: 1,
+        activation: 0,
+    };
+    let function = kernels.function("activation", "")?;
+    let blocks = (rows * WIDTH).div_ceil(2048).max(1);
+    Ok(Step::kernel("a timed kernel".to_owned(), function, grid(blocks, 1, 256), arguments))
+}
+
 impl Floors<'_> {
-    /// A kernel that copies `rows` rows from `input` to `output`; none if `rows` is 0.
     fn kernel(&self, rows: usize, input: Address, output: Address) -> Result<Step> {
-        let arguments = ActivationArguments {
-            input,
-            bias: Address::NULL,
-            multiply: Address::NULL,
-            add: Address::NULL,
-            output,
-            rows: rows as i32,
-            width: WIDTH as i32,
-            bias_rows: 1,
-            activation: 0,
-        };
-        let function = self.subject.kernels.function("activation", "")?;
-        let blocks = (rows * WIDTH).div_ceil(2048).max(1);
-        Ok(Step::kernel("a timed kernel".to_owned(), function, grid(blocks, 1, 256), arguments))
+        copying_kernel(&self.subject.kernels, rows, input, output)
     }
 
     /// A chain of kernels that have nothing to do.

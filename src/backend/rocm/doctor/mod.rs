@@ -22,7 +22,7 @@
 mod bench;
 mod devices;
 mod exchange;
-mod floors;
+pub(super) mod floors;
 mod graphs;
 mod kernels;
 mod network;
@@ -31,7 +31,7 @@ mod reference;
 mod reporter;
 mod speed;
 mod stage;
-mod subject;
+pub(super) mod subject;
 
 use super::error;
 use reporter::Reporter;

@@ -45,19 +45,19 @@ impl Settings {
 }
 
 /// The device and the libraries that a stage examines, and the network if the stage asks for it.
-pub(super) struct Subject {
-    pub(super) options: RocmOptions,
+pub(in crate::backend::rocm) struct Subject {
+    pub(in crate::backend::rocm) options: RocmOptions,
     /// The user's text of the options.
     pub(super) options_text: String,
     /// The number format of the backend that the user has chosen.
-    pub(super) element: ElementType,
+    pub(in crate::backend::rocm) element: ElementType,
     /// Whether to take fewer shapes, batch sizes and repetitions.
     pub(super) is_quick: bool,
-    pub(super) gpu: Gpu,
+    pub(in crate::backend::rocm) gpu: Gpu,
     /// The kernels of [`Subject::element`].
-    pub(super) kernels: Kernels,
+    pub(in crate::backend::rocm) kernels: Kernels,
     /// The libraries' products. Nothing is avoided or tuned before [`Subject::tune`].
-    pub(super) gemms: Gemms,
+    pub(in crate::backend::rocm) gemms: Gemms,
     /// The largest batch, in positions, if memory allows.
     maximum_batch: usize,
     weights: String,
@@ -75,7 +75,7 @@ impl Subject {
     ///
     /// # Errors
     /// The options are invalid, ROCm or the device is missing, or a call fails.
-    pub(super) fn open(request: &Request) -> Result<Subject> {
+    pub(in crate::backend::rocm) fn open(request: &Request) -> Result<Subject> {
         let Settings { options, heads } = settings(request)?;
         let element = request.precision.element();
         let gpu = Gpu::open(&options.gpu, options.gemm)?;
@@ -121,7 +121,7 @@ impl Subject {
 
     /// A maker of slots with the user's options, which the caller may change. It has no more batch sizes than fit into
     /// the memory.
-    pub(super) fn maker(&self) -> Result<SlotMaker<'_>> {
+    pub(in crate::backend::rocm) fn maker(&self) -> Result<SlotMaker<'_>> {
         let Subject { options, gpu, kernels, gemms, maximum_batch, .. } = self;
         let maker = slot_maker(gpu, self.network()?, kernels, gemms, options);
         let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
@@ -131,7 +131,7 @@ impl Subject {
 
     /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier
     /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
-    pub(super) fn tune(&self) -> Result<Vec<String>> {
+    pub(in crate::backend::rocm) fn tune(&self) -> Result<Vec<String>> {
         let origin = tuning::origin(&self.gpu, &self.gemms);
         let tunes = self.options.tuning != Tuning::Off;
         match tuning::recall(&self.gpu, &self.gemms, &self.options, &origin, tunes) {

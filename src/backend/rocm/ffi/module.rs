@@ -78,6 +78,11 @@ pub(crate) struct Grid {
 }
 
 impl Function {
+    /// The kernel's name in its code object.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// Enqueues a launch that passes one structure of arguments.
     ///
     /// # Safety

@@ -168,8 +168,22 @@ pub(crate) struct Step {
     name: String,
     lane: Lane,
     operation: Operation,
-    /// Floating-point operations of a matrix product; 0 for other steps.
-    operations: f64,
+    work: Work,
+}
+
+/// What a step has to do at least.
+#[derive(Clone, Copy, PartialEq, Debug, Default)]
+pub(crate) struct Work {
+    /// Floating-point operations of a matrix product.
+    pub(crate) operations: f64,
+    /// The bytes of inputs and results, each counted once.
+    pub(crate) bytes: f64,
+}
+
+impl Work {
+    fn of_product(shape: &GemmShape) -> Work {
+        Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes() }
+    }
 }
 
 impl Step {
@@ -180,7 +194,8 @@ impl Step {
         grid: Grid,
         arguments: A,
     ) -> Step {
-        Step::of(name, Operation::Kernel { function, grid, arguments: words_of(arguments) }, 0.0)
+        let operation = Operation::Kernel { function, grid, arguments: words_of(arguments) };
+        Step::of(name, operation, Work::default())
     }
 
     /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided. It
@@ -193,7 +208,7 @@ impl Step {
         shape: &GemmShape,
     ) -> Step {
         let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), places };
-        Step::of(name, operation, 2.0 * shape.multiply_adds())
+        Step::of(name, operation, Work::of_product(shape))
     }
 
     /// A matrix product by rocBLAS.
@@ -203,8 +218,8 @@ impl Step {
         operands: GemmOperands,
         solution: Option<i32>,
     ) -> Step {
-        let operations = 2.0 * shape.multiply_adds();
-        Step::of(name, Operation::Rocblas { shape, operands, solution }, operations)
+        let work = Work::of_product(&shape);
+        Step::of(name, Operation::Rocblas { shape, operands, solution }, work)
     }
 
     /// A matrix product by hipBLASLt.
@@ -214,22 +229,41 @@ impl Step {
         descriptor: Arc<hipblaslt::Descriptor>,
         operands: GemmOperands,
     ) -> Step {
-        let operations = 2.0 * plan.shape().multiply_adds();
-        Step::of(name, Operation::HipblasLt { plan, descriptor, operands }, operations)
+        let work = Work::of_product(plan.shape());
+        Step::of(name, Operation::HipblasLt { plan, descriptor, operands }, work)
     }
 
     /// A wait of `lane` for all work that is already on `other`.
     pub(crate) fn wait_for(lane: Lane, other: Lane) -> Step {
-        Step::of("a branch's end".to_owned(), Operation::WaitFor(other), 0.0).on(lane)
+        Step::of("a branch's end".to_owned(), Operation::WaitFor(other), Work::default()).on(lane)
     }
 
-    fn of(name: String, operation: Operation, operations: f64) -> Step {
-        Step { name, lane: MAIN_LANE, operation, operations }
+    fn of(name: String, operation: Operation, work: Work) -> Step {
+        Step { name, lane: MAIN_LANE, operation, work }
+    }
+
+    /// This step, which has so much to do.
+    pub(crate) fn with_work(self, work: Work) -> Step {
+        Step { work, ..self }
     }
 
     /// This step, moved to another lane.
     pub(crate) fn on(self, lane: Lane) -> Step {
         Step { lane, ..self }
+    }
+
+    /// The name of the kernel or library that runs, and the number of launches.
+    fn runs_as(&self) -> (String, usize) {
+        match &self.operation {
+            Operation::Kernel { function, .. } => (function.name().to_owned(), 1),
+            Operation::OwnProduct { launch, sum, .. } => {
+                (launch.0.name().to_owned(), if sum.is_some() { 2 } else { 1 })
+            }
+            Operation::Rocblas { solution: Some(solution), .. } => (format!("rocBLAS {solution}"), 1),
+            Operation::Rocblas { solution: None, .. } => ("rocBLAS".to_owned(), 1),
+            Operation::HipblasLt { plan, .. } => (format!("hipBLASLt {}", plan.solution()), 1),
+            Operation::WaitFor(_) => (String::new(), 0),
+        }
     }
 
     fn is_wait(&self) -> bool {
@@ -290,6 +324,16 @@ pub(crate) struct StepTime {
     pub(crate) operations: f64,
 }
 
+/// What a step is, for a profile.
+#[derive(Clone, PartialEq, Debug)]
+pub(crate) struct StepFacts {
+    pub(crate) name: String,
+    /// The kernel or the library that computes it.
+    pub(crate) kernel: String,
+    pub(crate) launches: usize,
+    pub(crate) work: Work,
+}
+
 /// The steps of a forward pass, and the memory that they work on.
 pub(crate) struct Program {
     steps: Vec<Step>,
@@ -307,6 +351,28 @@ impl Program {
         self.steps.iter().try_for_each(|step| step.enqueue(main, lanes))
     }
 
+    /// The steps that do something, in their order.
+    pub(crate) fn facts(&self) -> Vec<StepFacts> {
+        let steps = self.steps.iter().filter(|step| !step.is_wait());
+        steps
+            .map(|step| {
+                let (kernel, launches) = step.runs_as();
+                StepFacts { name: step.name.clone(), kernel, launches, work: step.work }
+            })
+            .collect()
+    }
+
+    /// Enqueues the steps with the name that `is_wanted` accepts, one after another, without waits between lanes.
+    pub(crate) fn enqueue_some(
+        &self,
+        main: &Stream,
+        lanes: &Lanes,
+        is_wanted: impl Fn(&str) -> bool,
+    ) -> Result<()> {
+        let mut steps = self.steps.iter().filter(|step| !step.is_wait() && is_wanted(&step.name));
+        steps.try_for_each(|step| step.enqueue(main, lanes))
+    }
+
     /// Times each step alone. The time of a step is the mean of `repetitions` consecutive runs.
     pub(crate) fn time(
         &self,
@@ -322,7 +388,7 @@ impl Program {
                 let lane = lanes.at(stream, step.lane).0;
                 let run = || (0..repetitions).try_for_each(|_| step.enqueue(stream, lanes));
                 let milliseconds = stopwatch.milliseconds(lane, 2, run)? / repetitions as f32;
-                Ok(StepTime { name: step.name.clone(), milliseconds, operations: step.operations })
+                Ok(StepTime { name: step.name.clone(), milliseconds, operations: step.work.operations })
             })
             .collect()
     }
@@ -379,11 +445,22 @@ impl Stopwatch {
         runs: usize,
         enqueue: impl Fn() -> Result<()>,
     ) -> Result<f32> {
+        let samples = self.samples(stream, runs, enqueue)?;
+        Ok(samples.into_iter().fold(f32::INFINITY, f32::min))
+    }
+
+    /// Does the same as [`Stopwatch::milliseconds`], and returns the times of all runs.
+    pub(crate) fn samples(
+        &mut self,
+        stream: &Stream,
+        runs: usize,
+        enqueue: impl Fn() -> Result<()>,
+    ) -> Result<Vec<f32>> {
         // Libraries load code at the first use of a product, which must not happen during a capture.
         enqueue()?;
         stream.synchronize()?;
         let graph = stream.capture(&enqueue).ok();
-        let mut shortest = f32::INFINITY;
+        let mut samples = Vec::new();
         for _ in 0..runs.max(1) {
             self.start.record(stream)?;
             match &graph {
@@ -392,8 +469,8 @@ impl Stopwatch {
             }
             self.end.record(stream)?;
             stream.synchronize()?;
-            shortest = shortest.min(self.end.milliseconds_since(&self.start)?);
+            samples.push(self.end.milliseconds_since(&self.start)?);
         }
-        Ok(shortest)
+        Ok(samples)
     }
 }

@@ -1,10 +1,12 @@
 //! Operations of a stream, and marks between them.
 
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
 
 use hip_runtime_sys::hipError_t;
 
+use crate::launch;
+use crate::settings::settings;
 use crate::sync::lock;
 
 /// The failure of an operation.
@@ -17,6 +19,16 @@ pub(crate) struct Failure {
 /// One operation of a stream. If it was captured, its graph runs it again at every launch.
 pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
+/// The time on the clock that events read.
+fn now() -> Instant {
+    static START: OnceLock<Instant> = OnceLock::new();
+    if settings().counts_instructions {
+        *START.get_or_init(Instant::now) + Duration::from_nanos(launch::instructions_executed())
+    } else {
+        Instant::now()
+    }
+}
+
 /// A point between a stream's operations that other threads can wait for.
 #[derive(Default)]
 pub(crate) struct Mark {
@@ -27,7 +39,7 @@ pub(crate) struct Mark {
 
 impl Mark {
     pub(super) fn reach(&self, failure: Option<hipError_t>) {
-        *lock(&self.reached) = Some((Instant::now(), failure));
+        *lock(&self.reached) = Some((now(), failure));
         self.changed.notify_all();
     }
 

@@ -1,0 +1,204 @@
+//! The profile of a network on a device.
+//!
+//! The steps of one kind, such as the QKV products of all encoders, run one after another in a captured graph, timed by
+//! device events. They have different weights, so that the caches hold no more of them than during a pass, and a step
+//! begins when the one before it ends, as in a pass. The whole pass is timed as the graph that the engine launches.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`ceilings`] | measures what the device can do at most |
+//! | [`place`](mod@place) | finds the part of the network that a step belongs to |
+
+mod ceilings;
+mod place;
+
+use super::backend::recommended_batch;
+use super::buckets::{bucket_of, bucket_sizes};
+use super::doctor::subject::Subject;
+use super::doctor::{Request, Settings, Stage};
+use super::error::{Result, RocmError};
+use super::ffi::program::{StepFacts, Stopwatch};
+use super::options::RocmPrecision;
+use super::slot::{LaidOut, Requests, Slot, SlotMaker};
+use crate::backend::BackendError;
+use crate::backend::profile::{self, Ceilings, Profile, ProfileRequest, Profiler, StepProfile, faster_half};
+use crate::net::input::{HistoryFill, encode};
+use crate::net::policy_index::index_of;
+use place::place;
+
+/// Steps of one kind are repeated until a graph has so many, because events have a resolution of half a microsecond.
+const STEPS_OF_A_GRAPH: usize = 24;
+
+/// Profiles a network on a device.
+pub struct RocmProfiler {
+    subject: Subject,
+    maximum_batch: usize,
+    notices: Vec<String>,
+}
+
+impl RocmProfiler {
+    /// Opens the device, loads the network, and tunes its products as the engine does at its first start. `options` is
+    /// the text of `BackendOptions`, and `weights` the name of the network.
+    ///
+    /// # Errors
+    /// An option is invalid, ROCm or the device is missing, the network cannot be read, or a call fails.
+    pub fn open(
+        precision: RocmPrecision,
+        options: &str,
+        weights: &str,
+    ) -> std::result::Result<RocmProfiler, BackendError> {
+        Settings::read(options)?;
+        let open = || -> Result<RocmProfiler> {
+            let subject = Subject::open(&Request {
+                stage: Stage::Speed,
+                precision,
+                options: options.to_owned(),
+                weights: weights.to_owned(),
+                is_quick: false,
+                done: Vec::new(),
+                killers: Vec::new(),
+            })?;
+            let notices = subject.tune()?;
+            let maximum_batch = subject.maker()?.maximum_batch;
+            Ok(RocmProfiler { subject, maximum_batch, notices })
+        };
+        open().map_err(|error| BackendError::Create { name: "rocm".to_owned(), reason: error.to_string() })
+    }
+
+    /// Messages for the user.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    fn failed(&self, error: &RocmError) -> BackendError {
+        BackendError::Evaluate { name: self.subject.gpu.name.clone(), reason: error.to_string() }
+    }
+
+    fn measure(&self, wanted: &ProfileRequest<'_>) -> Result<Profile> {
+        let sizes = bucket_sizes(self.maximum_batch);
+        let positions = bucket_of(&sizes, wanted.positions).map(|index| sizes[index]);
+        let positions = positions.ok_or_else(|| too_large(wanted.positions, self.maximum_batch))?;
+        let maker = SlotMaker { maximum_batch: positions, ..self.subject.maker()? };
+        let requests = requests(wanted, positions, &maker);
+        // Branches run one after another while steps are timed, and as the user wants while the whole is timed.
+        let serial = ready_slot(&SlotMaker { fork: 0, ..maker }, &requests)?;
+        let parallel = if maker.fork >= positions { Some(ready_slot(&maker, &requests)?) } else { None };
+        let passes = wanted.passes.max(1);
+        let mut stopwatch = Stopwatch::new(self.subject.gpu.device)?;
+        let graph = laid_out(parallel.as_ref().unwrap_or(&serial), positions)?;
+        let whole_microseconds = kept(&whole(&graph, passes, &mut stopwatch)?);
+        let steps = steps(&laid_out(&serial, positions)?, passes, &mut stopwatch)?;
+        Ok(Profile { positions, whole_microseconds, steps })
+    }
+}
+
+fn too_large(positions: usize, most: usize) -> RocmError {
+    RocmError::Unsupported(format!("a batch of {positions} positions is too large: at most {most} fit"))
+}
+
+fn laid_out(slot: &Slot, positions: usize) -> Result<LaidOut<'_>> {
+    slot.laid_out(positions).ok_or_else(|| too_large(positions, 0))
+}
+
+/// A slot that has evaluated a batch: its input holds the planes of a real position, and the libraries have loaded
+/// their code.
+fn ready_slot(maker: &SlotMaker<'_>, requests: &Requests) -> Result<Slot> {
+    let mut slot = maker.slot()?;
+    slot.evaluate(requests, |_| {})?;
+    Ok(slot)
+}
+
+/// A batch of the same position.
+fn requests(wanted: &ProfileRequest<'_>, positions: usize, maker: &SlotMaker<'_>) -> Requests {
+    let format = maker.network.layers.architecture.input_format;
+    let (planes, transform) = encode(wanted.history, format, HistoryFill::FenOnly);
+    let side = wanted.history.last().side_to_move();
+    let indices: Vec<u16> = wanted.moves.iter().map(|&m| index_of(m, side, transform)).collect();
+    let mut requests = Requests::default();
+    (0..positions).for_each(|_| requests.push(&planes, indices.iter().copied()));
+    requests
+}
+
+/// The microseconds of whole passes on the device.
+fn whole(laid_out: &LaidOut<'_>, passes: usize, stopwatch: &mut Stopwatch) -> Result<Vec<f64>> {
+    let LaidOut { program, stream, lanes, .. } = *laid_out;
+    let samples = stopwatch.samples(stream, passes, || program.enqueue(stream, lanes))?;
+    Ok(microseconds(&samples, 1))
+}
+
+/// Times the steps of each kind. The steps of one kind have the same shape, and get equal shares of their time.
+fn steps(laid_out: &LaidOut<'_>, passes: usize, stopwatch: &mut Stopwatch) -> Result<Vec<StepProfile>> {
+    let LaidOut { program, stream, lanes, .. } = *laid_out;
+    let facts = program.facts();
+    let kinds: Vec<(&str, String)> = facts.iter().map(|fact| kind(&fact.name)).collect();
+    let mut times: Vec<((&str, String), Vec<f64>)> = Vec::new();
+    for wanted in &kinds {
+        if times.iter().any(|(known, _)| known == wanted) {
+            continue;
+        }
+        let count = kinds.iter().filter(|one| *one == wanted).count();
+        let rounds = STEPS_OF_A_GRAPH.div_ceil(count);
+        let enqueue = || {
+            (0..rounds).try_for_each(|_| program.enqueue_some(stream, lanes, |name| kind(name) == *wanted))
+        };
+        let samples = stopwatch.samples(stream, passes, enqueue)?;
+        times.push((wanted.clone(), kept(&microseconds(&samples, rounds * count))));
+    }
+    let profile = |(fact, kind): (&StepFacts, &(&str, String))| {
+        let time = times.iter().find(|(known, _)| known == kind).map(|(_, time)| time.clone());
+        step(fact, time.unwrap_or_default())
+    };
+    Ok(facts.iter().zip(&kinds).map(profile).collect())
+}
+
+/// The stage and the operation of a step.
+fn kind(name: &str) -> (&'static str, String) {
+    let (stage, _, operation) = place(name);
+    (stage, operation)
+}
+
+fn step(fact: &StepFacts, microseconds: Vec<f64>) -> StepProfile {
+    let (stage, index, operation) = place(&fact.name);
+    StepProfile {
+        stage: stage.to_owned(),
+        index,
+        operation,
+        kernel: Some(fact.kernel.clone()),
+        calls: 1,
+        launches: fact.launches,
+        microseconds,
+        operations: fact.work.operations,
+        bytes: fact.work.bytes,
+        bytes_of_a_call: fact.work.bytes,
+    }
+}
+
+/// Milliseconds of graphs with so many steps, as microseconds of one step.
+fn microseconds(milliseconds: &[f32], steps: usize) -> Vec<f64> {
+    milliseconds.iter().map(|&time| f64::from(time) * 1e3 / steps as f64).collect()
+}
+
+/// The faster half of some passes.
+fn kept(passes: &[f64]) -> Vec<f64> {
+    faster_half(passes).into_iter().map(|index| passes[index]).collect()
+}
+
+impl Profiler for RocmProfiler {
+    fn subject(&self) -> profile::Subject {
+        let gpu = &self.subject.gpu;
+        profile::Subject {
+            name: format!("rocm ({}, {}, {})", gpu.name, gpu.architecture, self.subject.element.name()),
+            recommended_batch: recommended_batch(gpu.compute_units).min(self.maximum_batch),
+            maximum_batch: self.maximum_batch,
+            ladder: bucket_sizes(self.maximum_batch),
+        }
+    }
+
+    fn ceilings(&mut self) -> std::result::Result<Ceilings, BackendError> {
+        ceilings::measure(&self.subject).map_err(|error| self.failed(&error))
+    }
+
+    fn profile(&mut self, wanted: &ProfileRequest<'_>) -> std::result::Result<Profile, BackendError> {
+        self.measure(wanted).map_err(|error| self.failed(&error))
+    }
+}

@@ -4,6 +4,7 @@
 //! Each function takes bytes and panics if the code under test panics, if an error message is not one readable line, or
 //! if text changes when it is written and read again.
 
+use crate::analysis::fuzzing as analysis;
 use crate::backend::rocm;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Position, PositionHistory, uci_move};
@@ -130,6 +131,15 @@ pub fn syzygy_file(bytes: &[u8], folder: &Path, repository: &str) {
     let _ = std::fs::remove_file(&damaged);
     if let Some(fault) = tables.fault() {
         check_message(&fault);
+    }
+}
+
+/// A file that is analysed, as PGN, as EPD, as requests and as whatever its first bytes promise, and compressed if it
+/// looks so: every document is read or gives one readable error, and a game that was read stays the same when it is
+/// written and read again.
+pub fn analysed_file(bytes: &[u8]) {
+    for message in analysis::read_all(bytes) {
+        check_message(&message);
     }
 }
 

@@ -6,6 +6,7 @@
 use super::document::{Document, Origin};
 use super::pgn::game::{Game, Line as GameLine, Note, Ply};
 use super::report::{Analysis, LineScore, san, san_of};
+use crate::chess::epd::Epd;
 use crate::chess::{Color, Position, PositionHistory, uci_move};
 use shakmaty::san::SanPlus;
 use std::collections::BTreeMap;
@@ -83,8 +84,8 @@ fn score_text(score: LineScore, side: Color) -> Option<String> {
 /// A position of a game, for a picture.
 #[derive(Clone, PartialEq, Debug)]
 pub struct GraphPoint {
-    /// The number of moves before the position.
-    pub ply: usize,
+    /// The number of whole and half moves from the beginning of the game, by the move numbers.
+    pub moves: f64,
     /// The last move before it with its number, as in `12... Nf6`. Empty at the start of the game.
     pub played: String,
     /// White's expected score, 0 … 1.
@@ -108,9 +109,33 @@ pub(super) fn graph(document: &Document, results: &Results, style: &Style) -> Ve
             .filter(|last| document.annotated.contains(last))
             .and_then(|last| loss(document, results, last));
         let severity = lost.and_then(|lost| style.severity(lost));
-        Some(GraphPoint { ply, played, white: if is_white { own } else { 1.0 - own }, severity })
+        let moves = f64::from(document.position(ply).game_ply()) / 2.0;
+        Some(GraphPoint { moves, played, white: if is_white { own } else { 1.0 - own }, severity })
     });
     points.collect()
+}
+
+/// The players of a game, and event, date and result as far as they are known. A position has the name that its line
+/// gives it.
+pub(super) fn title(document: &Document) -> (String, Vec<String>) {
+    let game = match &document.origin {
+        Origin::Game(game) => game,
+        Origin::Epd(epd) => return (document.position(0).to_fen(), epd_id(epd).into_iter().collect()),
+        Origin::Request(request) => return (request.id.to_string(), Vec::new()),
+    };
+    let tag = |name: &str| {
+        let value = game.tag(name).map(|value| String::from_utf8_lossy(value).into_owned());
+        value.filter(|value| !value.is_empty() && !value.starts_with('?'))
+    };
+    let player = |name: &str| tag(name).unwrap_or_else(|| name.to_owned());
+    let facts = ["Event", "Date", "Result"].into_iter().filter_map(tag);
+    (format!("{} – {}", player("White"), player("Black")), facts.collect())
+}
+
+/// The name of a line of EPD.
+pub(super) fn epd_id(epd: &Epd) -> Option<String> {
+    let id = epd.operations.iter().find(|(opcode, _)| opcode == "id");
+    id.map(|(_, id)| id.trim_matches('"').to_owned())
 }
 
 /// The document as a game with annotations. A position becomes a game from this position, whose moves are the best line.
@@ -119,8 +144,8 @@ pub(super) fn annotated(document: &Document, results: &Results, style: &Style) -
         Origin::Game(game) => Game::clone(game),
         Origin::Epd(epd) => {
             let mut game = bare_game(document);
-            if let Some((_, id)) = epd.operations.iter().find(|(opcode, _)| opcode == "id") {
-                game.add_tag("Event", id.trim_matches('"'));
+            if let Some(id) = epd_id(epd) {
+                game.add_tag("Event", &id);
             }
             game
         }

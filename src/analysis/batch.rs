@@ -4,7 +4,7 @@
 //! document when all its positions are done, and notes in the journal what is done. Only so many documents are in memory
 //! as that needs.
 
-use super::annotate::{GraphPoint, Results, graph};
+use super::annotate::{GraphPoint, Results, graph, title};
 use super::config::BatchConfig;
 use super::document::Document;
 use super::feed::{Fed, Feed};
@@ -18,6 +18,7 @@ use super::sink::{Sink, SinkError, prepare};
 use crate::backend::multi::BatchCounts;
 use crossbeam_channel::{Receiver, never, select, tick};
 use std::collections::BTreeMap;
+use std::fs;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -59,6 +60,10 @@ pub enum Notice<'a> {
     Document {
         /// The number of the document in the input, from 1.
         number: u64,
+        /// The players of a game, or the name of a position.
+        title: &'a str,
+        /// What else is known about it.
+        facts: &'a [String],
         /// Its positions.
         points: &'a [GraphPoint],
     },
@@ -202,8 +207,15 @@ impl<'a> Batch<'a> {
         let (journal, recovered) = match &journal_path {
             None => (None, Default::default()),
             Some(path) => {
-                let settings =
-                    format!("{} {} {}", env!("RUKH_VERSION"), pool.network(), config.settings_text());
+                let sizes =
+                    config.inputs.iter().map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()));
+                let sizes: Vec<u64> = sizes.collect();
+                let settings = format!(
+                    "{} {sizes:?} {} {}",
+                    env!("RUKH_VERSION"),
+                    pool.network(),
+                    config.settings_text()
+                );
                 let (journal, recovered) = Journal::open(path, &settings)?;
                 (Some(journal), recovered)
             }
@@ -342,7 +354,8 @@ impl<'a> Batch<'a> {
                 let text = text(self.config.format, document, results, *number, &self.config.style);
                 self.sink.write(&text)?;
                 let points = graph(document, results, &self.config.style);
-                notify(Notice::Document { number: *number, points: &points });
+                let (title, facts) = title(document);
+                notify(Notice::Document { number: *number, title: &title, facts: &facts, points: &points });
             }
             Content::Rejected(raw, reason) => {
                 self.rejected += 1;

@@ -6,6 +6,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`fuzzing`] | the readers, for the fuzz target |
 //! | [`protocol`] | answers requests on stdin |
 //! | [`batch`] | analyses files: reads documents, has their positions searched, and writes the results in order |
 //! | [`feed`] | reads the documents of all files, a little ahead |
@@ -27,6 +28,7 @@ pub mod batch;
 pub mod config;
 pub mod document;
 mod feed;
+pub(crate) mod fuzzing;
 pub mod input;
 mod journal;
 pub mod message;

@@ -1,6 +1,6 @@
 //! Writes analysed documents.
 
-use super::annotate::{Results, Style, annotated, loss};
+use super::annotate::{Results, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::message::{Place, answer};
 use super::pgn::write::text as pgn_text;
@@ -39,10 +39,7 @@ pub(super) fn text(
     }
     let id = match &document.origin {
         Origin::Request(request) if !request.id.is_null() => request.id.clone(),
-        Origin::Epd(epd) => match epd.operations.iter().find(|(opcode, _)| opcode == "id") {
-            Some((_, id)) => json!(id.trim_matches('"')),
-            None => json!(number),
-        },
+        Origin::Epd(epd) => epd_id(epd).map_or_else(|| json!(number), |id| json!(id)),
         _ => json!(number),
     };
     let mut text = String::new();

@@ -62,9 +62,12 @@ pub(super) struct AnalyzeArgs {
     /// Number of positions to search at once; 0 chooses as many as keep the backend busy
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4096))]
     parallelism: u32,
+    /// Draws White's expected score by move, in this file; a second game goes to NAME-2.svg
+    #[arg(long, value_name = "FILE")]
+    pub(super) svg: Option<PathBuf>,
     /// Answers requests on stdin, one a line, instead of analysing files
     #[arg(long, value_enum, conflicts_with_all = ["inputs", "output", "format", "input_format", "overwrite", "rejected",
-          "moves", "side", "unordered", "shard"])]
+          "moves", "side", "unordered", "shard", "svg"])]
     protocol: Option<Protocol>,
     /// Prints the figures at the end as JSON, on stdout if the results go to a file, and otherwise on stderr
     #[arg(long)]

@@ -247,6 +247,7 @@ fn chart(measurements: &[Measurement], threads: u32, facts: Vec<String>) -> Char
     let latencies = |m: &Measurement| (times(m).0 * threads, times(m).1 * threads);
     let panel = |heading: &str, band: Vec<(f64, f64)>, mean: Vec<f64>| Panel {
         heading: heading.to_owned(),
+        least_top: 0.0,
         marks: vec![
             Mark { name: "± one standard deviation".to_owned(), shape: Shape::Band(band) },
             Mark { name: "mean".to_owned(), shape: Shape::Line(mean) },

@@ -224,6 +224,7 @@ fn chart(searched: &[Searched], facts: Vec<String>) -> Chart {
         places: Places::Items(searched.iter().map(|one| one.position.clone()).collect()),
         panels: vec![Panel {
             heading: "Nodes per second".to_owned(),
+            least_top: 0.0,
             marks: vec![
                 Mark {
                     name: "each position".to_owned(),

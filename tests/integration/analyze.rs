@@ -177,6 +177,23 @@ fn the_order_is_that_of_the_input_and_shards_share_the_games() {
 }
 
 #[test]
+fn each_game_has_a_picture_with_its_mistakes() {
+    let folder = Folder::new();
+    let input = folder.file("a.pgn", format!("{GAME}[White \"<W>\"]\n\n1. d4 *\n"));
+    analyze(&[&input, "--svg", &folder.name("game.svg")]);
+    let picture = folder.text("game.svg");
+    assert!(picture.starts_with("<svg xmlns=") && picture.ends_with("</svg>\n"), "{picture}");
+    assert!(picture.contains(">W – Black</text>"), "{picture}");
+    // Black is mated after 2... Ke7, so that White's expected score is 100 %.
+    assert!(picture.contains("<title>100 percent for white, 2... Ke7??</title>"), "{picture}");
+    assert!(folder.text("game-2.svg").contains("&lt;W&gt; – Black"));
+    let (refused, stderr) = analyze_any(&[&input, "--svg=/nonexistent/a.svg"]);
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(stderr.contains("cannot write the picture /nonexistent/a.svg"), "{stderr}");
+    assert!(!refused.stdout.is_empty());
+}
+
+#[test]
 fn a_game_that_breaks_is_named_and_kept_aside() {
     let folder = Folder::new();
     let broken = "[Event \"bad\"]\n\n1. e4 e5 2. Ke3 *\n";

@@ -2,6 +2,9 @@
 
 use crate::driver::Driver;
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
 struct Client(Driver);
@@ -84,6 +87,82 @@ fn urgent_requests_come_first_and_a_search_can_be_ended() {
     assert_eq!(client.next()["positions"], 1);
     assert_eq!(client.next()["id"], "endless");
     assert!(client.0.ends_within(Duration::from_secs(10)).success());
+}
+
+/// The names of the fields in an answer, with those of its parts.
+fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (name, value) in object {
+                found.insert(format!("{path}{name}"));
+                fields(value, &format!("{path}{name}."), found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| fields(item, path, found)),
+        _ => {}
+    }
+}
+
+/// The names in the schema of an object, in the same form.
+fn described(schema: &Value, object: &Value, path: &str, found: &mut BTreeSet<String>) {
+    if let Some(target) = object["$ref"].as_str() {
+        described(schema, &schema["$defs"][target.trim_start_matches("#/$defs/")], path, found);
+    }
+    for (name, value) in object["properties"].as_object().into_iter().flatten() {
+        found.insert(format!("{path}{name}"));
+        described(schema, value, &format!("{path}{name}."), found);
+        described(schema, &value["items"], &format!("{path}{name}."), found);
+    }
+}
+
+#[test]
+fn the_schema_has_every_field() {
+    let text = include_str!("../../docs/analysis.schema.json");
+    let schema: Value = serde_json::from_str(text).unwrap();
+    let (mut known, mut found) = (BTreeSet::new(), BTreeSet::new());
+    described(&schema, &schema["$defs"]["answer"], "", &mut known);
+    let mut client = Client::start(&["--nodes=40"]);
+    for request in [
+        json!({ "id": 1 }),
+        json!({ "id": 2, "fen": "7k/8/6K1/8/8/8/8/R7 w - - 0 1", "maxVisits": 3000 }),
+        json!({ "id": 3, "fen": "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1" }),
+    ] {
+        client.send(&request);
+        fields(&client.next(), "", &mut found);
+    }
+    assert!(found.is_subset(&known), "{:?}", found.difference(&known));
+    // These answers have nearly all fields, so the schema has hardly any that no answer has.
+    let only_described: Vec<&String> = known.difference(&found).collect();
+    assert_eq!(only_described, ["lostByPlayed", "moveInfos.movesLeft", "noResults", "played"]);
+    // The error about an unknown field of a request names the known ones, in the order of the source.
+    client.send(&json!({ "id": 4, "unknown": 1 }));
+    let error = client.next()["error"].as_str().unwrap().to_owned();
+    for name in schema["$defs"]["request"]["properties"].as_object().unwrap().keys() {
+        client.send(&json!({ "id": 5, name.as_str(): { "no": "such value" } }));
+        let answer = client.next();
+        assert!(!answer.to_string().contains("unknown field"), "{name}: {answer}");
+    }
+    assert!(error.contains("unknown field `unknown`"), "{error}");
+}
+
+/// The client of the documentation, if Python is there.
+#[test]
+fn the_client_in_python_gets_its_answers() {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/scripts/analysis_client.py");
+    let mut command = Command::new("python3");
+    command.args([script, env!("CARGO_BIN_EXE_rukh"), "--nodes=30", "--backend=trivial", "--config="]);
+    let Ok(mut process) = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn()
+    else {
+        println!("skipped: python3 is not installed");
+        return;
+    };
+    let fens = "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1\n7k/5Q2/6K1/8/8/8/8/8 b - - 0 1\n";
+    process.stdin.take().unwrap().write_all(fens.as_bytes()).unwrap();
+    let output = process.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<Vec<&str>> = text.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(lines[0][..2], ["Ra8#", "1.000"], "{text}");
+    assert_eq!(lines[1][..2], ["stalemate", "0.500"], "{text}");
 }
 
 #[test]

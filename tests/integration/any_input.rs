@@ -99,6 +99,49 @@ fn sentence(words: &'static [&'static str]) -> impl Strategy<Value = String> {
     proptest::collection::vec(proptest::sample::select(words), 0..12).prop_map(|words| words.join(" "))
 }
 
+/// Tokens of PGN games.
+const PGN_WORDS: &[&str] = &[
+    "[Event \"x\"]\n",
+    "[FEN \"4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\"]\n",
+    "[Variant \"Chess960\"]\n",
+    "[White \"a\\\"b\\\\\"]\n",
+    "1.",
+    "12...",
+    "e4",
+    "e5",
+    "Nf3",
+    "Nc6",
+    "Ke2",
+    "O-O",
+    "0-0-0",
+    "exd5",
+    "e8=Q",
+    "--",
+    "Z0",
+    "Nf3+",
+    "$1",
+    "$300",
+    "!?",
+    "??",
+    "(",
+    ")",
+    "{",
+    "}",
+    "{ comment }",
+    "; rest\n",
+    "\n",
+    "\n\n",
+    "\n% escaped\n",
+    "*",
+    "1-0",
+    "1/2-1/2",
+    "\u{bd}",
+    "[%eval 1.0]",
+    "\u{0}",
+    "Bb5",
+    "a6",
+];
+
 /// The first field of a FEN with two kings and at most three other pieces, on any squares. Some of these boards are not
 /// legal.
 fn any_few_pieces() -> impl Strategy<Value = String> {
@@ -163,6 +206,19 @@ proptest! {
         bytes.truncate((kept * bytes.len() as f64) as usize);
         bytes.insert(0, number as u8);
         fuzzing::syzygy_file(&bytes, DAMAGED.path(), env!("CARGO_MANIFEST_DIR"));
+    }
+
+    #[test]
+    fn analysed_file(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        sentence in sentence(PGN_WORDS),
+        kind in 0..3_usize,
+    ) {
+        fuzzing::analysed_file(&bytes);
+        fuzzing::analysed_file(sentence.as_bytes());
+        fuzzing::analysed_file(format!("[Event \"a\"]\n\n1. e4 {sentence}").as_bytes());
+        let magic: [&[u8]; 3] = [&[0x1f, 0x8b, 8, 0], &[0x28, 0xb5, 0x2f, 0xfd], b"{\"id\":"];
+        fuzzing::analysed_file(&[magic[kind], &bytes].concat());
     }
 
     #[test]

@@ -52,6 +52,11 @@ pub(crate) enum Note {
 }
 
 impl Game {
+    /// Whether nothing was read: no tag, no move, no comment and no result.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.tags.is_empty() && self.line == Line::default() && self.result.is_none()
+    }
+
     /// The value of a tag, as in the file.
     pub(crate) fn tag(&self, name: &str) -> Option<&[u8]> {
         let mut tags = self.tags.iter();

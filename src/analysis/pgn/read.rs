@@ -30,6 +30,7 @@ pub(crate) fn read_game(text: &[u8]) -> Result<Game, String> {
     let plain = plain(text)?;
     let mut reader = Reader::build(plain.as_slice()).set_supported_tag_line_length(1 << 16).finish();
     match reader.read_game(&mut GameVisitor) {
+        Ok(Some(Ok(game))) if game.is_empty() => Err("there is neither a tag nor a move".to_owned()),
         Ok(Some(game)) => game,
         Ok(None) => Err("there is no game".to_owned()),
         Err(error) => Err(error.to_string()),
@@ -79,7 +80,11 @@ fn plain(text: &[u8]) -> Result<Vec<u8>, String> {
     }
     match is_in_comment {
         true => Err("a comment has no end".to_owned()),
-        false => Ok(plain),
+        false => {
+            // The crate passes over a glyph that ends with the text.
+            plain.push(b'\n');
+            Ok(plain)
+        }
     }
 }
 
@@ -241,6 +246,7 @@ mod tests {
         for (text, reason) in [
             ("1. e4 e5 2. Ke3 *", "illegal move `Ke3` in "),
             ("1. e4 {open", "a comment has no end"),
+            ("garbage ][", "there is neither a tag nor a move"),
             ("1. e4 (1. d4 d5 *", "a variation has no end"),
             ("1. e4 ) e5 *", "a variation ends that has not begun"),
             ("(1. e4) d4 *", "a variation stands before"),

@@ -17,7 +17,7 @@ pub(crate) fn text(game: &Game) -> Vec<u8> {
         text.push(b'\n');
     }
     let start = game.history.positions().first().map_or(0, |position| position.game_ply());
-    let mut words = Words { text, column: 0, is_after_bracket: false };
+    let mut words = Words { text, column: 0, has_open_bracket: false };
     words.line(&game.line, start);
     if let Some(result) = game.result {
         words.word(result.as_bytes());
@@ -29,22 +29,24 @@ pub(crate) fn text(game: &Game) -> Vec<u8> {
 struct Words {
     text: Vec<u8>,
     column: usize,
-    /// No space follows an opening parenthesis.
-    is_after_bracket: bool,
+    /// Whether the next word begins with a parenthesis.
+    has_open_bracket: bool,
 }
 
 impl Words {
     fn word(&mut self, word: &[u8]) {
-        if self.column > 0 && self.column + 1 + word.len() > LINE_LENGTH {
+        let bracket: &[u8] = if std::mem::take(&mut self.has_open_bracket) { b"(" } else { b"" };
+        let length = bracket.len() + word.len();
+        if self.column > 0 && self.column + 1 + length > LINE_LENGTH {
             self.text.push(b'\n');
             self.column = 0;
-        } else if self.column > 0 && !self.is_after_bracket {
+        } else if self.column > 0 {
             self.text.push(b' ');
             self.column += 1;
         }
-        self.is_after_bracket = false;
+        self.text.extend_from_slice(bracket);
         self.text.extend_from_slice(word);
-        self.column += word.len();
+        self.column += length;
     }
 
     /// Writes a line whose first move is made after `ply` plies.
@@ -70,9 +72,12 @@ impl Words {
                 Note::Glyph(number) => self.word(format!("${number}").as_bytes()),
                 Note::Comment(text) => self.word(&[b"{", text.as_slice(), b"}"].concat()),
                 Note::Variation(line) => {
-                    self.word(b"(");
-                    self.is_after_bracket = true;
+                    self.has_open_bracket = true;
                     self.line(line, ply);
+                    // A variation without moves has had no word.
+                    if self.has_open_bracket {
+                        self.word(b"");
+                    }
                     self.text.push(b')');
                     self.column += 1;
                 }

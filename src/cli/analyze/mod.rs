@@ -2,8 +2,10 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`picture`] | draws a game |
 //! | [`progress`] | shows how far the analysis is |
 
+mod picture;
 mod progress;
 
 use super::analyze_args::AnalyzeArgs;
@@ -41,10 +43,19 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
     let flag = Arc::clone(&is_interrupted);
     catch_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let mut bar = ProgressBar::new(pool.parallelism());
+    let mut has_lost_pictures = false;
     let finished = batch::run(&config, &pool, &is_interrupted, &mut |notice| match notice {
         Notice::Progress(progress) => bar.show(progress),
         Notice::Trouble(text) => bar.message(text),
-        Notice::Document { .. } => {}
+        Notice::Document { number, title, facts, points } => {
+            if let Some(path) = &arguments.svg
+                && let Err(error) =
+                    picture::chart(title, facts.to_vec(), points).write(&picture::path_of(path, number))
+            {
+                bar.message(&error.to_string());
+                has_lost_pictures = true;
+            }
+        }
     });
     bar.end();
     let finished = finished?;
@@ -62,6 +73,9 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         return Err(
             format!("interrupted after {} games and lines{advice}", finished.progress.documents).into()
         );
+    }
+    if has_lost_pictures {
+        return Err("a picture could not be written; the results are complete".into());
     }
     if finished.has_unread_files {
         return Err("a file could not be read to its end; all that could be read is analysed".into());

@@ -38,8 +38,8 @@ const FOOT_HEIGHT: f64 = 64.0;
 /// The most lines of facts.
 const FACT_LINES: usize = 3;
 
-/// The colours are those of Okabe and Ito, which people with any colour vision can tell apart. Viewers that do not know
-/// media queries show the light theme.
+/// The colours are those of Okabe and Ito, which people with any colour vision can tell apart; the fourth is a darker or
+/// lighter form of theirs. Viewers that do not know media queries show the light theme.
 const STYLE: &str = "\
 text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif;font-size:15px;fill:#1f2328}
 .title{font-size:21px;font-weight:600}
@@ -52,6 +52,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif;font
 .f0{fill:#0072b2}.s0{stroke:#0072b2}
 .f1{fill:#d55e00}.s1{stroke:#d55e00}
 .f2{fill:#007a5a}.s2{stroke:#007a5a}
+.f3{fill:#a8457f}.s3{stroke:#a8457f}
 .line{fill:none;stroke-width:2.5;stroke-linejoin:round}
 .band{fill-opacity:.2}
 .level{stroke-width:2.5;stroke-dasharray:8 5}
@@ -66,6 +67,7 @@ text{fill:#e6edf3}
 .f0{fill:#56b4e9}.s0{stroke:#56b4e9}
 .f1{fill:#e69f00}.s1{stroke:#e69f00}
 .f2{fill:#2ec39a}.s2{stroke:#2ec39a}
+.f3{fill:#e08fbf}.s3{stroke:#e08fbf}
 }";
 
 impl Chart {

@@ -9,6 +9,9 @@ use std::fmt::Write;
 /// If a line has more places than this, its dots are invisible and only show tooltips.
 const MOST_DOTS: usize = 48;
 
+/// The number of colours in the style.
+const COLOURS: usize = 4;
+
 /// The share of the distance between two places that a bar fills.
 const BAR_SHARE: f64 = 0.76;
 
@@ -37,6 +40,7 @@ pub(super) fn draw(chart: &Chart, panel: &Panel, scale: &Scale, frame: &Frame, c
         let drawing = Drawing { chart, panel, mark, colour, frame };
         match &mark.shape {
             Shape::Line(values) => drawing.line(values, y_of, canvas),
+            Shape::Dots(values, radius) => drawing.dots(values, *radius, y_of, canvas),
             Shape::Band(pairs) => drawing.band(pairs, y_of, canvas),
             Shape::Bars(values) => drawing.bars(values, y_of, canvas),
             Shape::Level(value) => drawing.level(*value, y_of, canvas),
@@ -48,8 +52,8 @@ pub(super) fn draw(chart: &Chart, panel: &Panel, scale: &Scale, frame: &Frame, c
 pub(super) fn draw_horizontal_axis(chart: &Chart, frame: &Frame, canvas: &mut Canvas) {
     let mut write = |x: f64, text: &str| canvas.text("muted", (x, frame.bottom + 22.0), "middle", text);
     match &chart.places {
-        Places::Numbers(numbers) => {
-            let scale = Scale::of_numbers(numbers);
+        Places::Numbers(_) | Places::Named(_) => {
+            let scale = Scale::of_numbers(&chart.places.numbers());
             for &tick in &scale.ticks {
                 write(x_of_number(&scale, tick, frame), &number(tick));
             }
@@ -82,7 +86,8 @@ fn draw_legend(panel: &Panel, frame: &Frame, canvas: &mut Canvas) {
     const ENTRY_GAP: f64 = 18.0;
     let mut x = frame.right;
     let y = frame.top - 18.0;
-    for (mark, colour) in panel.marks.iter().zip(colours(panel)).rev() {
+    let named = panel.marks.iter().zip(colours(panel)).filter(|(mark, _)| !mark.name.is_empty());
+    for (mark, colour) in named.rev() {
         let name = match mark.shape {
             Shape::Level(value) => format!("{}: {}", mark.name, number(value)),
             _ => mark.name.clone(),
@@ -96,6 +101,11 @@ fn draw_legend(panel: &Panel, frame: &Frame, canvas: &mut Canvas) {
                 let class = if matches!(mark.shape, Shape::Line(_)) { "line" } else { "level" };
                 let path = format_args!("class=\"{class} s{colour}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\"");
                 canvas.shape("path", path, None);
+            }
+            Shape::Dots(_, radius) => {
+                let (x, class) = (x + SAMPLE / 2.0, format_args!("f{colour}"));
+                let circle = format_args!("class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"");
+                canvas.shape("circle", circle, None);
             }
             Shape::Band(_) | Shape::Bars(_) => {
                 let class = if matches!(mark.shape, Shape::Band(_)) { "band " } else { "" };
@@ -112,7 +122,7 @@ fn draw_legend(panel: &Panel, frame: &Frame, canvas: &mut Canvas) {
 fn colours(panel: &Panel) -> Vec<usize> {
     let mut next = 0;
     let colour = |mark: &Mark| {
-        let colour = next % 3;
+        let colour = next % COLOURS;
         next += usize::from(!matches!(mark.shape, Shape::Band(_)));
         colour
     };
@@ -137,6 +147,13 @@ impl Drawing<'_> {
                 let scale = Scale::of_numbers(numbers);
                 let name = |value| format!("{} {}", self.chart.x_label.to_lowercase(), number(value));
                 numbers.iter().map(|&value| (x_of_number(&scale, value, self.frame), name(value))).collect()
+            }
+            Places::Named(places) => {
+                let scale = Scale::of_numbers(&self.chart.places.numbers());
+                places
+                    .iter()
+                    .map(|(value, name)| (x_of_number(&scale, *value, self.frame), name.clone()))
+                    .collect()
             }
             Places::Items(items) => {
                 let x = |index| x_of_item(items.len(), index, self.frame);
@@ -171,6 +188,19 @@ impl Drawing<'_> {
                 "circle",
                 format_args!("class=\"{class}f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""),
                 Some(&self.tooltip(name, *value)),
+            );
+        }
+    }
+
+    fn dots(&self, values: &[f64], radius: f64, y_of: impl Fn(f64) -> f64, canvas: &mut Canvas) {
+        let places = self.places();
+        let colour = self.colour;
+        for ((x, name), &value) in places.iter().zip(values).filter(|(_, value)| value.is_finite()) {
+            let y = y_of(value);
+            canvas.shape(
+                "circle",
+                format_args!("class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\""),
+                Some(&self.tooltip(name, value)),
             );
         }
     }

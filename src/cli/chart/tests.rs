@@ -1,7 +1,7 @@
 use super::*;
 
 fn chart(places: Places, marks: Vec<Mark>) -> String {
-    let panel = |heading: &str| Panel { heading: heading.to_owned(), marks: marks.clone() };
+    let panel = |heading: &str| Panel { heading: heading.to_owned(), least_top: 0.0, marks: marks.clone() };
     let chart = Chart {
         title: "Speed of <evil> & \"long\" names".to_owned(),
         facts: vec!["a&b<c>".to_owned(), String::new(), "x".repeat(500), "\u{0}\u{1b}[2J".to_owned()],
@@ -76,10 +76,13 @@ fn extreme_values_give_a_sound_picture() {
             let marks = vec![
                 mark("band", Shape::Band(vec![(value, value); count])),
                 mark("line", Shape::Line(values.clone())),
-                mark("bars", Shape::Bars(values)),
+                mark("bars", Shape::Bars(values.clone())),
+                mark("dots", Shape::Dots(values, 6.0)),
                 mark("level", Shape::Level(value)),
             ];
             check(&chart(Places::Numbers((0..count).map(|index| index as f64).collect()), marks.clone()));
+            let named = (0..count).map(|index| (index as f64, "<&".to_owned())).collect();
+            check(&chart(Places::Named(named), marks.clone()));
             check(&chart(Places::Items(vec!["]]><script>".to_owned(); count]), marks));
         }
     }

@@ -80,6 +80,8 @@ pub(super) enum Mode {
     Perft(PerftArgs),
     /// Examines an AMD graphics card and writes a report for an issue
     Doctor(DoctorArgs),
+    /// Measures an AMD graphics card's fastest way to evaluate a network, and keeps it for the next start
+    Tune(TuneArgs),
     /// Prints the manual page, for packages
     #[command(hide = true)]
     Man,
@@ -344,6 +346,17 @@ pub(super) struct DoctorArgs {
     pub time_limit: Option<u64>,
 }
 
+/// Flags of `tune`.
+#[derive(Args, Debug, Clone)]
+pub(super) struct TuneArgs {
+    /// Seconds after which no other product is measured. What was measured is kept, and the next run goes on from there
+    #[arg(long, value_name = "SECONDS", default_value_t = 240, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    pub seconds: u64,
+    /// Prints the result as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Flags of `completions`.
 #[derive(Args, Debug, Clone)]
 pub(super) struct CompletionsArgs {
@@ -361,7 +374,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
     match mode {
         "backendbench" => matches!(spec.field, "threads" | "config") || spec.section == BACKEND_SECTION,
         "profile" => spec.field == "config" || spec.section == BACKEND_SECTION,
-        "doctor" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
+        "doctor" | "tune" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
         "perft" | "leela2onnx" | "onnx2leela" | "man" | "completions" => false,
         rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,

@@ -10,6 +10,7 @@
 //! | [`selfplay`] | the tool that plays tournaments |
 //! | [`profile`] | the tool that shows where the time of an evaluation goes |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
+//! | [`tune`](mod@tune) | the tool that finds a card's fastest products |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
@@ -20,6 +21,7 @@
 //! | [`perft`] | counts move sequences |
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
 //! | [`interrupt`] | ctrl-C during a long tool |
+//! | [`rocm_choice`] | the ROCm backend that `doctor` and `tune` work on |
 //! | [`machine`] | says what a measurement ran on |
 //! | [`flags`] | adds the option table's flags to a mode |
 //! | [`output_file`] | writes the file that a tool makes |
@@ -53,8 +55,10 @@ pub mod perft;
 mod perft_command;
 mod profile;
 mod profile_args;
+mod rocm_choice;
 mod selfplay;
 mod selfplay_args;
+mod tune;
 
 use crate::backend::rocm;
 use crate::uci::log::Log;
@@ -129,6 +133,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Selfplay(arguments) => selfplay::run(&arguments, &options, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
         Mode::Profile(arguments) => profile::run(&arguments, &options, &output),
+        Mode::Tune(arguments) => tune::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),
         Mode::Completions(arguments) => completions::run(&arguments, &output),

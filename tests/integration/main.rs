@@ -58,6 +58,8 @@ mod rocm_faults;
 mod rocm_kernels;
 #[cfg(any(target_os = "linux", windows))]
 mod rocm_startup;
+#[cfg(any(target_os = "linux", windows))]
+mod rocm_tune;
 #[cfg(windows)]
 mod rocm_windows;
 mod search;

@@ -13,18 +13,18 @@ use crate::rocm_errors::{search, stdout};
 const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block";
 
 /// A folder with the emulator's libraries, and a cache folder.
-struct Machine {
-    libraries: tempfile::TempDir,
-    cache: tempfile::TempDir,
+pub(crate) struct Machine {
+    pub(crate) libraries: tempfile::TempDir,
+    pub(crate) cache: tempfile::TempDir,
 }
 
 impl Machine {
-    fn new() -> Machine {
+    pub(crate) fn new() -> Machine {
         Machine { libraries: libraries(), cache: tempfile::tempdir().expect("a temporary folder") }
     }
 
     /// Runs one search on gfx1151, which prefers hipBLASLt, and returns what the engine says.
-    fn search(&self, arguments: &[&str], settings: &[(&str, &str)]) -> String {
+    pub(crate) fn search(&self, arguments: &[&str], settings: &[(&str, &str)]) -> String {
         let cache = self.cache.path().to_string_lossy();
         let ours = [("RUKH_EMULATOR_ARCH", "gfx1151"), ("XDG_CACHE_HOME", &*cache)];
         let arguments = [&["--threads=1"], arguments].concat();
@@ -32,7 +32,7 @@ impl Machine {
     }
 
     /// The files in the cache folder whose names begin with `prefix`.
-    fn kept(&self, prefix: &str) -> Vec<std::path::PathBuf> {
+    pub(crate) fn kept(&self, prefix: &str) -> Vec<std::path::PathBuf> {
         let entries = fs::read_dir(self.cache.path().join("rukh")).into_iter().flatten().flatten();
         let paths = entries.map(|entry| entry.path());
         paths

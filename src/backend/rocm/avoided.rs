@@ -21,7 +21,7 @@ pub(super) enum BlasLibrary {
 }
 
 impl BlasLibrary {
-    const ALL: [BlasLibrary; 3] = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt, BlasLibrary::Own];
+    pub(super) const ALL: [BlasLibrary; 3] = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt, BlasLibrary::Own];
 
     /// The library's name in files and options.
     pub(super) fn key(self) -> &'static str {

@@ -50,7 +50,7 @@ pub struct RocmBackend {
 /// A device that [`RocmBackend::open`] found, for [`RocmBackend::new`].
 pub struct RocmDevice {
     name: String,
-    gpu: Gpu,
+    pub(super) gpu: Gpu,
 }
 
 /// The data that batches and slots share.
@@ -154,7 +154,7 @@ impl RocmBackend {
     }
 }
 
-fn creation_error(name: &str, error: &RocmError) -> BackendError {
+pub(super) fn creation_error(name: &str, error: &RocmError) -> BackendError {
     let (name, reason) = (name.to_owned(), error.to_string());
     match error {
         RocmError::Figures { notices, .. } => {

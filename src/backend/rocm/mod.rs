@@ -7,6 +7,7 @@
 //! |---|---|
 //! | [`profile`] | times the steps of a pass, and what the device can do at most |
 //! | [`doctor`] | examines an unknown card, stage by stage |
+//! | [`tune`](mod@tune) | measures what the first start has no time for |
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | prepares a device for a network |
 //! | [`trial`] | lets another process open the device first |
@@ -92,6 +93,7 @@ mod steps;
 mod timing;
 mod tower;
 mod trial;
+mod tune;
 mod tuning;
 mod tuning_file;
 mod uploader;
@@ -105,4 +107,5 @@ pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use probe::{HELPER_ARGUMENT, set_helper};
 pub use profile::RocmProfiler;
+pub use tune::{TuneOutcome, tune};
 pub(crate) use tuning_file::rewritten as rewritten_table;

@@ -64,9 +64,18 @@ pub(super) struct Killer {
     pub(super) how: String,
 }
 
+/// The time between two calls of a listener while a helper says nothing.
+const LISTENER_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Measures the products of `request` in helpers, and adds what kills them to `request.avoided`. A helper that says
-/// nothing for `patience` is killed. Returns `None` if no helper can be started.
-pub(super) fn probe(program: &Path, request: &mut Request, patience: Duration) -> Option<Found> {
+/// nothing for `patience` is killed. `tell` gets the rows that were found so far, again and again; if it returns false,
+/// the helper is ended and what was found is returned. Returns `None` if no helper can be started.
+pub(super) fn probe(
+    program: &Path,
+    request: &mut Request,
+    patience: Duration,
+    tell: &mut dyn FnMut(&GemmTable) -> bool,
+) -> Option<Found> {
     let begin = Instant::now();
     let budget = request.budget;
     let mut found = Found::default();
@@ -76,9 +85,14 @@ pub(super) fn probe(program: &Path, request: &mut Request, patience: Duration) -
             .products
             .retain(|product| found.rows.get(&product.shape).is_none_or(|row| !row.microseconds.is_finite()));
         let mut helper = Helper::start(program, request)?;
-        let Some((last, how)) = helper.listen(patience, &mut found) else {
+        let Ended::Died(last, how) = helper.listen(patience, &mut found, tell) else {
             return Some(found);
         };
+        // Ctrl-C in a terminal ends this process's helpers, too, perhaps before this process has heard of it.
+        std::thread::sleep(LISTENER_INTERVAL);
+        if !tell(&found.rows) {
+            return Some(found);
+        }
         let Some((library, shape)) = last else {
             found.failure = Some(format!("the helper process ended before its work was done ({how})"));
             return Some(found);
@@ -114,14 +128,21 @@ pub(super) enum Opening {
 pub(super) fn open_in_helper(program: &Path, request: &Request, patience: Duration) -> Opening {
     let Some(mut helper) = Helper::start(program, request) else { return Opening::Unknown };
     let mut found = Found::default();
-    let ended = helper.listen(patience, &mut found);
-    match ended {
-        None if found.failure.is_none() => Opening::Survived,
-        None => Opening::Unknown,
+    match helper.listen(patience, &mut found, &mut |_| true) {
+        Ended::Done if found.failure.is_none() => Opening::Survived,
+        Ended::Done => Opening::Unknown,
         // A program that ends as if all were well is no helper.
-        Some(_) if helper.0.has_succeeded() => Opening::Unknown,
-        Some((_, how)) => Opening::Died(how),
+        Ended::Died(..) if helper.0.has_succeeded() => Opening::Unknown,
+        Ended::Died(_, how) => Opening::Died(how),
     }
+}
+
+/// How a helper ended.
+enum Ended {
+    /// It is done, or nobody listens any longer.
+    Done,
+    /// It died or fell silent: what it was about to do, and how it ended.
+    Died(Option<(BlasLibrary, GemmShape)>, String),
 }
 
 /// A running helper. Dropping it kills it.
@@ -134,22 +155,26 @@ impl Helper {
         Some(Helper(process))
     }
 
-    /// Reads the reports until the helper is done. If it died or fell silent, returns what it was about to do, and how
-    /// it ended.
+    /// Reads the reports until the helper ends or `tell` returns false.
     fn listen(
         &mut self,
         patience: Duration,
         found: &mut Found,
-    ) -> Option<(Option<(BlasLibrary, GemmShape)>, String)> {
+        tell: &mut dyn FnMut(&GemmTable) -> bool,
+    ) -> Ended {
         let mut last = None;
         let mut deadline = Instant::now() + patience;
         loop {
-            let line = self.0.lines.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+            if !tell(&found.rows) {
+                return Ended::Done;
+            }
+            let rest = deadline.saturating_duration_since(Instant::now());
+            let line = self.0.lines.recv_timeout(rest.min(LISTENER_INTERVAL));
             match line.as_deref().map(Report::parse) {
-                Ok(Some(Report::Done)) => return None,
+                Ok(Some(Report::Done)) => return Ended::Done,
                 Ok(Some(Report::Failed(reason))) => {
                     found.failure = Some(reason);
-                    return None;
+                    return Ended::Done;
                 }
                 Ok(Some(Report::Ready)) => last = None,
                 Ok(Some(Report::Begin(library, shape))) => last = Some((library, shape)),
@@ -166,8 +191,9 @@ impl Helper {
                     last = None;
                 }
                 Ok(None) => continue,
-                Err(RecvTimeoutError::Timeout) => return Some((last, silence(patience))),
-                Err(RecvTimeoutError::Disconnected) => return Some((last, self.0.end())),
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => continue,
+                Err(RecvTimeoutError::Timeout) => return Ended::Died(last, silence(patience)),
+                Err(RecvTimeoutError::Disconnected) => return Ended::Died(last, self.0.end()),
             }
             deadline = Instant::now() + patience;
         }

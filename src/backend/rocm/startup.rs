@@ -51,18 +51,13 @@ pub(super) fn start(
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
-    let mut maker = SlotMaker {
-        inverse_temperature,
-        maximum_batch: options.maximum_batch.unwrap_or(MAXIMUM_BATCH),
-        ..slot_maker(gpu, &network, &kernels, &gemms, options)
-    };
-    if options.maximum_batch.is_none() {
-        maker.maximum_batch = fitting_batch(&maker, options.streams)?;
-    }
+    let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
+    let maker = SlotMaker { inverse_temperature, ..maker };
     let mut notices = gemms.refusals().to_vec();
     let mut is_settled = true;
     if let Some(kept) = kept {
-        let tuned = tuning::tune(&maker, options, &origin, kept)?;
+        let tuned =
+            tuning::tune(&maker, options, &origin, kept, &mut options.tuning.control(&mut |_, _| true))?;
         notices.extend(tuned.notices);
         is_settled = tuned.is_settled;
     }
@@ -110,6 +105,15 @@ pub(super) fn slot_maker<'a>(
         fuse_norms: options.fuse_norms,
         waiting: options.settled_waiting(),
     }
+}
+
+/// The maker with the largest batch that the user wants, or else that fits into the memory.
+pub(super) fn sized_maker<'a>(maker: SlotMaker<'a>, options: &RocmOptions) -> Result<SlotMaker<'a>> {
+    let maximum_batch = match options.maximum_batch {
+        Some(maximum) => maximum,
+        None => fitting_batch(&maker, options.streams)?,
+    };
+    Ok(SlotMaker { maximum_batch, ..maker })
 }
 
 /// The largest batch with which all slots together take at most half of the free memory. The desktop may need the rest.

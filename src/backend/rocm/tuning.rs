@@ -13,9 +13,9 @@ use super::ffi::gemm::{Epilogue, GemmShape};
 use super::ffi::hip::Address;
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
-use super::gemm::{GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
+use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
-use super::options::RocmOptions;
+use super::options::{RocmOptions, Tuning};
 use super::probe::{Killer, WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The device, the library versions and the kernels that a table is valid for.
 pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
@@ -42,6 +42,7 @@ pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
 }
 
 /// What earlier tunings and the user know about products.
+#[derive(Default)]
 pub(super) struct KeptTable {
     /// The table in the cache folder or in the file of the option `tuning_file`.
     table: GemmTable,
@@ -143,13 +144,40 @@ impl KeptTable {
     }
 }
 
+/// How thoroughly and how long to tune, and who listens.
+pub(super) struct Control<'a> {
+    pub(super) effort: Effort,
+    /// The time after which no other product is timed.
+    pub(super) budget: Duration,
+    /// Gets the number of products that have been measured, and of those to measure. If it returns false, tuning ends
+    /// and keeps what it has.
+    pub(super) tell: &'a mut dyn FnMut(usize, usize) -> bool,
+}
+
+impl Tuning {
+    /// The control of the tuning at a start.
+    pub(super) fn control<'a>(self, tell: &'a mut dyn FnMut(usize, usize) -> bool) -> Control<'a> {
+        Control { effort: self.effort(), budget: self.budget(), tell }
+    }
+}
+
 /// The outcome of tuning.
 pub(super) struct Tuned {
     /// Messages for the user.
     pub(super) notices: Vec<String>,
     /// Whether every product of the network has been measured.
     pub(super) is_settled: bool,
+    /// The file of the table, if there is one.
+    pub(super) path: Option<PathBuf>,
+    /// The number of products that were measured now, and of those that are left.
+    pub(super) measured: usize,
+    pub(super) left: usize,
+    /// Who computes each of the network's products.
+    pub(super) libraries: Vec<BlasLibrary>,
 }
+
+/// The table is written no more often than this while it grows, so that an interrupt loses little.
+const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 
 /// Adds the products that `kept` lacks for the maker's network, writes the table back, and gives it to the maker's
 /// dispatcher.
@@ -162,10 +190,10 @@ pub(super) fn tune(
     options: &RocmOptions,
     origin: &Origin,
     kept: KeptTable,
+    control: &mut Control<'_>,
 ) -> Result<Tuned> {
     let begin = Instant::now();
     let KeptTable { mut table, named, path, may_write, mut notices } = kept;
-    let effort = options.tuning.effort();
     let before = table.clone();
     let workspace = maker.workspace()?;
     let products = products(maker, &workspace)?;
@@ -188,6 +216,7 @@ pub(super) fn tune(
     // If the checked products fail on the device, the warm-up of the slots meets the error again and reports it.
     let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
+    let effort = control.effort;
     let is_missing = |table: &GemmTable, now: &GemmTable, shape: &GemmShape| {
         !now.contains_key(shape) && table.get(shape).is_none_or(|row| !row.is_enough_for(effort))
     };
@@ -196,22 +225,42 @@ pub(super) fn tune(
         .map(|layers| Wanted { shape: layers[0].shape, layers: layers.len() })
         .filter(|product| is_missing(&table, &now, &product.shape))
         .collect();
+    let write = |table: &GemmTable| {
+        path.as_ref()
+            .filter(|_| may_write && *table != before)
+            .map(|path| cache::keep(path, tuning_file::text(origin, table).as_bytes()))
+    };
+    let (mut measured, mut left) = (0, 0);
     if !missing.is_empty() {
-        notices.extend(measure(maker, options, origin, &missing, &mut table)?);
+        let earlier = table.clone();
+        let mut last_write = Instant::now();
+        let Control { budget, tell, .. } = control;
+        let mut listen = |found: &GemmTable| {
+            if last_write.elapsed() >= BETWEEN_WRITES {
+                let mut all = earlier.clone();
+                merge(&mut all, found.clone());
+                // An error is reported at the end.
+                let _ = write(&all);
+                last_write = Instant::now();
+            }
+            let is_done =
+                |product: &&Wanted| found.get(&product.shape).is_some_and(|row| row.is_enough_for(effort));
+            tell(missing.iter().filter(is_done).count(), missing.len())
+        };
+        let plan = Plan { missing: &missing, effort, budget: *budget };
+        notices.extend(measure(maker, options, origin, &plan, &mut table, &mut listen)?);
         let timed = table.iter().filter(|(shape, row)| {
             row.microseconds > 0.0 && row.microseconds.is_finite() && before.get(shape) != Some(row)
         });
-        let timed = timed.count();
-        let left = missing.iter().filter(|product| is_missing(&table, &now, &product.shape)).count();
-        let kept = path.filter(|_| may_write && table != before).map(|path| {
-            let written = cache::keep(&path, tuning_file::text(origin, &table).as_bytes());
-            match written {
-                Ok(()) => format!(", kept in {}", path.display()),
-                Err(error) => format!(", not kept: {}: {error}", path.display()),
-            }
+        measured = timed.count();
+        left = missing.iter().filter(|product| is_missing(&table, &now, &product.shape)).count();
+        let file = path.as_deref().unwrap_or(Path::new("")).display();
+        let kept = write(&table).map(|written| match written {
+            Ok(()) => format!(", kept in {file}"),
+            Err(error) => format!(", not kept: {file}: {error}"),
         });
-        if timed > 0 {
-            let mut notice = format!("tuning: {timed} products in {:.1} s", begin.elapsed().as_secs_f32());
+        if measured > 0 {
+            let mut notice = format!("tuning: {measured} products in {:.1} s", begin.elapsed().as_secs_f32());
             if left > 0 {
                 notice += &format!(", {left} more at the next start");
             }
@@ -236,8 +285,10 @@ pub(super) fn tune(
     let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
     table.extend(now);
     table.extend(later);
+    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice.library());
+    let libraries = products.iter().filter_map(choice).collect();
     maker.gemms.set_table(table);
-    Ok(Tuned { notices, is_settled })
+    Ok(Tuned { notices, is_settled, path, measured, left, libraries })
 }
 
 /// Adds rows to a table. A row without a time does not replace one with a time.
@@ -249,28 +300,37 @@ fn merge(table: &mut GemmTable, rows: GemmTable) {
     }
 }
 
-/// Measures `missing` and adds the rows to the table. Returns notices for the user.
+/// What to measure.
+struct Plan<'a> {
+    missing: &'a [Wanted],
+    effort: Effort,
+    budget: Duration,
+}
+
+/// Measures the products of `plan` and adds the rows to the table. `listen` gets the rows that were found so far, again
+/// and again, until it returns false. Returns notices for the user.
 fn measure(
     maker: &SlotMaker<'_>,
     options: &RocmOptions,
     origin: &Origin,
-    missing: &[Wanted],
+    plan: &Plan<'_>,
     table: &mut GemmTable,
+    listen: &mut dyn FnMut(&GemmTable) -> bool,
 ) -> Result<Vec<String>> {
     let SlotMaker { gpu, gemms, kernels, network, .. } = maker;
-    let tuning = options.tuning;
+    let Plan { missing, effort, budget } = *plan;
     if let Some(program) = &options.helper {
         let mut request = Request {
             gpu: GpuChoice::Number(gpu.device.ordinal()),
             library: options.gemm,
             element: network.element,
-            effort: tuning.effort(),
-            budget: tuning.budget(),
+            effort,
+            budget,
             timeout: options.timeout,
             avoided: gemms.avoided(),
             products: missing.to_vec(),
         };
-        if let Some(found) = probe(program, &mut request, options.helper_patience) {
+        if let Some(found) = probe(program, &mut request, options.helper_patience, listen) {
             merge(table, found.rows);
             let mut notices = wrong_notices(&found.wrong);
             let failure = found
@@ -286,20 +346,22 @@ fn measure(
             return Ok(notices);
         }
     }
-    let mut measurer = Measurer::new(gpu, gemms, kernels, network.element, (missing, tuning.effort()))?;
+    let mut measurer = Measurer::new(gpu, gemms, kernels, network.element, (missing, effort))?;
     let mut wrong = Vec::new();
-    measurer.measure(missing, tuning.budget(), |event| {
+    let mut found = GemmTable::new();
+    measurer.measure(missing, budget, |event| {
         match event {
             Event::Begin(..) => {}
             Event::Wrong(library, shape, how) => {
                 wrong.push(WrongProduct { library, shape: *shape, how: how.to_owned() });
             }
-            Event::Row(shape, measured) => merge(table, GemmTable::from([(*shape, *measured)])),
+            Event::Row(shape, measured) => merge(&mut found, GemmTable::from([(*shape, *measured)])),
         }
-        true
+        listen(&found)
     });
     // A product that waits for its time at the next start needs a row only where a helper must have survived it.
-    table.retain(|_, row| row.microseconds != Measured::NOT_YET);
+    found.retain(|_, row| row.microseconds != Measured::NOT_YET);
+    merge(table, found);
     Ok(wrong_notices(&wrong))
 }
 
@@ -364,7 +426,9 @@ fn check(
     layers: &[GemmProblem],
 ) -> bool {
     let GemmProblem { shape, operands, .. } = layers[0];
-    let Some(Measured { choice, .. }) = table.get(&shape).copied() else {
+    // A product without a time runs with the default, whatever its row says.
+    let is_timed = |row: &&Measured| row.microseconds.is_finite() && row.microseconds > 0.0;
+    let Some(&Measured { choice, .. }) = table.get(&shape).filter(is_timed) else {
         return true;
     };
     if maker.gemms.avoided().contains(choice.library(), &shape) {

@@ -22,9 +22,9 @@ mod report;
 mod system;
 
 use super::args::DoctorArgs;
-use super::error::{CliError, print_error_line};
+use super::error::CliError;
 use super::output_file::write_whole;
-use crate::backend::rocm::RocmPrecision;
+use super::rocm_choice::{RocmChoice, rocm_choice};
 use crate::backend::rocm::doctor::{Line, Request, Settings, Stage};
 use crate::net::find_network;
 use crate::options::{BackendName, Options};
@@ -46,15 +46,7 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 /// An option is invalid, the network cannot be read, or the report cannot be written. A stage that fails is no error.
 pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let privacy = Privacy::of_this_machine();
-    let (backend, precision) = examined(options.backend.name());
-    // The options of another backend do not concern this one.
-    let backend_options = if backend == options.backend.name() || options.backend.name() == BackendName::Auto
-    {
-        options.backend_opts.clone()
-    } else {
-        print_error_line(&format!("doctor examines {backend}, and not the backend {}", options.backend));
-        String::new()
-    };
+    let RocmChoice { backend, precision, options: backend_options } = rocm_choice("doctor", options);
     let patience = Settings::read(&backend_options)?.options.helper_patience;
     let weights = network_name(&options.weights)?;
     let chosen = chosen(arguments);
@@ -153,16 +145,6 @@ fn examine(
         }
     };
     tell(Happened::End(state), begin.elapsed().as_secs_f64());
-}
-
-/// The backend to examine for the user's choice, and its number format.
-fn examined(backend: BackendName) -> (BackendName, RocmPrecision) {
-    match backend {
-        BackendName::Rocm => (backend, RocmPrecision::Fp32),
-        BackendName::RocmFp16 => (backend, RocmPrecision::Fp16),
-        BackendName::RocmBf16 => (backend, RocmPrecision::Bf16),
-        _ => (BackendName::RocmAuto, RocmPrecision::Auto),
-    }
 }
 
 /// The stages that the user wants, in their order.

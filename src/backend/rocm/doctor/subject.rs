@@ -26,7 +26,8 @@ const MAXIMUM_QUICK_BATCH: usize = 64;
 pub struct Settings {
     /// The backend's options.
     pub options: RocmOptions,
-    heads: HeadSelection,
+    /// The heads of the network.
+    pub heads: HeadSelection,
 }
 
 impl Settings {
@@ -135,7 +136,14 @@ impl Subject {
         let origin = tuning::origin(&self.gpu, &self.gemms);
         let tunes = self.options.tuning != Tuning::Off;
         match tuning::recall(&self.gpu, &self.gemms, &self.options, &origin, tunes) {
-            Some(kept) => Ok(tuning::tune(&self.maker()?, &self.options, &origin, kept)?.notices),
+            Some(kept) => Ok(tuning::tune(
+                &self.maker()?,
+                &self.options,
+                &origin,
+                kept,
+                &mut self.options.tuning.control(&mut |_, _| true),
+            )?
+            .notices),
             None => Ok(Vec::new()),
         }
     }

@@ -1,0 +1,130 @@
+//! `rukh tune` on an emulated card: what it measures is kept, an interrupt loses little, and the next start uses the
+//! table as it is.
+
+use crate::driver::rukh;
+use crate::rocm_doctor::NETWORK;
+use crate::rocm_startup::Machine;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+#[cfg(unix)]
+use std::process::Stdio;
+use std::process::{Command, Output};
+
+const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block";
+
+/// A run of `tune` on gfx1151.
+fn tune(machine: &Machine, arguments: &[&str]) -> Command {
+    let weights = format!("--weights={NETWORK}");
+    let mut command =
+        rukh(&[&["tune", "--json", "--backend=rocm-fp16", weights.as_str()], arguments].concat());
+    command
+        .env("RUKH_ROCM_LIBRARY_PATH", machine.libraries.path())
+        .env("XDG_CACHE_HOME", machine.cache.path())
+        .env("RUKH_EMULATOR_ARCH", "gfx1151");
+    command
+}
+
+/// The table in the cache folder.
+fn table_file(machine: &Machine) -> PathBuf {
+    machine.kept("products-").pop().expect("there is a table")
+}
+
+/// The rows of the table, each with its cells by column.
+fn rows(machine: &Machine) -> Vec<BTreeMap<String, String>> {
+    let mut reader = csv::Reader::from_path(table_file(machine)).expect("the table can be read");
+    reader.deserialize().map(|row| row.expect("a row")).collect()
+}
+
+/// The JSON that a run of `tune` has printed.
+fn result(output: &Output) -> Value {
+    assert!(output.status.success(), "{output:?}");
+    serde_json::from_slice(&output.stdout).expect("it is JSON")
+}
+
+fn number(value: &Value, key: &str) -> u64 {
+    value[key].as_u64().unwrap_or_else(|| panic!("{key} in {value}"))
+}
+
+#[test]
+fn a_tuned_start_measures_nothing() {
+    let machine = Machine::new();
+    let first = result(&tune(&machine, &["-o", OPTIONS]).output().expect("the binary starts"));
+    let products = number(&first, "products");
+    assert!(products >= 20 && number(&first, "measured") >= products, "{first}");
+    assert_eq!((number(&first, "left"), &first["interrupted"]), (0, &Value::Bool(false)), "{first}");
+    assert_eq!(first["table"].as_str().map(PathBuf::from), Some(table_file(&machine)));
+    assert!(rows(&machine).iter().any(|row| row["effort"] == "full" && row["libtype"] == "hipblaslt"));
+
+    let table = fs::read(table_file(&machine)).expect("the table can be read");
+    let second = result(&tune(&machine, &["-o", OPTIONS]).output().expect("the binary starts"));
+    assert_eq!((number(&second, "measured"), number(&second, "products")), (0, products), "{second}");
+    let said = machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]);
+    assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
+    assert_eq!(fs::read(table_file(&machine)).expect("the table can be read"), table);
+}
+
+#[test]
+fn tuning_goes_on_where_its_time_or_ctrl_c_ended_it() {
+    let machine = Machine::new();
+    let options = "gemm=library,max_batch=256,streams=1,wait=block";
+    let first = result(&tune(&machine, &["-o", options, "--seconds=1"]).output().expect("the binary starts"));
+    let (measured, left) = (number(&first, "measured"), number(&first, "left"));
+    assert!(measured > 0 && left > 0, "{first}");
+    let timed = |machine: &Machine| -> Vec<BTreeMap<String, String>> {
+        rows(machine).into_iter().filter(|row| row["us"] != "inf").collect()
+    };
+    let before = timed(&machine);
+
+    #[cfg(unix)]
+    {
+        let mut command = tune(&machine, &["-o", options]);
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary starts");
+        // The table is written every three seconds.
+        let begin = std::time::Instant::now();
+        while timed(&machine).len() == before.len() {
+            assert!(begin.elapsed().as_secs() < 120, "the table does not grow");
+            std::thread::sleep(std::time::Duration::from_millis(50));
+        }
+        let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(killed.expect("kill starts").success());
+        let second = result(&child.wait_with_output().expect("it ends"));
+        assert_eq!(second["interrupted"], Value::Bool(true), "{second}");
+        assert!(number(&second, "measured") > 0 && number(&second, "left") > 0, "{second}");
+        assert!(timed(&machine).len() > before.len());
+    }
+    let rows = rows(&machine);
+    assert!(before.iter().all(|row| rows.contains(row)), "what was measured is not measured again");
+}
+
+#[test]
+fn tuning_refuses_a_library_with_wrong_products_and_a_damaged_table() {
+    let machine = Machine::new();
+    let mut command = tune(&machine, &["-o", OPTIONS]);
+    let first = result(&command.env("RUKH_EMULATOR_WRONG", "hipblaslt").output().expect("the binary starts"));
+    let notices = first["notices"].to_string();
+    assert!(notices.contains("hipBLASLt has wrong algorithms for the product m="), "{first}");
+    assert_eq!(number(&first["fastest"], "hipBLASLt"), 0, "{first}");
+
+    let table = fs::read_to_string(table_file(&machine)).expect("the table can be read");
+    fs::write(table_file(&machine), table.replacen("bias mish", "bias fish", 1))
+        .expect("the table can be written");
+    let second = result(&tune(&machine, &["-o", OPTIONS]).output().expect("the binary starts"));
+    assert!(second["notices"].to_string().contains("`bias fish`) left out"), "{second}");
+    assert!(number(&second, "measured") > 0 && number(&second, "left") == 0, "{second}");
+    assert_eq!(
+        fs::read_to_string(table_file(&machine)).expect("the table can be read").lines().count(),
+        table.lines().count()
+    );
+}
+
+#[test]
+fn without_a_card_tune_says_so() {
+    let machine = Machine::new();
+    let mut command = tune(&machine, &["-o", OPTIONS]);
+    let output = command.env("RUKH_EMULATOR_DEVICES", "0").output().expect("the binary starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("rukh: ") && said.contains("hipErrorNoDevice"), "{said}");
+}

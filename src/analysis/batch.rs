@@ -203,7 +203,7 @@ const INDEX_BITS: u32 = 20;
 
 impl<'a> Batch<'a> {
     fn open(config: &'a BatchConfig, pool: &'a Pool) -> Result<Batch<'a>, BatchError> {
-        let journal_path = prepare(config.output.as_deref(), config.overwrite)?;
+        let journal_path = prepare(config.output.as_deref(), config.rejected.as_deref(), config.overwrite)?;
         let (journal, recovered) = match &journal_path {
             None => (None, Default::default()),
             Some(path) => {
@@ -313,7 +313,11 @@ impl<'a> Batch<'a> {
         let (sequence, index) = (key >> INDEX_BITS, (key & ((1 << INDEX_BITS) - 1)) as usize);
         self.in_flight -= 1;
         let Some(open) = self.open.get_mut(&sequence) else { return Ok(()) };
-        let analysis: Analysis = outcome.map_err(|reason| BatchError::Search {
+        let outcome = outcome.and_then(|analysis: Analysis| match analysis.is_empty() {
+            true => Err("it has no result".to_owned()),
+            false => Ok(analysis),
+        });
+        let analysis = outcome.map_err(|reason| BatchError::Search {
             place: open.place.clone(),
             turn: index,
             reason,

@@ -12,8 +12,8 @@ use crate::os_error::in_words;
 use crate::replace_file::replace_file;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, BufWriter, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A journal that is longer than this, in bytes, is written anew with what is still needed.
@@ -68,6 +68,9 @@ pub enum JournalError {
     /// The system refuses the file.
     #[error("cannot use the journal {}: {}", .0.display(), in_words(.1))]
     File(PathBuf, #[source] io::Error),
+    /// Another process writes the same output.
+    #[error("the journal {} is in use by another process, which writes the same output", .0.display())]
+    InUse(PathBuf),
     /// The journal belongs to another analysis.
     #[error(
         "the journal {} belongs to an analysis with other files, settings or another version; repeat its command to \
@@ -84,36 +87,37 @@ impl Journal {
     /// The file cannot be used, or it belongs to an analysis with other settings.
     pub(super) fn open(path: &Path, settings: &str) -> Result<(Journal, Recovered), JournalError> {
         let failed = |error| JournalError::File(path.to_owned(), error);
+        let mut options = OpenOptions::new();
+        let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
+        // A system without locks does not refuse a second process.
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(JournalError::InUse(path.to_owned()));
+        }
         let mut recovered = Recovered::default();
         let mut sound_bytes = 0;
-        match File::open(path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
-            Err(error) => return Err(failed(error)),
-            Ok(file) => {
-                let mut reader = BufReader::with_capacity(1 << 16, file);
-                let mut line = Vec::new();
-                loop {
-                    line.clear();
-                    reader.read_until(b'\n', &mut line).map_err(failed)?;
-                    // A line without an end was not written to its end.
-                    if !line.ends_with(b"\n") {
-                        break;
-                    }
-                    let Ok(record) = serde_json::from_slice::<Record>(&line) else { break };
-                    match record {
-                        Record::Settings(found) if found != settings => {
-                            return Err(JournalError::OtherSettings(path.to_owned()));
-                        }
-                        Record::Settings(_) => {}
-                        _ if sound_bytes == 0 => return Err(JournalError::OtherSettings(path.to_owned())),
-                        record => recovered.add(record),
-                    }
-                    sound_bytes += line.len() as u64;
-                }
+        let mut reader = BufReader::with_capacity(1 << 16, &file);
+        let mut line = Vec::new();
+        loop {
+            line.clear();
+            reader.read_until(b'\n', &mut line).map_err(failed)?;
+            // A line without an end was not written to its end.
+            if !line.ends_with(b"\n") {
+                break;
             }
+            let Ok(record) = serde_json::from_slice::<Record>(&line) else { break };
+            match record {
+                Record::Settings(found) if found != settings => {
+                    return Err(JournalError::OtherSettings(path.to_owned()));
+                }
+                Record::Settings(_) => {}
+                _ if sound_bytes == 0 => return Err(JournalError::OtherSettings(path.to_owned())),
+                record => recovered.add(record),
+            }
+            sound_bytes += line.len() as u64;
         }
-        let file = OpenOptions::new().create(true).append(true).open(path).map_err(failed)?;
+        drop(reader);
         file.set_len(sound_bytes).map_err(failed)?;
+        (&file).seek(SeekFrom::Start(sound_bytes)).map_err(failed)?;
         let (path, settings) = (path.to_owned(), settings.to_owned());
         let compact_at = COMPACT_BYTES.max(2 * sound_bytes);
         let mut journal = Journal { path, settings, file, bytes: sound_bytes, compact_at };
@@ -157,7 +161,10 @@ impl Journal {
         results: impl Iterator<Item = (u64, &'a BTreeMap<usize, Analysis>)>,
     ) -> io::Result<()> {
         let new = self.path.with_added_extension("new");
-        let mut writer = BufWriter::new(File::create(&new)?);
+        let file = File::create(&new)?;
+        // The lock on the old file ends with it.
+        let _ = file.try_lock();
+        let mut writer = BufWriter::new(&file);
         let mut bytes = 0;
         let mut add = |record: &Record| {
             let line = line_of(record)?;
@@ -174,7 +181,7 @@ impl Journal {
         writer.flush()?;
         drop(writer);
         replace_file(&new, &self.path)?;
-        self.file = OpenOptions::new().append(true).open(&self.path)?;
+        self.file = file;
         self.bytes = bytes;
         self.compact_at = COMPACT_BYTES.max(2 * bytes);
         Ok(())
@@ -231,18 +238,21 @@ mod tests {
         journal.result(0, 3, &analysis).unwrap();
         journal.result(1, 0, &analysis).unwrap();
         journal.written(0, lengths).unwrap();
+        assert!(matches!(Journal::open(&path, "settings"), Err(JournalError::InUse(_))));
+        drop(journal);
         let complete = fs::read(&path).unwrap();
         let end = complete.len();
         for torn in end - 20..=end {
             fs::write(&path, &complete[..torn]).unwrap();
-            let (mut journal, recovered) = open(&path);
+            let (mut next, recovered) = open(&path);
             let is_complete = torn == end;
             assert_eq!(recovered.done.contains(0), is_complete);
             assert_eq!(recovered.lengths, if is_complete { lengths } else { Lengths::default() });
             assert_eq!(recovered.results.len(), if is_complete { 1 } else { 2 });
             assert_eq!(recovered.results[&1][&0], analysis);
             // What is noted after a torn line is readable.
-            journal.result(5, 5, &analysis).unwrap();
+            next.result(5, 5, &analysis).unwrap();
+            drop(next);
             assert!(open(&path).1.results.contains_key(&5));
         }
     }
@@ -257,11 +267,13 @@ mod tests {
             journal.written(document, lengths).unwrap();
         }
         let results = BTreeMap::from([(4, BTreeMap::from([(2, Analysis::default())]))]);
-        let done = open(&path).1.done;
+        let mut done = Ranges::default();
+        [0, 1, 2, 5].into_iter().for_each(|document| done.insert(document));
         journal
             .compact(&done, lengths, results.iter().map(|(&document, results)| (document, results)))
             .unwrap();
         journal.written(3, lengths).unwrap();
+        drop(journal);
         let recovered = open(&path).1;
         assert_eq!((recovered.done.to_vec(), recovered.lengths), (vec![(0, 3), (5, 5)], lengths));
         assert_eq!(recovered.results, results);

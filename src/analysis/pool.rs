@@ -390,7 +390,10 @@ impl Responder for Listener {
         }
     }
 
-    fn best_move(&self, _best: &BestMove) {}
+    /// A search that is ended before the evaluation of its root has a move and no info lines.
+    fn best_move(&self, _best: &BestMove) {
+        self.state().result.get_or_insert_default();
+    }
 
     fn answer(&self, infos: &[ThinkingInfo], _best: &BestMove) {
         let analysis = self.analysis(infos);

@@ -44,8 +44,13 @@ pub(super) struct Sink {
 /// The path of the journal beside an output. A device or a pipe has none, because nothing can be cut off there.
 ///
 /// # Errors
-/// The output exists and has no journal, so that its content would be lost. With `overwrite`, both are removed instead.
-pub(super) fn prepare(output: Option<&Path>, overwrite: bool) -> Result<Option<PathBuf>, SinkError> {
+/// The output exists and has no journal, so that its content would be lost. With `overwrite`, all files are removed
+/// instead.
+pub(super) fn prepare(
+    output: Option<&Path>,
+    rejected: Option<&Path>,
+    overwrite: bool,
+) -> Result<Option<PathBuf>, SinkError> {
     let Some(output) = output else { return Ok(None) };
     let metadata = fs::metadata(output);
     if metadata.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
@@ -53,7 +58,7 @@ pub(super) fn prepare(output: Option<&Path>, overwrite: bool) -> Result<Option<P
     }
     let journal = output.with_added_extension("journal");
     if overwrite {
-        for path in [&journal, output] {
+        for path in [Some(journal.as_path()), rejected, Some(output)].into_iter().flatten() {
             match fs::remove_file(path) {
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     return Err(SinkError::File(path.to_owned(), error));

@@ -56,7 +56,8 @@ fn partial(output: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-fn is_same_file(first: &Path, second: &Path) -> bool {
+/// Whether both names lead to one file that exists.
+pub(super) fn is_same_file(first: &Path, second: &Path) -> bool {
     match (first.canonicalize(), second.canonicalize()) {
         (Ok(first), Ok(second)) => first == second,
         _ => false,

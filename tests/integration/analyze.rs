@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-use std::process::{Output, Stdio};
+use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -14,6 +14,10 @@ const GAME: &str = "[Event \"a \\\"b\\\"\"]\n[White \"W\"]\n\n{start} 1. e4 {[%c
 
 /// Without a cache, the result of a position does not depend on the searches beside it.
 const SETTINGS: [&str; 4] = ["analyze", "--backend=trivial", "--nodes=30", "--nncache=0"];
+
+/// With these settings a position takes a few milliseconds.
+const DELAYED: [&str; 6] =
+    ["analyze", "--backend=random", "--backend-opts=delay=3", "--nodes=12", "--nncache=0", "--parallelism=4"];
 
 struct Folder(TempDir);
 
@@ -238,6 +242,11 @@ fn wrong_arguments_and_files_have_clear_messages() {
             "old.pgn exists; --overwrite",
         ),
         (vec!["analyze", "--nodes=5", "--backend=trivial", &game, "--output=a.pgn.gz"], 1, "not compressed"),
+        (
+            vec!["analyze", "--nodes=5", "--backend=trivial", &game, "--output", &game, "--overwrite"],
+            1,
+            "the output would take the place of the input",
+        ),
         (vec!["analyze", "--nodes=5", "--backend=trivial", &damaged], 1, "could not be read to its end"),
         (vec!["analyze", "--nodes=5", "--backend=trivial", &damaged], 1, "the Zstandard file is damaged"),
     ] {
@@ -247,6 +256,7 @@ fn wrong_arguments_and_files_have_clear_messages() {
         assert!(stderr.contains(shown), "{arguments:?}: {stderr}");
     }
     assert_eq!(folder.text("old.pgn"), "something");
+    assert_eq!(folder.text("a.pgn"), GAME);
 }
 
 /// `/dev/full` refuses every byte, as a full disk does.
@@ -259,49 +269,102 @@ fn a_full_disk_is_named() {
     assert!(stderr.contains("cannot write /dev/full: "), "{stderr}");
 }
 
+/// Limits the size of files, as a disk does that becomes full, in the middle of the results. Then the limit is gone, and
+/// the same command goes on.
+#[cfg(target_os = "linux")]
+#[test]
+fn an_analysis_goes_on_after_a_full_disk() {
+    let folder = Folder::new();
+    let input = folder.file("a.pgn", games(60));
+    let [whole, cut] = ["whole.pgn", "cut.pgn"].map(|name| folder.name(name));
+    analyze(&[&input, "--output", &whole]);
+    let arguments = [&SETTINGS[..], &[&input, "--output", &cut]].concat();
+    let mut limited = Command::new("sh");
+    // Blocks have 512 bytes. Without the trap, the signal would end the process.
+    limited.args([
+        "-c",
+        "trap '' XFSZ; ulimit -f 16; exec \"$0\" \"$@\"",
+        env!("CARGO_BIN_EXE_rukh"),
+        "--config=",
+    ]);
+    let output = limited.args(&arguments).stdin(Stdio::null()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("cannot write ") && !stderr.contains("panicked"), "{stderr}");
+    run(&arguments);
+    assert_eq!(folder.text("cut.pgn"), folder.text("whole.pgn"));
+}
+
+/// Ctrl-C ends the analysis, and the same command goes on.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_analysis_goes_on() {
+    let folder = Folder::new();
+    let input = folder.file("a.pgn", games(20));
+    let output = folder.name("out.pgn");
+    let arguments = [&DELAYED[..], &[&input, "--output", &output]].concat();
+    let process = rukh(&arguments).stdin(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+    wait_for_growth(&folder.path("out.pgn.journal"), 0);
+    let begun = Instant::now();
+    Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();
+    let interrupted = process.wait_with_output().unwrap();
+    let stderr = String::from_utf8_lossy(&interrupted.stderr);
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert_eq!(interrupted.status.code(), Some(1), "{stderr}");
+    assert!(stderr.contains("the same command goes on from here"), "{stderr}");
+    run(&arguments);
+    assert_eq!(events(&folder.text("out.pgn")).len(), 20);
+    assert!(!folder.path("out.pgn.journal").exists());
+}
+
+#[test]
+fn a_time_limit_ends_searches() {
+    let folder = Folder::new();
+    let input = folder.file("a.epd", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\n6k1/8/8/8/8/8/4P3/4K3 w - - 0 1\n");
+    let lines = run(&["analyze", "--backend=trivial", "--movetime=50", &input]);
+    assert_eq!(lines.matches(" pv ").count(), 2, "{lines}");
+}
+
 /// Kills the analysis again and again. In the end every game is there once, as if nothing had happened, and no position
 /// was searched twice.
 #[test]
 fn a_killed_analysis_goes_on_where_it_was() {
     let folder = Folder::new();
-    let input = folder.file("a.pgn", format!("{}[Event \"bad\"]\n\n1. e5 *\n\n{}", games(30), games(5)));
-    // A position takes a few milliseconds.
-    let settings = [
-        "analyze",
-        "--backend=random",
-        "--backend-opts=delay=3",
-        "--nodes=12",
-        "--nncache=0",
-        "--parallelism=4",
-    ];
+    let input = folder.file("a.pgn", format!("{}[Event \"bad\"]\n\n1. e5 *\n\n{}", games(20), games(5)));
     let undisturbed = folder.name("undisturbed.pgn");
-    let one_run = run_json(&[&settings[..], &[input.as_str(), "--output", &undisturbed]].concat());
-    let output = folder.name("out.pgn");
-    let arguments = [&settings[..], &[input.as_str(), "--output", output.as_str(), "--json"]].concat();
-    let mut kills = 0;
-    let (journal, mut length) = (folder.path("out.pgn.journal"), 0);
-    while kills < 6 {
-        let mut process = rukh(&arguments)
-            .stdin(Stdio::null())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        wait_for_growth(&journal, length);
-        process.kill().unwrap();
-        process.wait().unwrap();
-        kills += 1;
-        let Ok(found) = fs::metadata(&journal) else { break };
-        length = found.len();
+    let one_run = run_json(&[&DELAYED[..], &[&input, "--output", &undisturbed]].concat());
+    for (name, order) in [("ordered.pgn", "--parallelism=4"), ("unordered.pgn", "--unordered")] {
+        let output = folder.name(name);
+        let arguments = [&DELAYED[..], &[&input, "--output", &output, "--json", order]].concat();
+        let (journal, mut kills, mut length) = (folder.path(&format!("{name}.journal")), 0, 0);
+        while kills < 5 {
+            let mut command = rukh(&arguments);
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+            let mut process = command.spawn().unwrap();
+            wait_for_growth(&journal, length);
+            process.kill().unwrap();
+            process.wait().unwrap();
+            kills += 1;
+            let Ok(found) = fs::metadata(&journal) else { break };
+            length = found.len();
+        }
+        let noted = fs::read_to_string(&journal).unwrap().matches("{\"result\":").count() as u64;
+        let last_run: Value = serde_json::from_str(&run(&arguments)).unwrap();
+        let sorted = |name: &str| {
+            let text = folder.text(name);
+            let mut games: Vec<String> = text.split_inclusive("*\n\n").map(str::to_owned).collect();
+            if order == "--unordered" {
+                games.sort();
+            }
+            games
+        };
+        assert!(sorted(name) == sorted("undisturbed.pgn"), "{order}: {}", folder.text(name));
+        assert_eq!(folder.text(&format!("{name}.rejected")).matches("1. e5").count(), 1);
+        assert!(!journal.exists());
+        let all = one_run["positions"].as_u64().unwrap();
+        assert_eq!(noted + last_run["positions"].as_u64().unwrap(), all, "{order}, after {kills} kills");
+        assert!(kills >= 2 && noted > 0, "{kills} kills, {noted} positions");
     }
-    let positions_noted = fs::read_to_string(&journal).unwrap().matches("{\"result\":").count() as u64;
-    let last_run: Value = serde_json::from_str(&run(&arguments)).unwrap();
-    assert_eq!(folder.text("out.pgn"), folder.text("undisturbed.pgn"));
-    assert_eq!(folder.text("out.pgn.rejected").matches("1. e5").count(), 1);
-    assert!(!journal.exists());
-    let all = one_run["positions"].as_u64().unwrap();
-    assert_eq!(positions_noted + last_run["positions"].as_u64().unwrap(), all, "after {kills} kills");
-    assert!(kills >= 2 && positions_noted > 0, "{kills} kills, {positions_noted} positions");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod progress;
 use super::analyze_args::AnalyzeArgs;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
+use super::output_file::is_same_file;
 use crate::analysis::batch::{self, Finished, Notice};
 use crate::analysis::pool::Pool;
 use crate::analysis::protocol::{self, Defaults};
@@ -35,6 +36,9 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
     let config = arguments.config(options)?;
     for path in config.inputs.iter().filter(|path| path.as_os_str() != "-") {
         // A wrong name is an error before the analysis, not in the middle of it.
+        if config.output.iter().chain(&config.rejected).any(|output| is_same_file(output, path)) {
+            return Err(format!("the output would take the place of the input {}", path.display()).into());
+        }
         File::open(path).map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
     }
     let pool = Pool::new(options, arguments.parallelism())?;

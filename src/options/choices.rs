@@ -114,6 +114,8 @@ choices! {
         Cpu = "cpu",
         /// CPU, bf16.
         CpuBf16 = "cpu-bf16",
+        /// CPU, 8-bit integers.
+        CpuInt8 = "cpu-int8",
         /// Counts material.
         Trivial = "trivial",
         /// Hashes positions.

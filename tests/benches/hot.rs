@@ -1,7 +1,7 @@
 //! Measures the evaluations per second of the CPU backend, by precision, batch size and threads.
 //!
 //! ```text
-//! cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] [--threads 1,2]
+//! cargo bench --bench hot -- NETWORK [--precision fp32|bf16|int8] [--batch 1,8,16] [--threads 1,2]
 //!                            [--instructions portable|AVX2|AVX-512] [--seconds 2]
 //! ```
 //!
@@ -33,7 +33,7 @@ struct Arguments {
 fn arguments() -> Result<Arguments, String> {
     let mut arguments = Arguments {
         network: String::new(),
-        precisions: vec![Precision::Fp32, Precision::Bf16],
+        precisions: vec![Precision::Fp32, Precision::Bf16, Precision::Int8],
         batches: vec![1, 8, 16],
         threads: vec![1],
         instructions: None,
@@ -50,7 +50,8 @@ fn arguments() -> Result<Arguments, String> {
                 arguments.precisions = match value()?.as_str() {
                     "fp32" => vec![Precision::Fp32],
                     "bf16" => vec![Precision::Bf16],
-                    other => return Err(format!("--precision {other}: expected fp32 or bf16")),
+                    "int8" => vec![Precision::Int8],
+                    other => return Err(format!("--precision {other}: expected fp32, bf16 or int8")),
                 }
             }
             "--batch" => arguments.batches = numbers(&value()?)?,
@@ -191,7 +192,9 @@ fn main() {
     let outcome = arguments().and_then(|arguments| {
         if arguments.network.is_empty() {
             // `cargo bench` and `cargo test --benches` name no network, so there is nothing to measure.
-            println!("usage: cargo bench --bench hot -- NETWORK [--precision fp32|bf16] [--batch 1,8,16] …");
+            println!(
+                "usage: cargo bench --bench hot -- NETWORK [--precision fp32|bf16|int8] [--batch 1,8,16] …"
+            );
             return Ok(());
         }
         run(&arguments)

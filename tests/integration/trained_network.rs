@@ -5,7 +5,7 @@
 
 use std::fs;
 
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision};
+use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
 use rukh::chess::{Position, PositionHistory, uci_move};
 use rukh::net::discover::EMBEDDED_BYTES;
 use rukh::net::input::encode;
@@ -37,12 +37,13 @@ struct Golden {
     policy: Vec<(u16, f32)>,
 }
 
-fn check(network: &[u8], goldens: &str) {
+/// PyTorch's evaluations, and those of the CPU backend in a precision.
+fn evaluations(network: &[u8], goldens: &str, precision: Precision) -> Vec<(Golden, RawEvaluation)> {
     let goldens: GoldenFile = serde_json::from_str(goldens).expect("the evaluations are JSON");
     assert_eq!(goldens.positions.len(), 100);
     let network = Network::load_bytes(network, &HeadSelection::default()).expect("the network loads");
     let format = network.architecture.input_format;
-    let packed = CpuNetwork::new(network, Precision::Fp32, InstructionSet::best());
+    let packed = CpuNetwork::new(network, precision, InstructionSet::best());
     let inputs: Vec<InputPlanes> = goldens
         .positions
         .iter()
@@ -56,8 +57,12 @@ fn check(network: &[u8], goldens: &str) {
             encode(&history, format, HistoryFill::FenOnly).0
         })
         .collect();
+    goldens.positions.into_iter().zip(packed.evaluate_raw(&inputs)).collect()
+}
+
+fn check(network: &[u8], goldens: &str) {
     let (mut largest, mut largest_m) = (0.0_f32, 0.0_f32);
-    for (golden, said) in goldens.positions.iter().zip(packed.evaluate_raw(&inputs)) {
+    for (golden, said) in evaluations(network, goldens, Precision::Fp32) {
         let policy = golden.policy.iter().map(|&(index, logit)| said.policy[usize::from(index)] - logit);
         for difference in policy.chain([said.q - golden.q, said.d - golden.d]) {
             assert!(difference.abs() <= TOLERANCE, "{}: off by {difference}", golden.fen);
@@ -68,6 +73,32 @@ fn check(network: &[u8], goldens: &str) {
         largest_m = largest_m.max(difference);
     }
     println!("largest differences: {largest:.1e} in policy, q and d; {largest_m:.1e} plies in m");
+}
+
+/// The precisions below fp32 differ little from PyTorch on average, and mostly have the same best move.
+#[test]
+fn the_embedded_network_loses_little_in_low_precision() {
+    let path = goldens::data_directory().join("trained-network-goldens.json");
+    let goldens = fs::read_to_string(path).expect("the evaluations can be read");
+    for (precision, most_q, least_agreement) in [(Precision::Bf16, 0.01, 95), (Precision::Int8, 0.02, 90)] {
+        let evaluations = evaluations(EMBEDDED_BYTES, &goldens, precision);
+        let mean_q = evaluations.iter().map(|(golden, said)| (said.q - golden.q).abs()).sum::<f32>()
+            / evaluations.len() as f32;
+        let agreement = evaluations
+            .iter()
+            .filter(|(golden, said)| {
+                let best = |logit: &dyn Fn(u16, f32) -> f32| {
+                    let moves = golden.policy.iter().map(|&(index, right)| (logit(index, right), index));
+                    moves.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, index)| index)
+                };
+                best(&|_, right| right) == best(&|index, _| said.policy[usize::from(index)])
+            })
+            .count();
+        println!(
+            "{precision:?}: q differs by {mean_q:.4} on average, and {agreement} of 100 best moves agree"
+        );
+        assert!(mean_q <= most_q && agreement >= least_agreement, "{precision:?}: {mean_q}, {agreement}");
+    }
 }
 
 #[test]

@@ -90,9 +90,13 @@ impl CpuBackend {
         check("policy softmax temperature", policy_softmax_temperature, positive, "more than 0")?;
 
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
-        let attributes = attributes(&network, precision, instructions, options);
+        let used = match precision {
+            Precision::Bf16 if !instructions.bf16_pays() => Precision::Fp32,
+            other => other,
+        };
+        let attributes = attributes(&network, (precision, used), instructions, options);
         let format = network.architecture.input_format;
-        let packed = Arc::new(CpuNetwork::new(Arc::unwrap_or_clone(network), precision, instructions));
+        let packed = Arc::new(CpuNetwork::new(Arc::unwrap_or_clone(network), used, instructions));
         let pool = Pool::new(&packed, threads - 1).map_err(|error| BackendError::Create {
             name: attributes.name.clone(),
             reason: format!("cannot start {threads} threads: {error}"),
@@ -119,16 +123,21 @@ fn check(option: &str, value: f32, is_valid: bool, expected: &str) -> Result<(),
     Err(BackendError::Option { option: format!("{option}={value}"), reason: format!("expected {expected}") })
 }
 
+/// The attributes of a backend that was asked for the first precision and uses the second.
 fn attributes(
     network: &Network,
-    precision: Precision,
+    (precision, used): (Precision, Precision),
     instructions: InstructionSet,
     options: &CpuOptions,
 ) -> Attributes {
+    let in_fp32 = |instructions: InstructionSet| format!("{}, fp32", instructions.name_for_fp32());
     let name = match precision {
-        Precision::Fp32 => format!("cpu ({}, fp32)", InstructionSet::name_for_fp32(instructions)),
-        Precision::Bf16 if instructions.has_bf16() => "cpu-bf16 (AVX-512 BF16)".to_owned(),
-        Precision::Bf16 => format!("cpu-bf16 ({}, emulated)", instructions.name()),
+        Precision::Fp32 => format!("cpu ({})", in_fp32(instructions)),
+        Precision::Bf16 if used == Precision::Fp32 => {
+            format!("cpu-bf16 ({}, which is faster on this processor)", in_fp32(instructions))
+        }
+        Precision::Bf16 => format!("cpu-bf16 ({})", instructions.name()),
+        Precision::Int8 => format!("cpu-int8 ({})", instructions.name_for_int8()),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let recommended = match network.architecture.body {

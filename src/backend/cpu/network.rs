@@ -1,12 +1,13 @@
 //! A network packed for the CPU, and its outputs.
 
-use super::kernels::matrix::Format;
+use super::kernels::matrix::{Format, is_bf16_faster};
 use super::layers::{self, Body, Packing};
 use super::scratch::Outputs;
-use super::simd::Isa;
+use super::simd::{Factors, Isa};
 use crate::backend::Value;
 use crate::net::Network;
 use crate::net::prepare::PreparedNetwork;
+use std::sync::OnceLock;
 
 /// The number format of the large matrix products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -14,14 +15,18 @@ pub enum Precision {
     /// All numbers are fp32.
     #[default]
     Fp32,
-    /// Weights and inputs of the dense layers are rounded to bf16 (nearest, ties to even), sums are fp32.
-    /// LayerNorm, softmax, attention, 3x3 convolutions and the value and moves-left heads stay in fp32, so a
-    /// residual tower gains nothing. Over all golden networks and positions, the largest differences from lc0's
-    /// fp32 are 0.13 in a raw policy logit, 0.014 in q, 0.011 in d and 0.22 in moves left. The tests assert
-    /// this with a margin. With AVX512-BF16, bf16 was nearly twice as fast as fp32 on an AMD EPYC. It was slower on
-    /// an Intel Xeon with AMX (`docs/benchmarks.md`). Without AVX512-BF16 it is emulated, with the same results,
-    /// and is no faster than fp32.
+    /// Weights and inputs of the dense layers are rounded to bf16 (nearest, ties to even), sums are fp32. With AMX the
+    /// factors of attention are rounded as well. LayerNorm, softmax, 3x3 convolutions and the value and moves-left heads
+    /// stay in fp32, so a residual tower gains nothing. Over all golden networks and positions, the largest differences
+    /// from lc0's fp32 are 0.13 in a raw policy logit, 0.014 in q, 0.011 in d and 0.22 in moves left. The tests assert
+    /// this with a margin. Without AMX and AVX512-BF16 it is emulated, with nearly the same results. A backend uses it
+    /// only where it is faster than fp32 ([`InstructionSet::bf16_pays`]).
     Bf16,
+    /// Weights of the dense layers are rounded to 8 bits with a factor for each output, and their inputs to 8 bits with
+    /// a factor and a minimum for each row; sums are 32-bit integers. What bf16 leaves in fp32 stays in fp32 here too,
+    /// and with AMX attention is as in bf16. Without VNNI and AMX the weights have 7 bits, because the processor adds two
+    /// products in 16 bits. The tests have the differences from lc0's fp32 for all golden networks.
+    Int8,
 }
 
 /// An instruction set that this machine has. Only tests choose another than the best.
@@ -44,9 +49,36 @@ impl InstructionSet {
         self.0.name()
     }
 
-    /// The name without BF16, which fp32 does not use.
+    /// The name without the extensions that fp32 does not use.
     pub(super) fn name_for_fp32(self) -> &'static str {
-        self.name().trim_end_matches(" BF16")
+        match self.name() {
+            "AVX-VNNI" => "AVX2",
+            name => name.trim_end_matches(" BF16").trim_end_matches(" VNNI"),
+        }
+    }
+
+    /// The name without the extension that 8-bit products do not use.
+    pub(super) fn name_for_int8(self) -> &'static str {
+        match self.name() {
+            "AVX-512 BF16" => "AVX-512 VNNI",
+            name => name,
+        }
+    }
+
+    /// Whether products in this precision have other instructions than with the sets before this one.
+    pub fn changes(self, precision: Precision) -> bool {
+        self.0.changes(match precision {
+            Precision::Fp32 => Factors::Fp32,
+            Precision::Bf16 => Factors::Bf16,
+            Precision::Int8 => Factors::Int8,
+        })
+    }
+
+    /// Whether products in bf16 are faster than in fp32, measured once in a millisecond. With AVX512-BF16 they are nearly
+    /// twice as fast on AMD's processors, and slower on an Intel Xeon whose AMX is hidden.
+    pub fn bf16_pays(self) -> bool {
+        static MEASURED: OnceLock<bool> = OnceLock::new();
+        self.has_bf16() && (self.0.has_amx() || *MEASURED.get_or_init(|| is_bf16_faster(self.0)))
     }
 
     /// Whether the processor multiplies bf16 in hardware with this instruction set.
@@ -66,6 +98,8 @@ const SLICE_OF_ENCODERS: usize = 16;
 /// A network packed for one instruction set.
 pub struct CpuNetwork {
     pub(super) isa: Isa,
+    /// Whether the factors of attention may be rounded to bf16.
+    pub(super) attention_in_bf16: bool,
     pub(super) layers: layers::Network,
     /// The number of outputs that the policy head computes for a position.
     pub(super) policy_width: usize,
@@ -96,11 +130,13 @@ impl CpuNetwork {
         let format = match precision {
             Precision::Fp32 => Format::Fp32,
             Precision::Bf16 => Format::Bf16,
+            Precision::Int8 => Format::Int8,
         };
         let mut packing = Packing { isa: instructions.0, format };
         let Ok(PreparedNetwork { network, policy_width, policy_places }) = network.prepare(&mut packing);
         CpuNetwork {
             isa: packing.isa,
+            attention_in_bf16: precision != Precision::Fp32,
             slice: match network.body {
                 Body::Convolution { .. } => SLICE_OF_TOWER,
                 Body::Attention { .. } => SLICE_OF_ENCODERS,

@@ -1,26 +1,25 @@
 //! Single steps of the forward pass: dense layers, LayerNorms, activations.
 
 use super::kernels::elementary::ActivateRows;
-use super::kernels::matrix::{MatrixProduct, PackedMatrix};
+use super::kernels::matrix::{MatrixProduct, PackedMatrix, RoundedRows};
 use super::kernels::norm::LayerNorm;
 use super::kernels::winograd::PackedConvolution;
 use super::recorder::{Recorder, Work};
-use super::simd::{AlignedVec, Bf16Pair, Isa};
+use super::simd::{AlignedVec, Isa};
 use crate::net::architecture::Activation;
 use crate::net::weights;
 
 /// Runs steps on one instruction set. The rows of a matrix follow each other without gaps.
 pub(super) struct Steps {
     pub(super) isa: Isa,
-    /// The inputs of a step rounded to bf16, for layers in that format.
-    rounded: AlignedVec<Bf16Pair>,
+    /// The inputs of a step in the format of its layer.
+    rounded: RoundedRows,
     pub(super) recorder: Recorder,
 }
 
 impl Steps {
     pub(super) fn new(isa: Isa) -> Steps {
-        let rounded = AlignedVec::default();
-        Steps { isa, rounded, recorder: Recorder::default() }
+        Steps { isa, rounded: RoundedRows::default(), recorder: Recorder::default() }
     }
 
     /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows if it is too short. `name` is for the recorder.

@@ -47,9 +47,15 @@ pub const BACKENDS: &[BackendKind] = &[
     },
     BackendKind {
         name: BackendName::CpuBf16,
-        description: "CPU, with matrix products in bf16: less accurate than fp32, but up to twice as fast with AVX512-BF16",
+        description: "CPU, with matrix products in bf16: less accurate than fp32, but faster with AMX or AVX512-BF16",
         selection: Selection::Automatic,
         make: |maker, options| make_cpu(maker, Precision::Bf16, options),
+    },
+    BackendKind {
+        name: BackendName::CpuInt8,
+        description: "CPU, with matrix products in 8-bit integers: less accurate than bf16, but faster on most processors",
+        selection: Selection::Automatic,
+        make: |maker, options| make_cpu(maker, Precision::Int8, options),
     },
     BackendKind {
         name: BackendName::Trivial,

@@ -38,6 +38,23 @@ pub(crate) fn exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
     simd.scale_by_power_of_two(simd.add(fraction, simd.splat(1.0)), n)
 }
 
+/// `e^x` with a relative error of 1e-4, for results that are rounded to bf16, whose error is 4e-3. The same limits apply
+/// as for [`exp`]. The coefficients are those of the cubic that interpolates 2^f at the Chebyshev nodes of -1/2…1/2.
+#[inline(always)]
+#[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has tile registers"))]
+pub(crate) fn short_exp<S: Simd>(simd: S, x: S::Vector) -> S::Vector {
+    const COEFFICIENTS: [f32; 4] = [0.055_838_283, 0.242_639_48, 0.693_136_73, 0.999_924_56];
+    let x = simd.max(simd.splat(EXP_LOWEST), simd.min(simd.splat(EXP_HIGHEST), x));
+    let power = simd.mul(x, simd.splat(std::f32::consts::LOG2_E));
+    let n = simd.round(power);
+    let f = simd.sub(power, n);
+    let mut p = simd.splat(COEFFICIENTS[0]);
+    for c in &COEFFICIENTS[1..] {
+        p = simd.mul_add(p, f, simd.splat(*c));
+    }
+    simd.scale_by_power_of_two(p, n)
+}
+
 /// `e^x - 1`, accurate near 0 too.
 #[inline(always)]
 fn exp_minus_one<S: Simd>(simd: S, x: S::Vector) -> S::Vector {

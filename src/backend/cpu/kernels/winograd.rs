@@ -17,8 +17,8 @@
 
 use super::SQUARES;
 use super::elementary::{activate_slice, floor_and_rest};
-use super::matrix::{Format, MatrixProduct, PackedMatrix};
-use crate::backend::cpu::simd::{AlignedVec, Bf16Pair, Isa, Kernel, Simd};
+use super::matrix::{Format, MatrixProduct, PackedMatrix, RoundedRows};
+use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
 use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES, WeightsTransform};
 use crate::net::architecture::Activation;
 use crate::net::weights::Convolution;
@@ -40,7 +40,7 @@ pub(crate) struct WinogradScratch {
     /// M: `[36][tile][outputs]`.
     products: AlignedVec<f32>,
     /// [`MatrixProduct`] needs this field, but fp32 products do not use it.
-    rounded: AlignedVec<Bf16Pair>,
+    rounded: RoundedRows,
 }
 
 /// A 3x3 convolution with transformed and packed weights.

@@ -1,29 +1,42 @@
-//! The implementation with AVX2 and FMA: eight numbers in a vector, sixteen registers.
+//! The implementation with AVX2 and FMA, with or without the AVX-VNNI extension: eight numbers in a vector, sixteen
+//! registers.
 
-use super::vector::{Bf16Pair, Kernel, Simd};
+use super::vector::{Kernel, Simd, Word};
 use std::arch::x86_64::*;
 
-/// A proof that the processor has AVX2 and FMA: only [`Avx2::detect`] makes a value.
+/// A proof that the processor has AVX2 and FMA, and AVX-VNNI if `VNNI`: only [`Avx2::detect`] makes a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Avx2(());
+pub(crate) struct Avx2<const VNNI: bool>(());
 
 const LANES: usize = 8;
 
-impl Avx2 {
-    /// Returns a value if the processor has AVX2 and FMA.
-    pub(super) fn detect() -> Option<Avx2> {
-        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Avx2(()))
+impl<const VNNI: bool> Avx2<VNNI> {
+    /// Returns a value if the processor has all these extensions.
+    pub(super) fn detect() -> Option<Self> {
+        let base = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+        (base && (!VNNI || is_x86_feature_detected!("avxvnni"))).then_some(Avx2(()))
     }
 }
 
 /// Runs the version of a kernel that is compiled for AVX2 and FMA.
 #[inline]
-pub(super) fn enter<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
+pub(super) fn enter<K: Kernel>(simd: Avx2<false>, kernel: K) -> K::Output {
     #[target_feature(enable = "avx2,fma")]
-    fn compiled<K: Kernel>(simd: Avx2, kernel: K) -> K::Output {
+    fn compiled<K: Kernel>(simd: Avx2<false>, kernel: K) -> K::Output {
         kernel.run(simd)
     }
     // SAFETY: an `Avx2` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
+
+/// Runs the version of a kernel that is compiled for AVX2, FMA and AVX-VNNI.
+#[inline]
+pub(super) fn enter_vnni<K: Kernel>(simd: Avx2<true>, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx2,fma,avxvnni")]
+    fn compiled<K: Kernel>(simd: Avx2<true>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: an `Avx2<true>` exists only where the processor has the features.
     unsafe { compiled(simd, kernel) }
 }
 
@@ -72,15 +85,19 @@ fn transpose8(rows: [__m256; 8]) -> [__m256; 8] {
     ]
 }
 
-// A value of `Avx2` exists only if the processor has AVX2 and FMA; the blocks below refer to this.
-impl Simd for Avx2 {
+// A value of `Avx2` exists only if the processor has the extensions; the blocks below refer to this.
+impl<const VNNI: bool> Simd for Avx2<VNNI> {
     const LANES: usize = LANES;
     /// 6 x 2 sums, 2 vectors of B and a splat of A use 15 of 16 registers.
     const TILE_ROWS: usize = 6;
     /// The emulated product of pairs needs more registers in addition to the sums.
     const TILE_ROWS_BF16: usize = 4;
+    /// Without AVX-VNNI, two of the sixteen registers hold ones and an intermediate product.
+    const TILE_ROWS_INT8: usize = if VNNI { 6 } else { 5 };
+    /// Without AVX-VNNI, the processor adds two products of bytes in 16 bits: 2 * 255 * 63 does not overflow.
+    const LARGEST_INT8_WEIGHT: i8 = if VNNI { 127 } else { 63 };
     type Vector = __m256;
-    type Pairs = __m256i;
+    type Words = __m256i;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m256 {
@@ -187,6 +204,19 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn largest(self, a: __m256) -> f32 {
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        fn largest(a: __m256) -> f32 {
+            let four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_shuffle_ps::<1>(two, two)))
+        }
+        // SAFETY: `self` proves AVX2.
+        unsafe { largest(a) }
+    }
+
+    #[inline(always)]
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
         let mut rows = [self.splat(0.0); LANES];
         for (i, row) in rows.iter_mut().enumerate() {
@@ -213,16 +243,16 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    fn store_pairs(self, pairs: __m256i, to: &mut [Bf16Pair]) {
+    fn store_words(self, words: __m256i, to: &mut [Word]) {
         assert!(to.len() >= LANES);
-        // SAFETY: `to` has at least eight pairs. The store needs no alignment.
-        unsafe { _mm256_storeu_si256(to.as_mut_ptr().cast(), pairs) }
+        // SAFETY: `to` has at least eight words.
+        unsafe { self.store_words_unchecked(words, to.as_mut_ptr()) }
     }
 
     #[inline(always)]
-    fn splat_pair(self, pair: Bf16Pair) -> __m256i {
+    fn splat_word(self, word: Word) -> __m256i {
         // SAFETY: `self` proves AVX2.
-        unsafe { _mm256_set1_epi32(pair as i32) }
+        unsafe { _mm256_set1_epi32(word as i32) }
     }
 
     #[inline(always)]
@@ -240,6 +270,71 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn store_bytes(self, v: __m256, to: &mut [Word]) {
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        fn bytes(v: __m256) -> i64 {
+            let integers = _mm256_cvtps_epi32(v);
+            let (low, high) = (_mm256_castsi256_si128(integers), _mm256_extracti128_si256::<1>(integers));
+            let shorts = _mm_packus_epi32(low, high);
+            _mm_cvtsi128_si64(_mm_packus_epi16(shorts, shorts))
+        }
+        // SAFETY: `self` proves AVX2.
+        let bytes = unsafe { bytes(v) };
+        to[..2].copy_from_slice(&[bytes as Word, (bytes >> 32) as Word]);
+    }
+
+    #[inline(always)]
+    fn dot_bytes(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        #[inline]
+        #[target_feature(enable = "avx2,avxvnni")]
+        fn extension(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+            _mm256_dpbusd_avx_epi32(sum, a, b)
+        }
+        #[inline]
+        #[target_feature(enable = "avx2")]
+        fn base(sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+            let pairs = _mm256_maddubs_epi16(a, b);
+            _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)))
+        }
+        if VNNI {
+            // SAFETY: `self` proves AVX2 and AVX-VNNI.
+            unsafe { extension(sum, a, b) }
+        } else {
+            // SAFETY: `self` proves AVX2.
+            unsafe { base(sum, a, b) }
+        }
+    }
+
+    #[inline(always)]
+    fn to_float(self, integers: __m256i) -> __m256 {
+        // SAFETY: `self` proves AVX2.
+        unsafe { _mm256_cvtepi32_ps(integers) }
+    }
+
+    #[inline(always)]
+    fn bf16_pairs(self, first: __m256, second: __m256) -> __m256i {
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        fn pairs(first: __m256, second: __m256) -> __m256i {
+            _mm256_or_si256(bf16_halves(first), _mm256_slli_epi32::<16>(bf16_halves(second)))
+        }
+        // SAFETY: `self` proves AVX2.
+        unsafe { pairs(first, second) }
+    }
+
+    #[inline(always)]
+    fn upper_half(self, v: __m256) -> __m256 {
+        #[inline]
+        #[target_feature(enable = "avx2,fma")]
+        fn upper(v: __m256) -> __m256 {
+            _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0xffff_0000_u32 as i32)))
+        }
+        // SAFETY: `self` proves AVX2.
+        unsafe { upper(v) }
+    }
+
+    #[inline(always)]
     unsafe fn load_unchecked(self, from: *const f32) -> __m256 {
         // SAFETY: the caller guarantees that eight numbers can be read. The load needs no alignment.
         unsafe { _mm256_loadu_ps(from) }
@@ -252,8 +347,14 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
-    unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> __m256i {
-        // SAFETY: the caller guarantees that eight pairs can be read. The load needs no alignment.
+    unsafe fn load_words_unchecked(self, from: *const Word) -> __m256i {
+        // SAFETY: the caller guarantees that eight words can be read. The load needs no alignment.
         unsafe { _mm256_loadu_si256(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_unchecked(self, words: __m256i, to: *mut Word) {
+        // SAFETY: the caller guarantees that eight words can be written. The store needs no alignment.
+        unsafe { _mm256_storeu_si256(to.cast(), words) }
     }
 }

@@ -1,18 +1,18 @@
-//! The implementation with AVX-512, with or without the BF16 extension: sixteen numbers in a vector, thirty-two
-//! registers.
+//! The implementation with AVX-512, with or without the VNNI or the BF16 extension: sixteen numbers in a vector,
+//! thirty-two registers.
 
-use super::vector::{Bf16Pair, Kernel, Simd};
+use super::vector::{Kernel, Simd, Word};
 use std::arch::x86_64::*;
 use std::mem::transmute;
 
-/// A proof that the processor has AVX2, FMA, AVX-512 F, BW, DQ and VL, and BF16 if `BF16`: only
-/// [`Avx512::detect`] makes a value, and [`Avx512::without_bf16`] converts one.
+/// A proof that the processor has AVX2, FMA, AVX-512 F, BW, DQ and VL, VNNI if `VNNI`, and BF16 if `BF16`: only
+/// [`Avx512::detect`] makes a value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Avx512<const BF16: bool>(());
+pub(crate) struct Avx512<const VNNI: bool, const BF16: bool>(());
 
 const LANES: usize = 16;
 
-impl<const BF16: bool> Avx512<BF16> {
+impl<const VNNI: bool, const BF16: bool> Avx512<VNNI, BF16> {
     /// Returns a value if the processor has all these extensions.
     pub(super) fn detect() -> Option<Self> {
         let base = is_x86_feature_detected!("avx512f")
@@ -21,20 +21,17 @@ impl<const BF16: bool> Avx512<BF16> {
             && is_x86_feature_detected!("avx512vl")
             && is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma");
-        (base && (!BF16 || is_x86_feature_detected!("avx512bf16"))).then_some(Avx512(()))
-    }
-
-    /// Returns the proof without BF16, for kernels that do not multiply bf16.
-    pub(super) fn without_bf16(self) -> Avx512<false> {
-        Avx512(())
+        let vnni = !VNNI || is_x86_feature_detected!("avx512vnni");
+        let bf16 = !BF16 || is_x86_feature_detected!("avx512bf16");
+        (base && vnni && bf16).then_some(Avx512(()))
     }
 }
 
 /// Runs the version of a kernel that is compiled for AVX-512.
 #[inline]
-pub(super) fn enter<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
+pub(super) fn enter<K: Kernel>(simd: Avx512<false, false>, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
-    fn compiled<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
+    fn compiled<K: Kernel>(simd: Avx512<false, false>, kernel: K) -> K::Output {
         kernel.run(simd)
     }
     // SAFETY: an `Avx512` exists only where the processor has the features.
@@ -43,12 +40,23 @@ pub(super) fn enter<K: Kernel>(simd: Avx512<false>, kernel: K) -> K::Output {
 
 /// Runs the version of a kernel that is compiled for AVX-512 and BF16.
 #[inline]
-pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output {
+pub(super) fn enter_bf16<K: Kernel>(simd: Avx512<false, true>, kernel: K) -> K::Output {
     #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx2,fma")]
-    fn compiled<K: Kernel>(simd: Avx512<true>, kernel: K) -> K::Output {
+    fn compiled<K: Kernel>(simd: Avx512<false, true>, kernel: K) -> K::Output {
         kernel.run(simd)
     }
-    // SAFETY: an `Avx512<true>` exists only where the processor has the features.
+    // SAFETY: an `Avx512<_, true>` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
+
+/// Runs the version of a kernel that is compiled for AVX-512 and VNNI.
+#[inline]
+pub(super) fn enter_vnni<K: Kernel>(simd: Avx512<true, false>, kernel: K) -> K::Output {
+    #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx512vnni,avx2,fma")]
+    fn compiled<K: Kernel>(simd: Avx512<true, false>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: an `Avx512<true, _>` exists only where the processor has the features.
     unsafe { compiled(simd, kernel) }
 }
 
@@ -95,7 +103,7 @@ fn transpose16(rows: [__m512; 16]) -> [__m512; 16] {
 }
 
 // A value of `Avx512` exists only if the processor has the extensions; the SAFETY comments below rely on this.
-impl<const BF16: bool> Simd for Avx512<BF16> {
+impl<const VNNI: bool, const BF16: bool> Simd for Avx512<VNNI, BF16> {
     const LANES: usize = LANES;
     /// 12 x 2 sums, 2 vectors of B and a splat of A use 27 of 32 registers. The 24 sums are independent; the
     /// two FMA units need 8 independent sums to stay busy.
@@ -103,8 +111,11 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     /// The instruction for pairs overwrites its sum. With more rows the compiler would copy the sums between
     /// registers; 12 rows are a third slower.
     const TILE_ROWS_BF16: usize = 8;
+    const TILE_ROWS_INT8: usize = 12;
+    /// Without VNNI, the processor adds two products of bytes in 16 bits: 2 * 255 * 63 does not overflow.
+    const LARGEST_INT8_WEIGHT: i8 = if VNNI { 127 } else { 63 };
     type Vector = __m512;
-    type Pairs = __m512i;
+    type Words = __m512i;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
@@ -200,6 +211,12 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 
     #[inline(always)]
+    fn largest(self, a: __m512) -> f32 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_reduce_max_ps(a) }
+    }
+
+    #[inline(always)]
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
         let mut rows = [self.splat(0.0); LANES];
         for (i, row) in rows.iter_mut().enumerate() {
@@ -237,16 +254,16 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 
     #[inline(always)]
-    fn store_pairs(self, pairs: __m512i, to: &mut [Bf16Pair]) {
+    fn store_words(self, words: __m512i, to: &mut [Word]) {
         assert!(to.len() >= LANES);
-        // SAFETY: `to` has at least sixteen pairs. The store needs no alignment.
-        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), pairs) }
+        // SAFETY: `to` has at least sixteen words.
+        unsafe { self.store_words_unchecked(words, to.as_mut_ptr()) }
     }
 
     #[inline(always)]
-    fn splat_pair(self, pair: Bf16Pair) -> __m512i {
+    fn splat_word(self, word: Word) -> __m512i {
         // SAFETY: `self` proves AVX-512.
-        unsafe { _mm512_set1_epi32(pair as i32) }
+        unsafe { _mm512_set1_epi32(word as i32) }
     }
 
     #[inline(always)]
@@ -276,6 +293,88 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 
     #[inline(always)]
+    fn store_bytes(self, v: __m512, to: &mut [Word]) {
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn bytes(v: __m512) -> __m128i {
+            _mm512_cvtusepi32_epi8(_mm512_cvtps_epi32(v))
+        }
+        assert!(to.len() >= 4);
+        // SAFETY: `self` proves AVX-512.
+        let bytes = unsafe { bytes(v) };
+        // SAFETY: `to` has at least four words, which are sixteen bytes. The store needs no alignment.
+        unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), bytes) }
+    }
+
+    #[inline(always)]
+    fn dot_bytes(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512vnni")]
+        fn extension(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+            _mm512_dpbusd_epi32(sum, a, b)
+        }
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw")]
+        fn base(sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+            let pairs = _mm512_maddubs_epi16(a, b);
+            _mm512_add_epi32(sum, _mm512_madd_epi16(pairs, _mm512_set1_epi16(1)))
+        }
+        if VNNI {
+            // SAFETY: `self` proves AVX-512 and VNNI.
+            unsafe { extension(sum, a, b) }
+        } else {
+            // SAFETY: `self` proves AVX-512.
+            unsafe { base(sum, a, b) }
+        }
+    }
+
+    #[inline(always)]
+    fn to_float(self, integers: __m512i) -> __m512 {
+        // SAFETY: `self` proves AVX-512.
+        unsafe { _mm512_cvtepi32_ps(integers) }
+    }
+
+    #[inline(always)]
+    fn bf16_pairs(self, first: __m512, second: __m512) -> __m512i {
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        fn base(first: __m512, second: __m512) -> __m512i {
+            let high = _mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(bf16_halves(second)));
+            _mm512_or_si512(_mm512_cvtepu16_epi32(bf16_halves(first)), high)
+        }
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512bw,avx512bf16")]
+        fn extension(first: __m512, second: __m512) -> __m512i {
+            let interleave = _mm512_set_epi16(
+                31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4, 19,
+                3, 18, 2, 17, 1, 16, 0,
+            );
+            let halves = _mm512_cvtne2ps_pbh(second, first);
+            // SAFETY: both types are 512 plain bits.
+            let halves = unsafe { transmute::<__m512bh, __m512i>(halves) };
+            _mm512_permutexvar_epi16(interleave, halves)
+        }
+        if BF16 {
+            // SAFETY: `self` proves AVX-512 and BF16.
+            unsafe { extension(first, second) }
+        } else {
+            // SAFETY: `self` proves AVX-512.
+            unsafe { base(first, second) }
+        }
+    }
+
+    #[inline(always)]
+    fn upper_half(self, v: __m512) -> __m512 {
+        #[inline]
+        #[target_feature(enable = "avx512f,avx512dq")]
+        fn upper(v: __m512) -> __m512 {
+            _mm512_and_ps(v, _mm512_castsi512_ps(_mm512_set1_epi32(0xffff_0000_u32 as i32)))
+        }
+        // SAFETY: `self` proves AVX-512.
+        unsafe { upper(v) }
+    }
+
+    #[inline(always)]
     unsafe fn load_unchecked(self, from: *const f32) -> __m512 {
         // SAFETY: the caller guarantees that sixteen numbers can be read. The load needs no alignment.
         unsafe { _mm512_loadu_ps(from) }
@@ -288,8 +387,14 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 
     #[inline(always)]
-    unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> __m512i {
-        // SAFETY: the caller guarantees that sixteen pairs can be read. The load needs no alignment.
+    unsafe fn load_words_unchecked(self, from: *const Word) -> __m512i {
+        // SAFETY: the caller guarantees that sixteen words can be read. The load needs no alignment.
         unsafe { _mm512_loadu_si512(from.cast()) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_unchecked(self, words: __m512i, to: *mut Word) {
+        // SAFETY: the caller guarantees that sixteen words can be written. The store needs no alignment.
+        unsafe { _mm512_storeu_si512(to.cast(), words) }
     }
 }

@@ -1,9 +1,10 @@
 //! The instruction sets of this processor, and the choice between them at run time.
 
 use super::portable::Portable;
-use super::vector::{Kernel, Simd};
+use super::vector::{Factors, Kernel, Simd};
 #[cfg(target_arch = "x86_64")]
 use super::{
+    amx::Amx,
     avx2::{self, Avx2},
     avx512::{self, Avx512},
 };
@@ -15,28 +16,53 @@ pub(crate) enum Isa {
     Portable(Portable),
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
-    Avx2(Avx2),
+    Avx2 {
+        base: Avx2<false>,
+        /// The extension for 8-bit products.
+        vnni: Option<Avx2<true>>,
+    },
     /// AVX-512 (F, BW, DQ, VL).
     #[cfg(target_arch = "x86_64")]
-    Avx512(Avx512<false>),
-    /// AVX-512 (F, BW, DQ, VL) with the BF16 extension.
-    #[cfg(target_arch = "x86_64")]
-    Avx512Bf16(Avx512<true>),
+    Avx512 {
+        base: Avx512<false, false>,
+        /// The extension for 8-bit products.
+        vnni: Option<Avx512<true, false>>,
+        /// The extension for products of bf16.
+        bf16: Option<Avx512<false, true>>,
+        /// The extension for products of whole matrices.
+        amx: Option<Amx>,
+    },
 }
 
 impl Isa {
-    /// All instruction sets that this processor has. The fastest is the last.
+    /// All instruction sets that this processor has. The fastest is the last. Each extension is listed together with
+    /// the extensions that every processor with it has.
     pub(crate) fn available() -> Vec<Isa> {
-        let all = [
-            Some(Isa::Portable(Portable)),
-            #[cfg(target_arch = "x86_64")]
-            Avx2::detect().map(Isa::Avx2),
-            #[cfg(target_arch = "x86_64")]
-            Avx512::<false>::detect().map(Isa::Avx512),
-            #[cfg(target_arch = "x86_64")]
-            Avx512::<true>::detect().map(Isa::Avx512Bf16),
-        ];
-        all.into_iter().flatten().collect()
+        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "only x86-64 has a choice"))]
+        let mut all = vec![Isa::Portable(Portable)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if let Some(base) = Avx2::detect() {
+                all.push(Isa::Avx2 { base, vnni: None });
+                if let Some(vnni) = Avx2::detect() {
+                    all.push(Isa::Avx2 { base, vnni: Some(vnni) });
+                }
+            }
+            if let Some(base) = Avx512::detect() {
+                let (vnni, bf16) = (Avx512::detect(), Avx512::detect());
+                all.push(Isa::Avx512 { base, vnni: None, bf16: None, amx: None });
+                if vnni.is_some() {
+                    all.push(Isa::Avx512 { base, vnni, bf16: None, amx: None });
+                }
+                if bf16.is_some() {
+                    all.push(Isa::Avx512 { base, vnni, bf16, amx: None });
+                }
+                if let Some(amx) = Amx::detect() {
+                    all.push(Isa::Avx512 { base, vnni, bf16, amx: Some(amx) });
+                }
+            }
+        }
+        all
     }
 
     /// The fastest instruction set that this processor has.
@@ -49,11 +75,27 @@ impl Isa {
         match self {
             Isa::Portable(_) => "portable",
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(_) => "AVX2",
+            Isa::Avx2 { vnni: None, .. } => "AVX2",
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(_) => "AVX-512",
+            Isa::Avx2 { .. } => "AVX-VNNI",
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Bf16(_) => "AVX-512 BF16",
+            Isa::Avx512 { amx: Some(_), .. } => "AMX",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { bf16: Some(_), .. } => "AVX-512 BF16",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { vnni: Some(_), .. } => "AVX-512 VNNI",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { .. } => "AVX-512",
+        }
+    }
+
+    /// Whether products of these factors have other instructions than with the sets before this one in
+    /// [`Isa::available`].
+    pub(crate) fn changes(self, factors: Factors) -> bool {
+        match self.name() {
+            "AVX-VNNI" | "AVX-512 VNNI" => factors == Factors::Int8,
+            "AVX-512 BF16" => factors == Factors::Bf16,
+            _ => true,
         }
     }
 
@@ -61,8 +103,41 @@ impl Isa {
     pub(crate) fn has_bf16(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Bf16(_) => true,
+            Isa::Avx512 { bf16, amx, .. } => bf16.is_some() || amx.is_some(),
             _ => false,
+        }
+    }
+
+    /// Whether the processor multiplies whole matrices.
+    pub(crate) fn has_amx(self) -> bool {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { amx, .. } => amx.is_some(),
+            _ => false,
+        }
+    }
+
+    /// The extension for products of whole matrices.
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn amx(self) -> Option<Amx> {
+        match self {
+            Isa::Avx512 { amx, .. } => amx,
+            _ => None,
+        }
+    }
+
+    /// The largest absolute value of an 8-bit weight for which products are exact.
+    pub(crate) fn largest_int8_weight(self) -> i8 {
+        match self {
+            Isa::Portable(_) => Portable::LARGEST_INT8_WEIGHT,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 { vnni: None, .. } => Avx2::<false>::LARGEST_INT8_WEIGHT,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 { .. } => Avx2::<true>::LARGEST_INT8_WEIGHT,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { vnni: None, amx: None, .. } => Avx512::<false, false>::LARGEST_INT8_WEIGHT,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { .. } => Avx512::<true, false>::LARGEST_INT8_WEIGHT,
         }
     }
 
@@ -71,9 +146,9 @@ impl Isa {
         match self {
             Isa::Portable(_) => Portable::LANES,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(_) => Avx2::LANES,
+            Isa::Avx2 { .. } => Avx2::<false>::LANES,
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(_) | Isa::Avx512Bf16(_) => Avx512::<false>::LANES,
+            Isa::Avx512 { .. } => Avx512::<false, false>::LANES,
         }
     }
 
@@ -83,17 +158,16 @@ impl Isa {
         match self {
             Isa::Portable(simd) => kernel.run(simd),
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx2(simd) => avx2::enter(simd, kernel),
+            Isa::Avx2 { base, vnni } => match (K::MULTIPLIES, vnni) {
+                (Factors::Int8, Some(simd)) => avx2::enter_vnni(simd, kernel),
+                _ => avx2::enter(base, kernel),
+            },
             #[cfg(target_arch = "x86_64")]
-            Isa::Avx512(simd) => avx512::enter(simd, kernel),
-            #[cfg(target_arch = "x86_64")]
-            Isa::Avx512Bf16(simd) => {
-                if K::MULTIPLIES_BF16 {
-                    avx512::enter_bf16(simd, kernel)
-                } else {
-                    avx512::enter(simd.without_bf16(), kernel)
-                }
-            }
+            Isa::Avx512 { base, vnni, bf16, .. } => match (K::MULTIPLIES, vnni, bf16) {
+                (Factors::Int8, Some(simd), _) => avx512::enter_vnni(simd, kernel),
+                (Factors::Bf16, _, Some(simd)) => avx512::enter_bf16(simd, kernel),
+                _ => avx512::enter(base, kernel),
+            },
         }
     }
 }

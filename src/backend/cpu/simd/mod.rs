@@ -16,6 +16,7 @@
 //! | `tile` | the innermost loop of the matrix product |
 //! | `isa` | the choice of an instruction set at run time |
 //! | `avx512`, `avx2`, `portable` | the implementations of [`Simd`] |
+//! | `amx` | products of whole matrices on processors with AMX |
 //! | `vector` | [`Simd`] and [`Kernel`] |
 //! | `aligned` | memory on cache-line boundaries |
 #![allow(
@@ -24,6 +25,8 @@
 )]
 
 mod aligned;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod amx;
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
@@ -35,7 +38,7 @@ mod vector;
 
 pub(crate) use aligned::AlignedVec;
 pub(crate) use isa::Isa;
-pub(crate) use vector::{Bf16Pair, Kernel, Simd, bf16_bits};
+pub(crate) use vector::{Factors, Kernel, Simd, Word, bf16_bits};
 
 #[cfg(test)]
 mod tests;

@@ -3,7 +3,7 @@
 //! The compiler translates these loops to SSE2 on x86-64 and to NEON on AArch64. Every processor of these
 //! architectures has these instructions. This is the fallback, and the version that is easiest to read.
 
-use super::vector::{Bf16Pair, Simd, bf16_bits};
+use super::vector::{Simd, Word, bf16_bits};
 
 /// The implementation that runs on every processor.
 #[derive(Clone, Copy, Debug)]
@@ -24,8 +24,10 @@ impl Simd for Portable {
     const LANES: usize = LANES;
     const TILE_ROWS: usize = 4;
     const TILE_ROWS_BF16: usize = 4;
+    const TILE_ROWS_INT8: usize = 4;
+    const LARGEST_INT8_WEIGHT: i8 = 127;
     type Vector = [f32; LANES];
-    type Pairs = [Bf16Pair; LANES];
+    type Words = [Word; LANES];
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::Vector {
@@ -107,6 +109,11 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
+    fn largest(self, a: Self::Vector) -> f32 {
+        a[0].max(a[1]).max(a[2].max(a[3]))
+    }
+
+    #[inline(always)]
     fn transpose(self, from: &[f32], from_stride: usize, to: &mut [f32], to_stride: usize) {
         for i in 0..LANES {
             for j in 0..LANES {
@@ -116,7 +123,7 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Pairs {
+    fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Words {
         let pair = |a: f32, b: f32| u32::from(bf16_bits(a)) | u32::from(bf16_bits(b)) << 16;
         [
             pair(first[0], first[1]),
@@ -127,20 +134,50 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    fn store_pairs(self, pairs: Self::Pairs, to: &mut [Bf16Pair]) {
-        to[..LANES].copy_from_slice(&pairs);
+    fn store_words(self, words: Self::Words, to: &mut [Word]) {
+        to[..LANES].copy_from_slice(&words);
     }
 
     #[inline(always)]
-    fn splat_pair(self, pair: Bf16Pair) -> Self::Pairs {
-        [pair; LANES]
+    fn splat_word(self, word: Word) -> Self::Words {
+        [word; LANES]
     }
 
     #[inline(always)]
-    fn dot_pairs(self, sum: Self::Vector, a: Self::Pairs, b: Self::Pairs) -> Self::Vector {
-        let first = |p: Bf16Pair| f32::from_bits(p << 16);
-        let second = |p: Bf16Pair| f32::from_bits(p & 0xffff_0000);
+    fn dot_pairs(self, sum: Self::Vector, a: Self::Words, b: Self::Words) -> Self::Vector {
+        let first = |p: Word| f32::from_bits(p << 16);
+        let second = |p: Word| f32::from_bits(p & 0xffff_0000);
         each(|i| (sum[i] + first(a[i]) * first(b[i])) + second(a[i]) * second(b[i]))
+    }
+
+    #[inline(always)]
+    fn store_bytes(self, v: Self::Vector, to: &mut [Word]) {
+        to[0] = u32::from_le_bytes(self.round(v).map(|x| x as u8));
+    }
+
+    #[inline(always)]
+    fn dot_bytes(self, sum: Self::Words, a: Self::Words, b: Self::Words) -> Self::Words {
+        let dot = |i: usize| -> u32 {
+            let (a, b) = (a[i].to_le_bytes(), b[i].to_le_bytes());
+            let product = |k: usize| i32::from(a[k]) * i32::from(b[k] as i8);
+            (product(0) + product(1) + product(2) + product(3)) as u32
+        };
+        std::array::from_fn(|i| sum[i].wrapping_add(dot(i)))
+    }
+
+    #[inline(always)]
+    fn to_float(self, integers: Self::Words) -> Self::Vector {
+        each(|i| integers[i] as i32 as f32)
+    }
+
+    #[inline(always)]
+    fn bf16_pairs(self, first: Self::Vector, second: Self::Vector) -> Self::Words {
+        std::array::from_fn(|i| u32::from(bf16_bits(first[i])) | u32::from(bf16_bits(second[i])) << 16)
+    }
+
+    #[inline(always)]
+    fn upper_half(self, v: Self::Vector) -> Self::Vector {
+        v.map(|x| f32::from_bits(x.to_bits() & 0xffff_0000))
     }
 
     #[inline(always)]
@@ -156,8 +193,14 @@ impl Simd for Portable {
     }
 
     #[inline(always)]
-    unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> Self::Pairs {
-        // SAFETY: the caller guarantees that `LANES` pairs can be read. The read needs no alignment.
-        unsafe { from.cast::<Self::Pairs>().read_unaligned() }
+    unsafe fn load_words_unchecked(self, from: *const Word) -> Self::Words {
+        // SAFETY: the caller guarantees that `LANES` words can be read. The read needs no alignment.
+        unsafe { from.cast::<Self::Words>().read_unaligned() }
+    }
+
+    #[inline(always)]
+    unsafe fn store_words_unchecked(self, words: Self::Words, to: *mut Word) {
+        // SAFETY: the caller guarantees that `LANES` words can be written. The write needs no alignment.
+        unsafe { to.cast::<Self::Words>().write_unaligned(words) }
     }
 }

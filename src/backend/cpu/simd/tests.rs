@@ -13,7 +13,7 @@ struct Primitives {
 
 impl Kernel for Primitives {
     type Output = ();
-    const MULTIPLIES_BF16: bool = true;
+    const MULTIPLIES: Factors = Factors::Bf16;
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
@@ -47,7 +47,7 @@ impl Kernel for Primitives {
         assert!((simd.sum(a) - sum).abs() < 1e-4);
 
         let mut pairs = [0; MAX_LANES];
-        simd.store_pairs(simd.round_to_bf16(a, b), &mut pairs);
+        simd.store_words(simd.round_to_bf16(a, b), &mut pairs);
         let flat: Vec<f32> = self.a[..S::LANES].iter().chain(&self.b[..S::LANES]).copied().collect();
         for (i, x) in flat.iter().enumerate() {
             let got = (pairs[i / 2] >> (16 * (i % 2))) as u16;
@@ -57,17 +57,28 @@ impl Kernel for Primitives {
         // infinite.
         let special = [f32::INFINITY, f32::NEG_INFINITY, f32::NAN, -f32::NAN, f32::MAX];
         for x in special {
-            simd.store_pairs(simd.round_to_bf16(simd.splat(x), simd.splat(1.0)), &mut pairs);
+            simd.store_words(simd.round_to_bf16(simd.splat(x), simd.splat(1.0)), &mut pairs);
             let got = f32::from_bits(pairs[0] << 16);
             let right = if x == f32::MAX { f32::INFINITY } else { x };
             assert!(got == right || got.is_nan() && x.is_nan(), "bf16 of {x} is {got}");
         }
-        let operand = simd.splat_pair(u32::from(bf16_bits(3.0)) | u32::from(bf16_bits(-5.0)) << 16);
+        let operand = simd.splat_word(u32::from(bf16_bits(3.0)) | u32::from(bf16_bits(-5.0)) << 16);
         let dot = lanes(simd.dot_pairs(simd.splat(1.0), operand, simd.round_to_bf16(a, b)));
         for (i, got) in dot.iter().enumerate().take(S::LANES) {
             let unrounded = 1.0 + 3.0 * flat[2 * i] - 5.0 * flat[2 * i + 1];
             assert!((got - unrounded).abs() < 1.0, "dot: lane {i} is {got}, about {unrounded}");
         }
+
+        simd.store_words(simd.bf16_pairs(a, b), &mut pairs);
+        for (i, pair) in pairs.iter().enumerate().take(S::LANES) {
+            let right = u32::from(bf16_bits(self.a[i])) | u32::from(bf16_bits(self.b[i])) << 16;
+            assert_eq!(*pair, right, "the pair of lane {i}");
+        }
+        for (i, got) in lanes(simd.upper_half(b)).iter().enumerate().take(S::LANES) {
+            assert_eq!(got.to_bits(), self.b[i].to_bits() & 0xffff_0000, "the upper half of {}", self.b[i]);
+        }
+        let largest = self.b[..S::LANES].iter().copied().fold(f32::NEG_INFINITY, f32::max);
+        assert_eq!(simd.largest(b), largest);
 
         let (from_stride, to_stride) = (S::LANES + 3, S::LANES + 1);
         let from: Vec<f32> = (0..S::LANES * from_stride).map(|i| i as f32).collect();
@@ -88,6 +99,76 @@ fn primitives_agree_with_plain_rust() {
     let b = std::array::from_fn(|i| 40.0 / (i as f32 + 0.7) * if i % 3 == 0 { -1.0 } else { 1.0 });
     for isa in Isa::available() {
         isa.run(Primitives { a, b });
+    }
+}
+
+/// Multiplies bytes and compares the sums with plain Rust.
+struct Bytes;
+
+impl Kernel for Bytes {
+    type Output = ();
+    const MULTIPLIES: Factors = Factors::Int8;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        // Halves are rounded to even numbers.
+        let numbers: [f32; MAX_LANES] =
+            std::array::from_fn(|i| [0.0, 254.6, 0.5, 1.5, 255.4, -0.4, 127.5][i % 7]);
+        let mut stored = [0; MAX_LANES];
+        simd.store_bytes(simd.load(&numbers), &mut stored);
+        let bytes: Vec<u8> = stored.iter().flat_map(|word| word.to_le_bytes()).collect();
+        let right: Vec<u8> = numbers.iter().map(|x| x.round_ties_even() as u8).collect();
+        assert_eq!(bytes[..S::LANES], right[..S::LANES]);
+
+        let weight = S::LARGEST_INT8_WEIGHT;
+        let a: [[u8; 4]; MAX_LANES] = std::array::from_fn(|i| [255, 0, i as u8, 200]);
+        let b: [[i8; 4]; MAX_LANES] =
+            std::array::from_fn(|i| [weight, -weight, -(i as i8), if i % 2 == 0 { weight } else { -weight }]);
+        let sums: [u32; MAX_LANES] = std::array::from_fn(|i| (i as i32 * 1000 - 7000) as u32);
+        let [a_words, b_words] =
+            [a, b.map(|four| four.map(|x| x as u8))].map(|all| all.map(u32::from_le_bytes));
+        let [first, second, start] = [&a_words, &b_words, &sums].map(|words| simd.load_words(words));
+        let mut got = [0; MAX_LANES];
+        let dot = simd.dot_bytes(start, first, second);
+        simd.store_words(dot, &mut got);
+        let mut floats = [0.0; MAX_LANES];
+        simd.store(simd.to_float(dot), &mut floats);
+        for i in 0..S::LANES {
+            let products = a[i].iter().zip(&b[i]).map(|(&a, &b)| i32::from(a) * i32::from(b));
+            let right = sums[i] as i32 + products.sum::<i32>();
+            assert_eq!((got[i] as i32, floats[i]), (right, right as f32), "lane {i}");
+        }
+    }
+}
+
+#[test]
+fn bytes_are_rounded_and_multiplied_as_in_plain_rust() {
+    for isa in Isa::available() {
+        isa.run(Bytes);
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn tiles_accept_memory_of_the_required_length_and_panic_for_less() {
+    use super::amx::{Block, BlockFactors, COLUMNS, STEPS};
+    let Some(amx) = Isa::available().into_iter().find_map(Isa::amx) else {
+        println!("skipped: this processor has no AMX, or the system does not allow it");
+        return;
+    };
+    // 17 rows need memory for 32.
+    for (rows, tiles) in [(1, 1), (16, 1), (17, 2), (32, 2)] {
+        let (steps, a_stride, stride) = (2 * STEPS, 2 * STEPS + 3, COLUMNS + 5);
+        let accepts = |a_less: usize, panel_less: usize, c_less: usize| {
+            let a = vec![0; (16 * tiles - 1) * a_stride + steps - a_less];
+            let panel = vec![0; steps * COLUMNS - panel_less];
+            let mut c = vec![0; (16 * tiles - 1) * stride + COLUMNS - c_less];
+            let factors = BlockFactors { a: &a, a_stride, panel: &panel, steps, rows };
+            let block = Block { c: &mut c, stride, accumulate: true };
+            catch_unwind(AssertUnwindSafe(|| amx.tiles().multiply_bytes(factors, block))).is_ok()
+        };
+        assert!(accepts(0, 0, 0));
+        assert!(!accepts(1, 0, 0) && !accepts(0, 1, 0) && !accepts(0, 0, 1), "{rows} rows");
     }
 }
 

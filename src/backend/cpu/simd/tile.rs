@@ -2,7 +2,7 @@
 //!
 //! A tile is `C = start + A B` for a few rows of A and one *panel* of B. A panel consists of `2 * LANES`
 //! columns of B. It is stored step by step (`[steps][2 * LANES]`), so the loop reads it sequentially. A step is
-//! one column of A and one row of B in fp32, and a pair of columns and rows in bf16.
+//! one column of A and one row of B in fp32, a pair of columns and rows in bf16, and four in int8.
 //!
 //! ```text
 //!            B panel: 2 vectors wide
@@ -15,7 +15,7 @@
 //! The loop is not blocked over steps. A panel of 2048 steps does not fit the first-level cache, but it is read
 //! sequentially at 128 bytes per 12 cycles, which the second-level cache (and nearly the third) can supply.
 
-use super::vector::{Bf16Pair, MAX_LANES, Simd};
+use super::vector::{MAX_LANES, Simd, Word};
 
 /// The largest number of columns in a panel, over all instruction sets.
 pub(crate) const MAX_PANEL: usize = 2 * MAX_LANES;
@@ -33,10 +33,14 @@ fn extent(rows: usize, stride: usize, width: usize) -> usize {
 
 /// The number format of the factors of a product.
 pub(crate) trait Product: Copy + 'static {
-    /// One step of a row of A or of a column of B: a number or a pair of numbers.
+    /// One step of a row of A or of a column of B: one, two or four numbers.
     type Word: Copy + 'static;
     /// A vector of `LANES` words.
     type Operand<S: Simd>: Copy;
+    /// An element of C.
+    type Element: Copy + Default + 'static;
+    /// A vector of `LANES` elements of C.
+    type Sum<S: Simd>: Copy;
     /// The number of rows in the register tile.
     fn tile_rows<S: Simd>() -> usize;
     /// Returns a vector with `word` in all lanes.
@@ -47,7 +51,44 @@ pub(crate) trait Product: Copy + 'static {
     /// `from` must be valid for reading `LANES` words.
     unsafe fn load<S: Simd>(simd: S, from: *const Self::Word) -> Self::Operand<S>;
     /// `sum + a b`, lane by lane.
-    fn multiply<S: Simd>(simd: S, sum: S::Vector, a: Self::Operand<S>, b: Self::Operand<S>) -> S::Vector;
+    fn multiply<S: Simd>(
+        simd: S,
+        sum: Self::Sum<S>,
+        a: Self::Operand<S>,
+        b: Self::Operand<S>,
+    ) -> Self::Sum<S>;
+    /// Loads `LANES` elements of C without a bounds check.
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `LANES` elements.
+    unsafe fn load_sum<S: Simd>(simd: S, from: *const Self::Element) -> Self::Sum<S>;
+    /// Stores `max(sum, floor)` in `LANES` elements of C without a bounds check. Only fp32 sums have a floor.
+    ///
+    /// # Safety
+    /// `to` must be valid for writing `LANES` elements.
+    unsafe fn store_sum<S: Simd>(simd: S, sum: Self::Sum<S>, floor: f32, to: *mut Self::Element);
+}
+
+/// Loads and stores sums in fp32.
+macro_rules! fp32_sums {
+    () => {
+        type Element = f32;
+        type Sum<S: Simd> = S::Vector;
+
+        #[inline(always)]
+        unsafe fn load_sum<S: Simd>(simd: S, from: *const f32) -> S::Vector {
+            // SAFETY: the caller guarantees the same conditions.
+            unsafe { simd.load_unchecked(from) }
+        }
+
+        #[inline(always)]
+        unsafe fn store_sum<S: Simd>(simd: S, sum: S::Vector, floor: f32, to: *mut f32) {
+            // The sum is the second argument, so that a NaN in it stays.
+            let limited = simd.max(simd.splat(floor), sum);
+            // SAFETY: the caller guarantees the same conditions.
+            unsafe { simd.store_unchecked(limited, to) }
+        }
+    };
 }
 
 /// The factors are fp32 numbers.
@@ -57,6 +98,7 @@ pub(crate) struct Fp32;
 impl Product for Fp32 {
     type Word = f32;
     type Operand<S: Simd> = S::Vector;
+    fp32_sums!();
 
     #[inline(always)]
     fn tile_rows<S: Simd>() -> usize {
@@ -85,8 +127,9 @@ impl Product for Fp32 {
 pub(crate) struct Bf16;
 
 impl Product for Bf16 {
-    type Word = Bf16Pair;
-    type Operand<S: Simd> = S::Pairs;
+    type Word = Word;
+    type Operand<S: Simd> = S::Words;
+    fp32_sums!();
 
     #[inline(always)]
     fn tile_rows<S: Simd>() -> usize {
@@ -94,19 +137,63 @@ impl Product for Bf16 {
     }
 
     #[inline(always)]
-    fn splat<S: Simd>(simd: S, word: Bf16Pair) -> S::Pairs {
-        simd.splat_pair(word)
+    fn splat<S: Simd>(simd: S, word: Word) -> S::Words {
+        simd.splat_word(word)
     }
 
     #[inline(always)]
-    unsafe fn load<S: Simd>(simd: S, from: *const Bf16Pair) -> S::Pairs {
+    unsafe fn load<S: Simd>(simd: S, from: *const Word) -> S::Words {
         // SAFETY: the caller guarantees the same conditions.
-        unsafe { simd.load_pairs_unchecked(from) }
+        unsafe { simd.load_words_unchecked(from) }
     }
 
     #[inline(always)]
-    fn multiply<S: Simd>(simd: S, sum: S::Vector, a: S::Pairs, b: S::Pairs) -> S::Vector {
+    fn multiply<S: Simd>(simd: S, sum: S::Vector, a: S::Words, b: S::Words) -> S::Vector {
         simd.dot_pairs(sum, a, b)
+    }
+}
+
+/// The factors are groups of four bytes, unsigned in A and signed in B. The sums are 32-bit integers.
+#[derive(Clone, Copy)]
+pub(crate) struct Int8;
+
+impl Product for Int8 {
+    type Word = Word;
+    type Operand<S: Simd> = S::Words;
+    type Element = Word;
+    type Sum<S: Simd> = S::Words;
+
+    #[inline(always)]
+    fn tile_rows<S: Simd>() -> usize {
+        S::TILE_ROWS_INT8
+    }
+
+    #[inline(always)]
+    fn splat<S: Simd>(simd: S, word: Word) -> S::Words {
+        simd.splat_word(word)
+    }
+
+    #[inline(always)]
+    unsafe fn load<S: Simd>(simd: S, from: *const Word) -> S::Words {
+        // SAFETY: the caller guarantees the same conditions.
+        unsafe { simd.load_words_unchecked(from) }
+    }
+
+    #[inline(always)]
+    fn multiply<S: Simd>(simd: S, sum: S::Words, a: S::Words, b: S::Words) -> S::Words {
+        simd.dot_bytes(sum, a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn load_sum<S: Simd>(simd: S, from: *const Word) -> S::Words {
+        // SAFETY: the caller guarantees the same conditions.
+        unsafe { simd.load_words_unchecked(from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_sum<S: Simd>(simd: S, sum: S::Words, _: f32, to: *mut Word) {
+        // SAFETY: the caller guarantees the same conditions.
+        unsafe { simd.store_words_unchecked(sum, to) }
     }
 }
 
@@ -127,9 +214,9 @@ pub(crate) enum Layout {
 
 /// The initial values of the sums.
 #[derive(Clone, Copy)]
-pub(crate) enum Start<'a> {
+pub(crate) enum Start<'a, E> {
     /// One number for each column. There must be as many as a panel has columns.
-    Bias(&'a [f32]),
+    Bias(&'a [E]),
     /// The old contents of C.
     Output,
 }
@@ -147,7 +234,7 @@ pub(crate) struct PanelProduct<'a, P: Product> {
     /// The number of steps in A and B.
     pub steps: usize,
     /// C, beginning with the first element of this panel's columns.
-    pub c: &'a mut [f32],
+    pub c: &'a mut [P::Element],
     /// Elements from the start of one row of C to the start of the next.
     pub c_stride: usize,
     /// The number of rows of A and C.
@@ -155,7 +242,7 @@ pub(crate) struct PanelProduct<'a, P: Product> {
     /// The number of columns of C: at most `2 * LANES`; the last panel of a matrix may have fewer.
     pub width: usize,
     /// The initial values of the sums.
-    pub start: Start<'a>,
+    pub start: Start<'a, P::Element>,
     /// The lower limit of the results: 0 for ReLU, negative infinity for no limit.
     pub floor: f32,
 }
@@ -229,9 +316,9 @@ impl<P: Product> PanelProduct<'_, P> {
     /// Computes the rows `row .. row + height` for the last panel of a matrix, which has only `width` columns.
     #[inline(always)]
     fn ragged_tile<S: Simd>(&mut self, simd: S, row: usize, height: usize) {
-        let mut block = [0.0_f32; MAX_ROWS * MAX_PANEL];
+        let mut block = [P::Element::default(); MAX_ROWS * MAX_PANEL];
         let stride = 2 * S::LANES;
-        let mut bias = [0.0_f32; MAX_PANEL];
+        let mut bias = [P::Element::default(); MAX_PANEL];
         let from = match self.start {
             Start::Bias(values) => {
                 let count = values.len().min(stride);
@@ -282,8 +369,8 @@ unsafe fn any_height<S: Simd, P: Product>(
     simd: S,
     operands: Operands<P::Word>,
     height: usize,
-    bias: *const f32,
-    c: *mut f32,
+    bias: *const P::Element,
+    c: *mut P::Element,
     c_stride: usize,
 ) {
     macro_rules! heights {
@@ -316,17 +403,18 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
     simd: S,
     operands: Operands<P::Word>,
     a_stride: usize,
-    bias: *const f32,
-    c: *mut f32,
+    bias: *const P::Element,
+    c: *mut P::Element,
     c_stride: usize,
 ) {
     let Operands { a, panel, panel_stride, steps, floor, .. } = operands;
-    let mut sums = [[simd.splat(0.0); 2]; ROWS];
+    let start = |i: usize| if bias.is_null() { c.wrapping_add(i * c_stride).cast_const() } else { bias };
+    // SAFETY: the bias and the row of C both have `2 * LANES` numbers.
+    let mut sums = [[unsafe { P::load_sum(simd, start(0)) }; 2]; ROWS];
     for (i, row) in sums.iter_mut().enumerate() {
         for (half, sum) in row.iter_mut().enumerate() {
-            let from = if bias.is_null() { c.wrapping_add(i * c_stride).cast_const() } else { bias };
             // SAFETY: the bias and the row of C both have `2 * LANES` numbers.
-            *sum = unsafe { simd.load_unchecked(from.wrapping_add(half * S::LANES)) };
+            *sum = unsafe { P::load_sum(simd, start(i).wrapping_add(half * S::LANES)) };
         }
     }
     for k in 0..steps {
@@ -343,13 +431,11 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
             row[1] = P::multiply(simd, row[1], word, second);
         }
     }
-    // The sum is the second argument, so that a NaN in it stays.
-    let floor = simd.splat(floor);
     for (i, row) in sums.iter().enumerate() {
         for (half, &sum) in row.iter().enumerate() {
             let to = c.wrapping_add(i * c_stride + half * S::LANES);
             // SAFETY: the row of C has `2 * LANES` numbers.
-            unsafe { simd.store_unchecked(simd.max(floor, sum), to) };
+            unsafe { P::store_sum(simd, sum, floor, to) };
         }
     }
 }

@@ -3,8 +3,8 @@
 /// The largest number of lanes of all implementations.
 pub(crate) const MAX_LANES: usize = 16;
 
-/// Two bf16 numbers. The first in memory order is in the low half.
-pub(crate) type Bf16Pair = u32;
+/// Two bf16 numbers, four 8-bit numbers, or a 32-bit sum. The first number in memory order is in the low bits.
+pub(crate) type Word = u32;
 
 /// The operations on fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements. This number is
 /// a power of two and at most [`MAX_LANES`], which [`super::tile`] asserts at compile time.
@@ -15,10 +15,14 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const TILE_ROWS: usize;
     /// The number of rows in the register tile if the factors are pairs of bf16.
     const TILE_ROWS_BF16: usize;
+    /// The number of rows in the register tile if the factors are 8-bit numbers.
+    const TILE_ROWS_INT8: usize;
+    /// The largest absolute value of an 8-bit weight for which [`Simd::dot_bytes`] is exact.
+    const LARGEST_INT8_WEIGHT: i8;
     /// `LANES` fp32 numbers.
     type Vector: Copy;
-    /// `LANES` pairs of bf16 numbers.
-    type Pairs: Copy;
+    /// `LANES` words.
+    type Words: Copy;
 
     /// Returns a vector with `x` in all lanes.
     fn splat(self, x: f32) -> Self::Vector;
@@ -55,6 +59,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     ) -> Self::Vector;
     /// The sum of all lanes.
     fn sum(self, a: Self::Vector) -> f32;
+    /// The largest lane, if no lane is NaN.
+    fn largest(self, a: Self::Vector) -> f32;
 
     /// Transposes a block of `LANES` x `LANES` numbers. Row `i` of the source starts at
     /// `from[i * from_stride]`, and row `i` of the result at `to[i * to_stride]`. Panics if a slice is too
@@ -64,13 +70,28 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Rounds `2 * LANES` numbers to bf16 (to nearest, ties to even) and returns them in memory order.
     /// Infinities stay infinities, and the NaNs that arithmetic produces stay NaNs. Subnormal numbers may
     /// become zero.
-    fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Pairs;
-    /// Stores `pairs` in the first `LANES` elements of `to`. Panics if there are fewer.
-    fn store_pairs(self, pairs: Self::Pairs, to: &mut [Bf16Pair]);
-    /// Returns `pair` in all lanes.
-    fn splat_pair(self, pair: Bf16Pair) -> Self::Pairs;
+    fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Words;
+    /// Stores `words` in the first `LANES` elements of `to`. Panics if there are fewer.
+    fn store_words(self, words: Self::Words, to: &mut [Word]);
+    /// Returns `word` in all lanes.
+    fn splat_word(self, word: Word) -> Self::Words;
     /// `sum + a.first * b.first + a.second * b.second`, computed in fp32 in each lane.
-    fn dot_pairs(self, sum: Self::Vector, a: Self::Pairs, b: Self::Pairs) -> Self::Vector;
+    fn dot_pairs(self, sum: Self::Vector, a: Self::Words, b: Self::Words) -> Self::Vector;
+
+    /// Rounds each lane to the nearest whole number, ties to even, and stores the results as `LANES` bytes in the first
+    /// `LANES / 4` elements of `to`. The lanes must be between -0.5 and 255.5, or NaN, whose byte is unspecified.
+    /// Panics if `to` has fewer elements.
+    fn store_bytes(self, v: Self::Vector, to: &mut [Word]);
+    /// `sum + a.0 * b.0 + a.1 * b.1 + a.2 * b.2 + a.3 * b.3` in each lane, where `sum` is a 32-bit integer, the bytes
+    /// of `a` are unsigned, and those of `b` are signed and at most [`Simd::LARGEST_INT8_WEIGHT`] in absolute value.
+    fn dot_bytes(self, sum: Self::Words, a: Self::Words, b: Self::Words) -> Self::Words;
+    /// Converts signed 32-bit integers to fp32.
+    fn to_float(self, integers: Self::Words) -> Self::Vector;
+    /// Rounds the numbers to bf16, as [`Simd::round_to_bf16`] does, and returns in each lane the pair of the lane's
+    /// two numbers.
+    fn bf16_pairs(self, first: Self::Vector, second: Self::Vector) -> Self::Words;
+    /// The upper 16 bits of each number, with zeros below them: a bf16, rounded toward zero.
+    fn upper_half(self, v: Self::Vector) -> Self::Vector;
 
     /// Loads `LANES` numbers without a bounds check.
     ///
@@ -82,24 +103,53 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `to` must be valid for writing `LANES` numbers.
     unsafe fn store_unchecked(self, v: Self::Vector, to: *mut f32);
-    /// Loads `LANES` pairs without a bounds check.
+    /// Loads `LANES` words without a bounds check.
     ///
     /// # Safety
-    /// `from` must be valid for reading `LANES` pairs.
-    unsafe fn load_pairs_unchecked(self, from: *const Bf16Pair) -> Self::Pairs;
+    /// `from` must be valid for reading `LANES` words.
+    unsafe fn load_words_unchecked(self, from: *const Word) -> Self::Words;
+    /// Stores `LANES` words without a bounds check.
+    ///
+    /// # Safety
+    /// `to` must be valid for writing `LANES` words.
+    unsafe fn store_words_unchecked(self, words: Self::Words, to: *mut Word);
+
+    /// Loads the first `LANES` words of `from`. Panics if there are fewer.
+    #[inline(always)]
+    fn load_words(self, from: &[Word]) -> Self::Words {
+        assert!(from.len() >= Self::LANES);
+        // SAFETY: `from` has at least `LANES` words.
+        unsafe { self.load_words_unchecked(from.as_ptr()) }
+    }
 
     /// Loads the numbers of `from`, at most `LANES`, and fills the other lanes with zeros.
     #[inline(always)]
     fn load_some(self, from: &[f32]) -> Self::Vector {
+        if from.len() >= Self::LANES {
+            return self.load(from);
+        }
         let mut lanes = [0.0; MAX_LANES];
         let count = from.len().min(Self::LANES);
         lanes[..count].copy_from_slice(&from[..count]);
         self.load(&lanes)
     }
 
+    /// Loads the numbers of `from`, at most `2 * LANES`, and fills the other lanes with zeros.
+    #[inline(always)]
+    fn load_two(self, from: &[f32]) -> (Self::Vector, Self::Vector) {
+        if from.len() > Self::LANES {
+            (self.load(from), self.load_some(&from[Self::LANES..]))
+        } else {
+            (self.load_some(from), self.splat(0.0))
+        }
+    }
+
     /// Stores as many lanes as `to` has room for.
     #[inline(always)]
     fn store_some(self, v: Self::Vector, to: &mut [f32]) {
+        if to.len() >= Self::LANES {
+            return self.store(v, to);
+        }
         let mut lanes = [0.0; MAX_LANES];
         self.store(v, &mut lanes);
         let count = to.len().min(Self::LANES);
@@ -107,14 +157,24 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     }
 }
 
+/// The number format of the factors that a kernel multiplies.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Factors {
+    Fp32,
+    /// Pairs of bf16, with [`Simd::dot_pairs`] or [`Simd::round_to_bf16`].
+    Bf16,
+    /// 8-bit numbers, with [`Simd::dot_bytes`].
+    Int8,
+}
+
 /// A computation that is compiled for every instruction set.
 pub(crate) trait Kernel {
     /// The type of the result.
     type Output;
-    /// Whether the kernel multiplies pairs of bf16. Only such kernels are also compiled for the bf16
-    /// instructions.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has such instructions"))]
-    const MULTIPLIES_BF16: bool = false;
+    /// The instructions that the kernel uses beside those for fp32. A kernel is compiled only for those extensions of
+    /// an instruction set that it uses.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has extensions"))]
+    const MULTIPLIES: Factors = Factors::Fp32;
     /// Runs the computation. Implementations, and all functions that they call in their loops, must be
     /// `#[inline(always)]`.
     fn run<S: Simd>(self, simd: S) -> Self::Output;

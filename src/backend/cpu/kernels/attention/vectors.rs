@@ -1,36 +1,11 @@
-//! Attention over the 64 squares of one position. Heads are computed one after another, so that the data of a
-//! head stays in the first-level cache.
-//!
-//! The logits are stored **transposed**, `[key][query]`. A vector then holds several queries for one key, and
-//! the softmax over the keys needs no sum across lanes. The result is computed transposed as well, so that its
-//! vectors are full even if a head has few columns. The division of the softmax is applied to the result, which
-//! is smaller than the logits.
-//!
-//! ```text
-//! per head:   Q^T                                 [depth][64]           transposed copy of the head's queries
-//!             S^T = K Q^T (+ logits)              [64 keys][64 queries]
-//!             E = exp(S^T - maximum over keys)    [64 keys][64 queries]
-//!             O^T = (V^T E) / sum of E over keys  [depth][64]           transposed into the output
-//! ```
-//!
-//! The factor 1/sqrt(depth) is not applied here; it is multiplied into the query weights when they are packed.
+//! Attention in vector registers, in fp32.
 
-use super::SQUARES;
-use super::elementary::exp;
-use super::matrix::NO_BIAS;
+use super::operands::{Attention, AttentionScratch};
+use crate::backend::cpu::kernels::SQUARES;
+use crate::backend::cpu::kernels::elementary::exp;
+use crate::backend::cpu::kernels::matrix::NO_BIAS;
 use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
-use crate::backend::cpu::simd::{AlignedVec, Kernel, Simd};
-
-/// Working memory of the kernels in this module. Reusing it avoids allocations.
-#[derive(Default, Debug)]
-pub(crate) struct AttentionScratch {
-    /// Q^T as panels: `[64 / panel][depth][panel]`.
-    queries: AlignedVec<f32>,
-    /// One panel of O^T: `[depth][panel]`.
-    weighted_values: AlignedVec<f32>,
-    /// S^T and then E, if the caller gives no logits: `[64 keys][64 queries]`.
-    scores: AlignedVec<f32>,
-}
+use crate::backend::cpu::simd::{Kernel, Simd};
 
 /// Computes `scores = K Q^T` or, with `accumulate`, `scores += K Q^T` for one head of one position.
 pub(crate) struct QueryKey<'a> {
@@ -86,7 +61,7 @@ fn transpose_queries<S: Simd>(simd: S, queries: &[f32], stride: usize, depth: us
 
 /// Transposes a matrix of any size: `to[column][row] = from[row][column]`.
 #[inline(always)]
-fn transpose<S: Simd>(
+pub(super) fn transpose<S: Simd>(
     simd: S,
     from: &[f32],
     from_stride: usize,
@@ -107,24 +82,6 @@ fn transpose<S: Simd>(
             to[column * to_stride + row] = from[row * from_stride + column];
         }
     }
-}
-
-/// Computes attention for all heads of one position: `output = softmax(Q K^T + logits) V`.
-pub(crate) struct Attention<'a> {
-    /// 64 rows whose starts are `stride` elements apart. A row has the queries of all heads (`[head][depth]`)
-    /// from column 0 on, the keys from column `keys_at` on, and the values from column `values_at` on.
-    pub qkv: &'a [f32],
-    pub stride: usize,
-    pub keys_at: usize,
-    pub values_at: usize,
-    pub heads: usize,
-    /// The number of columns of one head.
-    pub depth: usize,
-    /// `[head][64 keys][64 queries]`: numbers that are added to `Q K^T`. The kernel overwrites them.
-    pub logits: Option<&'a mut [f32]>,
-    /// 64 rows of `heads * depth` numbers.
-    pub output: &'a mut [f32],
-    pub scratch: &'a mut AttentionScratch,
 }
 
 impl Kernel for Attention<'_> {
@@ -229,69 +186,6 @@ impl Attention<'_> {
             }
             let to = &mut self.output[query * output_stride + column..];
             transpose(simd, weighted_values, panel_width, (self.depth, panel_width), to, output_stride);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
-    use crate::backend::cpu::simd::Isa;
-
-    fn check(isa: Isa, heads: usize, depth: usize, with_logits: bool) {
-        let what = format!("{} {heads} heads of {depth}, logits {with_logits}", isa.name());
-        let width = heads * depth;
-        let stride = 3 * width + 2;
-        let qkv: Vec<f32> = noise(64 * stride, 7).iter().map(|x| 2.0 * x).collect();
-        let logits: Vec<f32> = noise(heads * 4096, 8).iter().map(|x| 5.0 * x).collect();
-        let mut given = logits.clone();
-        let mut output = vec![f32::NAN; 64 * width];
-        let mut scratch = AttentionScratch::default();
-        for _ in 0..2 {
-            // The second call gets working memory with old contents.
-            given.copy_from_slice(&logits);
-            isa.run(Attention {
-                qkv: &qkv,
-                stride,
-                keys_at: width,
-                values_at: 2 * width,
-                heads,
-                depth,
-                logits: with_logits.then_some(&mut given[..]),
-                output: &mut output,
-                scratch: &mut scratch,
-            });
-        }
-        let at = |square: usize, column: usize| f64::from(qkv[square * stride + column]);
-        for head in 0..heads {
-            for query in 0..64 {
-                let score = |key: usize| {
-                    let product: f64 = (0..depth)
-                        .map(|d| at(query, head * depth + d) * at(key, width + head * depth + d))
-                        .sum();
-                    let given = f64::from(logits[(head * 64 + key) * 64 + query]);
-                    product + if with_logits { given } else { 0.0 }
-                };
-                let weights: Vec<f64> = (0..64).map(|key| score(key).exp()).collect();
-                let total: f64 = weights.iter().sum();
-                for d in 0..depth {
-                    let right: f64 =
-                        (0..64).map(|key| weights[key] / total * at(key, 2 * width + head * depth + d)).sum();
-                    let got = f64::from(output[query * width + head * depth + d]);
-                    assert!((got - right).abs() < 1e-4, "{what}: {got}, expected {right}");
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn heads_of_any_depth_match_the_definition() {
-        for isa in Isa::available() {
-            for depth in [1, 4, 8, 15, 16, 17, 32, 33, 64] {
-                check(isa, 2, depth, false);
-                check(isa, 2, depth, true);
-            }
         }
     }
 }

@@ -1,0 +1,185 @@
+//! The rows of x in the format of the weights.
+
+use super::pack::{PackedMatrix, Storage};
+use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Kernel, Simd, Word};
+
+/// Rows of x, rounded to the format of the weights. The memory is used again for the next product.
+#[derive(Default, Debug)]
+pub(crate) struct RoundedRows {
+    /// `[rows][stride]`, with room for a whole number of 16 rows.
+    pub(super) words: AlignedVec<Word>,
+    /// Words from the start of one row to the start of the next: at least the steps of the product.
+    pub(super) stride: usize,
+    /// For `Int8`, `[rows]`: the number that 1 stands for. An element of x is `scale * byte + minimum`.
+    pub(super) scales: AlignedVec<f32>,
+    /// For `Int8`, `[rows]`: the number that 0 stands for, which is the least element of the row.
+    pub(super) minima: AlignedVec<f32>,
+    /// The sums of a part of a product in vector registers, before they are converted.
+    pub(super) sums: AlignedVec<Word>,
+    /// The sums of two parts of a product in tile registers.
+    #[cfg(target_arch = "x86_64")]
+    pub(super) blocks: super::tiles::Blocks,
+}
+
+impl RoundedRows {
+    /// Rounds rows whose starts are `x_stride` numbers apart.
+    pub(super) fn fill(
+        &mut self,
+        isa: Isa,
+        weights: &PackedMatrix,
+        (x, x_stride): (&[f32], usize),
+        rows: usize,
+    ) {
+        if weights.storage() == Storage::Fp32 {
+            // The product reads x itself.
+            return;
+        }
+        // Only whole vectors are stored, so the rows have room for a whole number of them.
+        self.stride = weights.steps().next_multiple_of(isa.lanes());
+        self.words.grow_to(rows.next_multiple_of(16) * self.stride);
+        let x = Rows { x, x_stride, rows, inputs: weights.inputs() };
+        match weights.storage() {
+            Storage::Fp32 => {}
+            Storage::Bf16 => isa.run(ToBf16(x, self)),
+            Storage::Int8 => {
+                self.scales.grow_to(rows);
+                self.minima.grow_to(rows);
+                isa.run(ToInt8(x, self));
+            }
+            #[cfg(target_arch = "x86_64")]
+            Storage::Split => isa.run(ToTerms(x, self)),
+        }
+    }
+}
+
+/// The rows to round.
+#[derive(Clone, Copy)]
+struct Rows<'a> {
+    x: &'a [f32],
+    x_stride: usize,
+    rows: usize,
+    inputs: usize,
+}
+
+impl<'a> Rows<'a> {
+    #[inline(always)]
+    fn row(&self, row: usize) -> &'a [f32] {
+        &self.x[row * self.x_stride..][..self.inputs]
+    }
+}
+
+struct ToBf16<'a>(Rows<'a>, &'a mut RoundedRows);
+
+impl Kernel for ToBf16<'_> {
+    type Output = ();
+    const MULTIPLIES: Factors = Factors::Bf16;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let ToBf16(rows, rounded) = self;
+        for row in 0..rows.rows {
+            round_row(simd, rows.row(row), &mut rounded.words[row * rounded.stride..][..rounded.stride]);
+        }
+    }
+}
+
+/// Rounds a row to pairs of bf16. `to` has room for a whole number of vectors; its end is filled with zeros.
+#[inline(always)]
+pub(crate) fn round_row<S: Simd>(simd: S, row: &[f32], to: &mut [Word]) {
+    let mut places = to.chunks_exact_mut(S::LANES);
+    for (part, place) in row.chunks(2 * S::LANES).zip(&mut places) {
+        let (first, second) = simd.load_two(part);
+        simd.store_words(simd.round_to_bf16(first, second), place);
+    }
+    clear(places);
+}
+
+/// Fills the end of a row with zeros. The memory may hold a wider row of an earlier product.
+#[inline(always)]
+fn clear(places: std::slice::ChunksExactMut<'_, Word>) {
+    for place in places {
+        place.fill(0);
+    }
+}
+
+struct ToInt8<'a>(Rows<'a>, &'a mut RoundedRows);
+
+impl Kernel for ToInt8<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let ToInt8(rows, rounded) = self;
+        for row in 0..rows.rows {
+            let x = rows.row(row);
+            let (least, most) = if x.is_empty() { (0.0, 0.0) } else { range(simd, x) };
+            let extent = most - least;
+            let inverse = if extent > 0.0 { 255.0 / extent } else { 0.0 };
+            // x * inverse + offset is between 0 and 255.
+            let (inverse, offset) = (simd.splat(inverse), simd.splat(-least * inverse));
+            let words = S::LANES / 4;
+            let mut places = rounded.words[row * rounded.stride..][..rounded.stride].chunks_exact_mut(words);
+            for (part, place) in x.chunks(S::LANES).zip(&mut places) {
+                simd.store_bytes(simd.mul_add(simd.load_some(part), inverse, offset), place);
+            }
+            // What follows is multiplied by weights of zero.
+            rounded.scales[row] = extent * (1.0 / 255.0);
+            rounded.minima[row] = least;
+        }
+    }
+}
+
+/// The least and the largest number of a row. They are infinite if all numbers are NaN.
+#[inline(always)]
+fn range<S: Simd>(simd: S, x: &[f32]) -> (f32, f32) {
+    let mut least = [simd.splat(f32::INFINITY); 2];
+    let mut most = [simd.splat(f32::NEG_INFINITY); 2];
+    let mut pairs = x.chunks_exact(2 * S::LANES);
+    for pair in &mut pairs {
+        for half in 0..2 {
+            let v = simd.load(&pair[half * S::LANES..]);
+            least[half] = simd.min(v, least[half]);
+            most[half] = simd.max(v, most[half]);
+        }
+    }
+    let least = simd.min(least[0], least[1]);
+    let most = simd.max(most[0], most[1]);
+    let least = -simd.largest(simd.sub(simd.splat(0.0), least));
+    pairs
+        .remainder()
+        .iter()
+        .fold((least, simd.largest(most)), |(least, most), x| (least.min(*x), most.max(*x)))
+}
+
+#[cfg(target_arch = "x86_64")]
+struct ToTerms<'a>(Rows<'a>, &'a mut RoundedRows);
+
+#[cfg(target_arch = "x86_64")]
+impl Kernel for ToTerms<'_> {
+    type Output = ();
+    const MULTIPLIES: Factors = Factors::Bf16;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        use crate::backend::cpu::simd::amx::STEPS;
+        let ToTerms(rows, rounded) = self;
+        assert_eq!(S::LANES, STEPS, "a vector has the steps of a tile");
+        for row in 0..rows.rows {
+            let mut places =
+                rounded.words[row * rounded.stride..][..rounded.stride].chunks_exact_mut(3 * STEPS);
+            for (part, place) in rows.row(row).chunks(2 * S::LANES).zip(&mut places) {
+                let (mut first, mut second) = simd.load_two(part);
+                for term in 0..3 {
+                    let (upper_first, upper_second) = (simd.upper_half(first), simd.upper_half(second));
+                    simd.store_words(
+                        simd.round_to_bf16(upper_first, upper_second),
+                        &mut place[term * STEPS..],
+                    );
+                    first = simd.sub(first, upper_first);
+                    second = simd.sub(second, upper_second);
+                }
+            }
+            clear(places);
+        }
+    }
+}

@@ -5,7 +5,7 @@ use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::rocm_choice::{RocmChoice, rocm_choice};
 use crate::backend::rocm::doctor::Settings;
-use crate::backend::rocm::{TuneOutcome, tune};
+use crate::backend::rocm::{TuneOutcome, TuneStage, tune};
 use crate::net::find_network;
 use crate::options::Options;
 use crate::uci::output::Output;
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// The line that shows the progress on a terminal.
-const PROGRESS: &str = "[{elapsed}] {bar:40} {pos} of {len} products, {msg} left";
+const PROGRESS: &str = "[{elapsed}] {bar:40} {pos} of {len} {prefix}, {msg} left";
 
 /// Without a terminal, a line of progress is written so often.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
@@ -37,8 +37,8 @@ pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> R
     let budget = Duration::from_secs(arguments.seconds);
     let mut progress = Progress::new(budget);
     let begin = Instant::now();
-    let mut tell = |done, all| {
-        progress.show(done, all);
+    let mut tell = |stage, done, all| {
+        progress.show(stage, done, all);
         !is_interrupted.load(Ordering::Relaxed)
     };
     let outcome = tune(backend.name(), &backend_options, (network, precision), budget, &mut tell);
@@ -57,7 +57,7 @@ pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> R
 
 /// The result for people.
 fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<String> {
-    let TuneOutcome { device, table, products, measured, left, by_library, .. } = outcome;
+    let TuneOutcome { device, table, products, measured, left, by_library, ladder, passes, .. } = outcome;
     let by_library: Vec<String> =
         by_library.iter().map(|(library, count)| format!("{library} {count}")).collect();
     let mut lines = vec![
@@ -68,6 +68,13 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         let why = if is_interrupted { "interrupted" } else { "out of time" };
         lines.push(format!("{why}: {left} products are left; run `rukh tune` again to go on"));
     }
+    if !ladder.is_empty() {
+        let sizes: Vec<String> = ladder.iter().map(ToString::to_string).collect();
+        lines.push(format!("batch sizes: {}", sizes.join(" ")));
+    }
+    if !passes.is_empty() {
+        lines.push(format!("padding takes {:.1} % of the time at most", 100.0 * outcome.padding));
+    }
     lines.push(match table {
         Some(path) => format!("the table is in {}; the next start uses it", path.display()),
         None => "there is no cache folder, so nothing is kept".to_owned(),
@@ -77,7 +84,10 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
 
 /// The result for programs.
 fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> String {
-    let TuneOutcome { device, table, products, measured, left, by_library, notices } = outcome;
+    let TuneOutcome { device, table, products, measured, left, by_library, .. } = outcome;
+    let TuneOutcome { ladder, passes, padding, notices, .. } = outcome;
+    let passes: Vec<_> =
+        passes.iter().map(|pass| json!({"batch": pass.positions, "ms": pass.milliseconds})).collect();
     let fastest: serde_json::Map<_, _> =
         by_library.iter().map(|(library, count)| ((*library).to_owned(), (*count).into())).collect();
     json!({
@@ -89,6 +99,9 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
         "interrupted": is_interrupted,
         "seconds": seconds,
         "fastest": fastest,
+        "ladder": ladder,
+        "passes": passes,
+        "padding": padding,
         "notices": notices,
     })
     .to_string()
@@ -97,6 +110,8 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
 /// Shows on stderr how far the measurements are.
 struct Progress {
     bar: ProgressBar,
+    stage: TuneStage,
+    /// The start of the stage, and the time that was left then.
     begin: Instant,
     budget: Duration,
     last_line: Instant,
@@ -108,17 +123,27 @@ impl Progress {
         if let Ok(style) = ProgressStyle::with_template(PROGRESS) {
             bar.set_style(style);
         }
-        Progress { bar, begin: Instant::now(), budget, last_line: Instant::now() }
+        let now = Instant::now();
+        Progress { bar, stage: TuneStage::Products, begin: now, budget, last_line: now }
     }
 
-    fn show(&mut self, done: usize, all: usize) {
+    fn show(&mut self, stage: TuneStage, done: usize, all: usize) {
+        if stage != self.stage {
+            self.budget = self.budget.saturating_sub(self.begin.elapsed());
+            (self.stage, self.begin) = (stage, Instant::now());
+        }
+        let what = match stage {
+            TuneStage::Products => "products",
+            TuneStage::Passes => "rounds of whole passes",
+        };
         let left = time_left(self.begin.elapsed(), self.budget, done, all);
         let left = left.map_or_else(|| "some time".to_owned(), |left| format!("{:.0} s", left.as_secs_f64()));
         self.bar.set_length(all as u64);
         self.bar.set_position(done as u64);
+        self.bar.set_prefix(what);
         self.bar.set_message(left.clone());
         if self.bar.is_hidden() && self.last_line.elapsed() >= BETWEEN_LINES {
-            print_error_line(&format!("{done} of {all} products, {left} left"));
+            print_error_line(&format!("{done} of {all} {what}, {left} left"));
             self.last_line = Instant::now();
         }
     }

@@ -57,6 +57,12 @@ fn a_tuned_start_measures_nothing() {
     assert_eq!(first["table"].as_str().map(PathBuf::from), Some(table_file(&machine)));
     assert!(rows(&machine).iter().any(|row| row["effort"] == "full" && row["libtype"] == "hipblaslt"));
 
+    // Two batch sizes can be buckets: 1 and 2. The larger one always is.
+    let ladder: Vec<u64> = serde_json::from_value(first["ladder"].clone()).expect("numbers");
+    assert!([&[2][..], &[1, 2]].contains(&&ladder[..]), "{first}");
+    assert_eq!(first["passes"].as_array().map(Vec::len), Some(2), "{first}");
+    assert!(first["padding"].as_f64().is_some_and(|padding| padding <= 0.1), "{first}");
+
     let table = fs::read(table_file(&machine)).expect("the table can be read");
     let second = result(&tune(&machine, &["-o", OPTIONS]).output().expect("the binary starts"));
     assert_eq!((number(&second, "measured"), number(&second, "products")), (0, products), "{second}");
@@ -127,4 +133,30 @@ fn without_a_card_tune_says_so() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{said}");
     assert!(said.contains("rukh: ") && said.contains("hipErrorNoDevice"), "{said}");
+}
+
+/// The next start lays its passes out for the batch sizes of the ladder, and for no others.
+#[test]
+fn a_start_uses_the_measured_batch_sizes() {
+    let machine = Machine::new();
+    let options = "gemm=library,max_batch=12,streams=1,wait=block";
+    let first = result(&tune(&machine, &["-o", options]).output().expect("the binary starts"));
+    assert_eq!(first["passes"].as_array().map(Vec::len), Some(12), "{first}");
+    let file = machine.kept("ladder-").pop().expect("the ladder is kept");
+    let text = fs::read_to_string(&file).expect("the ladder can be read");
+    let (_, key) = text.split_once('\n').expect("a line and a key");
+    let graphs = |line: &str| {
+        fs::write(&file, format!("{line}\n{key}")).expect("the ladder can be written");
+        let settings = [("RUKH_EMULATOR_BAD_CAPTURE", "begin")];
+        machine.search(&["--backend=rocm-fp16", "-o", options], &settings)
+    };
+    let said = graphs("3 7 12");
+    assert!(
+        said.contains("graphs: 3 of 3 batch sizes run step by step") && !said.contains("tuning"),
+        "{said}"
+    );
+    // Without the ladder there are 1, 2, 4, 8 and 12.
+    let said = graphs("3 7 seven");
+    assert!(said.contains("graphs: 5 of 5 batch sizes run step by step"), "{said}");
+    assert!(said.contains("info string the kept batch sizes `3 7 seven` are ignored"), "{said}");
 }

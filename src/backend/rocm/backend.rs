@@ -9,7 +9,6 @@
 //! waits only a moment for its threads, because they may never end; see [`crate::backend::wrap::RecoveringBackend`] for
 //! what takes its place.
 
-use super::buckets::bucket_sizes;
 use super::device::Gpu;
 use super::driver_hint::explained;
 use super::error::RocmError;
@@ -110,9 +109,10 @@ impl RocmBackend {
         let element = precision.element();
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
-        let Started { mut slots, maximum_batch, mut notices } =
+        let Started { mut slots, bucket_sizes, mut notices } =
             start(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
+        let maximum_batch = bucket_sizes.last().copied().unwrap_or(1);
         notices.splice(0..0, gpu.notices.iter().cloned());
         if let (Some(positions), Some(slot)) = (options.time_steps, slots.first_mut()) {
             let (positions, times) = slot
@@ -129,7 +129,7 @@ impl RocmBackend {
             suggested_threads: options.streams,
             recommended_batch_size: recommended_batch(gpu.compute_units).min(maximum_batch),
             maximum_batch_size: maximum_batch,
-            batch_costs: BatchCosts::new(bucket_sizes(maximum_batch)),
+            batch_costs: BatchCosts::new(bucket_sizes),
         };
         let core = Arc::new(Core {
             attributes,

@@ -371,7 +371,7 @@ pub(super) fn launches(microseconds: f32) -> usize {
 }
 
 /// The median of some times.
-fn median(mut times: Vec<f32>) -> Option<f32> {
+pub(super) fn median(mut times: Vec<f32>) -> Option<f32> {
     times.sort_by(f32::total_cmp);
     times.get(times.len() / 2).copied()
 }

@@ -12,6 +12,7 @@
 //! | [`startup`] | prepares a device for a network |
 //! | [`trial`] | lets another process open the device first |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
+//! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`options`] | the backend's options |
 //! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
@@ -79,6 +80,7 @@ mod numbers;
 mod options;
 mod own;
 mod pass;
+mod passes;
 mod planes;
 mod probe;
 mod profile;
@@ -105,7 +107,8 @@ pub use ffi::wait::Waiting;
 pub use helper::serve_products;
 pub use libraries::GemmLibrary;
 pub use options::{RocmOptions, RocmPrecision, Tuning};
+pub use passes::PassTime;
 pub use probe::{HELPER_ARGUMENT, set_helper};
 pub use profile::RocmProfiler;
-pub use tune::{TuneOutcome, tune};
+pub use tune::{TuneOutcome, TuneStage, tune};
 pub(crate) use tuning_file::rewritten as rewritten_table;

@@ -96,6 +96,8 @@ pub(super) struct SlotMaker<'a> {
     pub(super) gemms: &'a Gemms,
     pub(super) inverse_temperature: f32,
     pub(super) maximum_batch: usize,
+    /// The measured ladder of batch sizes; empty for the usual one.
+    pub(super) ladder: &'a [usize],
     pub(super) has_graphs: bool,
     /// The largest batch, in positions, whose branches run in parallel.
     pub(super) fork: usize,
@@ -166,7 +168,7 @@ impl SlotMaker<'_> {
 
     /// The batch sizes that programs are laid out for, in ascending order.
     pub(super) fn bucket_sizes(&self) -> Vec<usize> {
-        bucket_sizes(self.maximum_batch)
+        bucket_sizes(self.ladder, self.maximum_batch)
     }
 
     /// Allocates streams, handles and memory for the largest batch.

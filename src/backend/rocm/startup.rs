@@ -9,6 +9,7 @@ use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::options::{RocmOptions, Tuning};
+use super::passes;
 use super::rungs::{Check, checked_slots};
 use super::slot::{Slot, SlotMaker};
 use super::tuning;
@@ -21,10 +22,11 @@ pub(super) const MAXIMUM_BATCH: usize = 512;
 /// Little memory does not lower the limit on the batch size below this.
 const LEAST_MAXIMUM_BATCH: usize = 16;
 
-/// The slots, the largest batch that they accept, and notices for the user.
+/// The slots, their batch sizes, and notices for the user.
 pub(super) struct Started {
     pub(super) slots: Vec<Slot>,
-    pub(super) maximum_batch: usize,
+    /// The batch sizes that forward passes are laid out for, in ascending order.
+    pub(super) bucket_sizes: Vec<usize>,
     pub(super) notices: Vec<String>,
 }
 
@@ -46,14 +48,22 @@ pub(super) fn start(
     let origin = tuning::origin(gpu, &gemms);
     let tunes = options.warm_up && options.tuning != Tuning::Off;
     let kept = tuning::recall(gpu, &gemms, options, &origin, tunes);
+    let mut notices = gemms.refusals().to_vec();
+    let mut ladder = Vec::new();
+    if tunes {
+        match passes::kept(&passes::key(&origin.versions, element, &network.architecture)) {
+            Ok(sizes) => ladder = sizes,
+            Err(notice) => notices.push(notice),
+        }
+    }
     let check = options.warm_up.then(|| {
         let depends_on = figures_depend_on(gpu, &origin.versions, element, options);
+        let depends_on = format!("{depends_on},{ladder:?}");
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
-    let maker = SlotMaker { inverse_temperature, ..maker };
-    let mut notices = gemms.refusals().to_vec();
+    let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..maker };
     let mut is_settled = true;
     if let Some(kept) = kept {
         let tuned =
@@ -69,7 +79,7 @@ pub(super) fn start(
         }
         None => (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
     };
-    Ok(Started { slots, maximum_batch: maker.maximum_batch, notices })
+    Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
 }
 
 /// What the figures depend on, apart from the network and the products.
@@ -99,6 +109,7 @@ pub(super) fn slot_maker<'a>(
         gemms,
         inverse_temperature: 1.0,
         maximum_batch: MAXIMUM_BATCH,
+        ladder: &[],
         has_graphs: options.graph,
         fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows,

@@ -2,18 +2,31 @@
 
 use super::avoided::BlasLibrary;
 use super::backend::{RocmBackend, RocmDevice, creation_error};
+use super::buckets::candidate_sizes;
 use super::error::Result;
 use super::gemm::{Effort, Gemms};
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::options::{RocmOptions, RocmPrecision};
+use super::passes::{self, PassTime};
+use super::slot::SlotMaker;
 use super::startup::{sized_maker, slot_maker};
 use super::tuning::{self, Control};
 use crate::backend::BackendError;
 use crate::net::Network;
+use crate::os_error::in_words;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// What is being measured.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum TuneStage {
+    /// Single products.
+    Products,
+    /// Whole forward passes, round by round.
+    Passes,
+}
 
 /// What tuning has found.
 #[derive(Debug)]
@@ -30,13 +43,21 @@ pub struct TuneOutcome {
     pub left: usize,
     /// For each library, and for our own kernels, the number of products that it computes fastest.
     pub by_library: Vec<(&'static str, usize)>,
+    /// The batch sizes of the next start, in ascending order; empty if they were not measured.
+    pub ladder: Vec<usize>,
+    /// The time of a pass of each size that could be in the ladder, if it was measured now.
+    pub passes: Vec<PassTime>,
+    /// By how much a batch takes longer in its batch size than in the fastest size that holds it, at most; 0 if
+    /// nothing was measured now.
+    pub padding: f32,
     /// Messages for the user.
     pub notices: Vec<String>,
 }
 
-/// Measures every product of the network that was not measured thoroughly before, for `budget` at most. `tell` gets the
-/// number of products that have been measured, and of those to measure; if it returns false, tuning ends. What has been
-/// measured is kept in any case, and the next call goes on from there.
+/// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
+/// have been measured, times whole passes and places the ladder of batch sizes. `tell` gets what is being measured, how
+/// much of it is done, and how much there is; if it returns false, tuning ends. What has been measured is kept in any
+/// case, and the next call goes on from there.
 ///
 /// # Errors
 /// The device cannot be opened, or the network does not fit into it.
@@ -45,19 +66,19 @@ pub fn tune(
     options: &RocmOptions,
     (network, precision): (Network, RocmPrecision),
     budget: Duration,
-    tell: &mut dyn FnMut(usize, usize) -> bool,
+    tell: &mut dyn FnMut(TuneStage, usize, usize) -> bool,
 ) -> std::result::Result<TuneOutcome, BackendError> {
     let device = RocmBackend::open(name, options)?;
-    let control = Control { effort: Effort::Full, budget, tell };
-    tune_device(&device, options, network, precision, control).map_err(|error| creation_error(name, &error))
+    tune_device(&device, options, (network, precision), budget, tell)
+        .map_err(|error| creation_error(name, &error))
 }
 
 fn tune_device(
     device: &RocmDevice,
     options: &RocmOptions,
-    network: Network,
-    precision: RocmPrecision,
-    mut control: Control<'_>,
+    (network, precision): (Network, RocmPrecision),
+    budget: Duration,
+    tell: &mut dyn FnMut(TuneStage, usize, usize) -> bool,
 ) -> Result<TuneOutcome> {
     let gpu = &device.gpu;
     gpu.device.set_patience(options.timeout);
@@ -66,11 +87,31 @@ fn tune_device(
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
     let origin = tuning::origin(gpu, &gemms);
     let kept = tuning::recall(gpu, &gemms, options, &origin, true).unwrap_or_default();
+    let begin = Instant::now();
+    let key = passes::key(&origin.versions, element, &network.architecture);
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
     let mut notices = [gpu.notices.as_slice(), gemms.refusals()].concat();
+    let candidates = candidate_sizes(maker.maximum_batch);
+    let maker = SlotMaker { ladder: &candidates, ..maker };
+    let mut of_products = |done, all| tell(TuneStage::Products, done, all);
+    let mut control = Control { effort: Effort::Full, budget, tell: &mut of_products };
     let tuned = tuning::tune(&maker, options, &origin, kept, &mut control)?;
     notices.extend(tuned.notices);
+    let mut ladder = passes::kept(&key).unwrap_or_default();
+    let mut times = Vec::new();
+    // Products that run with the default would move the steps.
+    if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty()) {
+        times = passes::times(&maker, &mut |done, all| {
+            begin.elapsed() < budget && tell(TuneStage::Passes, done, all)
+        })?;
+    }
+    if !times.is_empty() {
+        ladder = passes::ladder_of(&times);
+        if let Err(error) = passes::keep(&key, &ladder) {
+            notices.push(format!("the batch sizes are not kept: {}", in_words(&error)));
+        }
+    }
     let count = |library: BlasLibrary| tuned.libraries.iter().filter(|&&by| by == library).count();
     let by_library = BlasLibrary::ALL.map(|library| (library.name(), count(library)));
     Ok(TuneOutcome {
@@ -80,6 +121,9 @@ fn tune_device(
         measured: tuned.measured,
         left: tuned.left,
         by_library: by_library.into(),
+        padding: passes::padding_of(&times, &ladder),
+        ladder,
+        passes: times,
         notices,
     })
 }

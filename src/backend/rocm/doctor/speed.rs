@@ -3,13 +3,11 @@
 use super::super::backend::recommended_batch;
 use super::super::error::{Result, RocmError};
 use super::super::ffi::wait::Waiting;
-use super::super::slot::{Requests, Slot, SlotMaker};
+use super::super::passes::start_positions;
+use super::super::slot::{Slot, SlotMaker};
 use super::super::timing;
 use super::reporter::Reporter;
 use super::subject::Subject;
-use crate::chess::{PackedMove, Position, PositionHistory};
-use crate::net::input::{HistoryFill, encode};
-use crate::net::policy_index::index_of;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -255,7 +253,7 @@ impl Load<'_> {
     fn positions_per_second(&self, size: usize) -> Result<f64> {
         let maker = SlotMaker { maximum_batch: size, ..self.maker };
         let slots = (0..self.streams).map(|_| maker.slot()).collect::<Result<Vec<Slot>>>()?;
-        let requests = requests(size, &maker);
+        let requests = start_positions(size, &maker);
         let start = Barrier::new(slots.len());
         let (start, requests, fewest, time) = (&start, &requests, self.batches, self.time);
         let evaluated: Vec<Result<(Instant, usize)>> = std::thread::scope(|scope| {
@@ -292,18 +290,6 @@ impl Load<'_> {
         let begin = evaluated.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
         Ok((batches * size) as f64 / (end - begin).as_secs_f64())
     }
-}
-
-/// A batch of `size` start positions.
-fn requests(size: usize, maker: &SlotMaker<'_>) -> Requests {
-    let position = Position::startpos();
-    let (side, moves) = (position.side_to_move(), position.legal_moves());
-    let format = maker.network.layers.architecture.input_format;
-    let (planes, transform) = encode(&PositionHistory::new(position), format, HistoryFill::FenOnly);
-    let indices: Vec<u16> = moves.iter().map(|&m| index_of(PackedMove::new(m), side, transform)).collect();
-    let mut requests = Requests::default();
-    (0..size).for_each(|_| requests.push(&planes, indices.iter().copied()));
-    requests
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@ use super::super::gemm::Gemms;
 use super::super::kernels::Kernels;
 use super::super::network::DeviceNetwork;
 use super::super::options::{RocmOptions, Tuning};
+use super::super::passes;
 use super::super::slot::SlotMaker;
 use super::super::startup::{MAXIMUM_BATCH, fitting_batch, slot_maker};
 use super::super::tuning;
@@ -128,6 +129,13 @@ impl Subject {
         let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
         maker.maximum_batch = fitting_batch(&maker, options.streams)?;
         Ok(maker)
+    }
+
+    /// The measured ladder of batch sizes of the network; empty if there is none.
+    pub(in crate::backend::rocm) fn ladder(&self) -> Result<Vec<usize>> {
+        let origin = tuning::origin(&self.gpu, &self.gemms);
+        let key = passes::key(&origin.versions, self.element, &self.network()?.layers.architecture);
+        Ok(passes::kept(&key).unwrap_or_default())
     }
 
     /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier

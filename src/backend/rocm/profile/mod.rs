@@ -33,6 +33,8 @@ const STEPS_OF_A_GRAPH: usize = 24;
 pub struct RocmProfiler {
     subject: Subject,
     maximum_batch: usize,
+    /// The batch sizes that the engine lays passes out for, in ascending order.
+    sizes: Vec<usize>,
     notices: Vec<String>,
 }
 
@@ -60,7 +62,8 @@ impl RocmProfiler {
             })?;
             let notices = subject.tune()?;
             let maximum_batch = subject.maker()?.maximum_batch;
-            Ok(RocmProfiler { subject, maximum_batch, notices })
+            let sizes = bucket_sizes(&subject.ladder()?, maximum_batch);
+            Ok(RocmProfiler { subject, maximum_batch, sizes, notices })
         };
         open().map_err(|error| BackendError::Create { name: "rocm".to_owned(), reason: error.to_string() })
     }
@@ -75,8 +78,7 @@ impl RocmProfiler {
     }
 
     fn measure(&self, wanted: &ProfileRequest<'_>) -> Result<Profile> {
-        let sizes = bucket_sizes(self.maximum_batch);
-        let positions = bucket_of(&sizes, wanted.positions).map(|index| sizes[index]);
+        let positions = bucket_of(&self.sizes, wanted.positions).map(|index| self.sizes[index]);
         let positions = positions.ok_or_else(|| too_large(wanted.positions, self.maximum_batch))?;
         let maker = SlotMaker { maximum_batch: positions, ..self.subject.maker()? };
         let requests = requests(wanted, positions, &maker);
@@ -190,7 +192,7 @@ impl Profiler for RocmProfiler {
             name: format!("rocm ({}, {}, {})", gpu.name, gpu.architecture, self.subject.element.name()),
             recommended_batch: recommended_batch(gpu.compute_units).min(self.maximum_batch),
             maximum_batch: self.maximum_batch,
-            ladder: bucket_sizes(self.maximum_batch),
+            ladder: self.sizes.clone(),
         }
     }
 

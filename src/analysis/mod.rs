@@ -38,4 +38,4 @@ pub mod pool;
 pub mod protocol;
 mod ranges;
 pub mod report;
-mod sink;
+pub mod sink;

@@ -318,6 +318,18 @@ fn an_interrupted_analysis_goes_on() {
 }
 
 #[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let folder = Folder::new();
+    let input = folder.file("a.pgn", games(20));
+    let arguments = [&DELAYED[..], &[&input]].concat();
+    let mut process =
+        rukh(&arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(process.stdout.take());
+    let output = process.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn a_time_limit_ends_searches() {
     let folder = Folder::new();
     let input = folder.file("a.epd", "4k3/8/8/8/8/8/4P3/4K3 w - - 0 1\n6k1/8/8/8/8/8/4P3/4K3 w - - 0 1\n");

@@ -12,15 +12,17 @@ use super::analyze_args::AnalyzeArgs;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::output_file::is_same_file;
-use crate::analysis::batch::{self, Finished, Notice};
+use crate::analysis::batch::{self, BatchError, Finished, Notice};
 use crate::analysis::pool::Pool;
 use crate::analysis::protocol::{self, Defaults};
+use crate::analysis::sink::SinkError;
 use crate::options::Options;
 use crate::os_error::in_words;
 use crate::uci::output::Output;
 use progress::ProgressBar;
 use serde_json::json;
 use std::fs::File;
+use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -62,7 +64,13 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         }
     });
     bar.end();
-    let finished = finished?;
+    let finished = match finished {
+        // The reader, such as `head`, has read enough.
+        Err(BatchError::Sink(SinkError::Stdout(error))) if error.kind() == ErrorKind::BrokenPipe => {
+            return Ok(());
+        }
+        finished => finished?,
+    };
     if arguments.json {
         let text = summary_json(&finished);
         match arguments.output() {

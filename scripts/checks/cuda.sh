@@ -3,9 +3,9 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own; if none is named, the first three run.
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune; if none is named, the first three run.
 # Each step has a time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do
-# everything but sanitize, compare, doctor and own: `correct speed profile`, then `branches sweep large`.
+# everything but sanitize, compare, doctor, own and tune: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
@@ -226,6 +226,18 @@ step_doctor() {
     return $status
 }
 
+# Runs `rukh tune` with t82-like, which must end within four minutes and report a padding of 0.1 at most. Then compares
+# its table with the one of a first start, in turn.
+step_tune() {
+    large_networks
+    local status=0
+    run 250 tune.log "$rukh" tune --json --seconds=240 --weights="$random/t82-like.pb.gz" --backend=rocm-fp16 || status=1
+    cat "$out/tune.log"
+    milliseconds=300
+    measure 120 tuned-passes.txt t82-like "tuning_file=t82-like-quick.csv,wait=spin" "wait=spin" || status=1
+    return $status
+}
+
 # Compares our own products with the libraries', product by product and in whole passes. The figures of every product
 # and of every tile are checked, with guards around the matrices. Takes at most 210 s after the networks are made.
 step_own() {
@@ -325,7 +337,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

@@ -65,6 +65,15 @@ pub struct Ceilings {
     pub launch_microseconds: f64,
 }
 
+/// The time of a whole pass.
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
+pub struct Pass {
+    /// The positions in the batch, before it is padded.
+    pub positions: usize,
+    /// The time of the padded batch.
+    pub microseconds: f64,
+}
+
 /// The profile of one batch size.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Profile {
@@ -105,6 +114,12 @@ pub trait Profiler {
     /// # Errors
     /// The batch is too large, or its evaluation failed.
     fn profile(&mut self, wanted: &ProfileRequest<'_>) -> Result<Profile, BackendError>;
+
+    /// Measures whole passes of several batch sizes instead of that of `wanted`.
+    ///
+    /// # Errors
+    /// A batch is too large, or its evaluation failed.
+    fn passes(&mut self, wanted: &ProfileRequest<'_>, sizes: &[usize]) -> Result<Vec<Pass>, BackendError>;
 }
 
 impl<P: Profiler> Profiler for &mut P {
@@ -118,6 +133,10 @@ impl<P: Profiler> Profiler for &mut P {
 
     fn profile(&mut self, wanted: &ProfileRequest<'_>) -> Result<Profile, BackendError> {
         (**self).profile(wanted)
+    }
+
+    fn passes(&mut self, wanted: &ProfileRequest<'_>, sizes: &[usize]) -> Result<Vec<Pass>, BackendError> {
+        (**self).passes(wanted, sizes)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The flags of `profile`.
 
 use clap::Args;
+use std::path::PathBuf;
 
 /// Flags of `profile`.
 #[derive(Args, Debug, Clone)]
@@ -17,4 +18,15 @@ pub(super) struct ProfileArgs {
     /// Prints the result as JSON
     #[arg(long)]
     pub json: bool,
+    /// Also draws the time by operation, a roofline and the throughput by batch size: in this file, and in two files
+    /// whose names end in `-roofline` and `-throughput`
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Compares with the profile in this file, and fails if an operation has become slower. If there is no such file,
+    /// writes it
+    #[arg(long, value_name = "FILE")]
+    pub baseline: Option<PathBuf>,
+    /// Changes of up to so many per cent are not regressions
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "baseline")]
+    pub tolerance: f64,
 }

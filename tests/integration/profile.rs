@@ -6,8 +6,11 @@ use crate::driver::{run, run_any};
 #[cfg(any(target_os = "linux", windows))]
 use crate::rocm::libraries;
 use serde_json::Value;
+use std::fs;
 #[cfg(any(target_os = "linux", windows))]
 use std::path::Path;
+#[cfg(any(target_os = "linux", windows))]
+use std::process::Output;
 
 const NETWORKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data");
 
@@ -97,18 +100,24 @@ fn a_backend_without_a_network_has_no_profile() {
     assert!(stderr.contains("evaluates no network itself; use cpu or rocm"), "{stderr}");
 }
 
-/// The JSON of a profile on the emulated card, whose clock counts instructions.
+/// `profile` on the emulated card, whose clock counts instructions.
 #[cfg(any(target_os = "linux", windows))]
-fn profile_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Value {
+fn run_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Output {
     let weights = format!("--weights={NETWORKS}/{network}.pb.gz");
     let options = "--backend-opts=max_batch=4,streams=1,wait=block,tune=off,gemm=own";
-    let output =
-        rukh(&[&["profile", "--backend=rocm-fp16", "--json", &*weights, options], arguments].concat())
-            .env("RUKH_ROCM_LIBRARY_PATH", folder)
-            .env("XDG_CACHE_HOME", folder.join("cache"))
-            .env("RUKH_EMULATOR_CLOCK", "instructions")
-            .output()
-            .expect("the binary starts");
+    let common = ["profile", "--backend=rocm-fp16", "--json", &*weights, options];
+    rukh(&[&common, arguments].concat())
+        .env("RUKH_ROCM_LIBRARY_PATH", folder)
+        .env("XDG_CACHE_HOME", folder.join("cache"))
+        .env("RUKH_EMULATOR_CLOCK", "instructions")
+        .output()
+        .expect("the binary starts")
+}
+
+/// The JSON of that profile.
+#[cfg(any(target_os = "linux", windows))]
+fn profile_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Value {
+    let output = run_on_emulator(folder, network, arguments);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{:?}: {stderr}", output.status);
     serde_json::from_slice(&output.stdout).expect("it is JSON")
@@ -147,4 +156,87 @@ fn a_card_and_the_processor_count_the_same_operations() {
         assert_eq!(of(&card), of(&processor), "{operation}");
     }
     assert_eq!(row(&card["operations"], "encoder QKV")["launches"], 2);
+}
+
+/// The kernels for gfx1100 execute no more instructions than those that were profiled for this file. If they execute
+/// fewer, or more for a reason, `UPDATE_DATA=1` writes the file again.
+#[test]
+#[cfg(any(target_os = "linux", windows))]
+fn kernels_execute_no_more_instructions_than_before() {
+    let folder = libraries();
+    let path = format!("{NETWORKS}/profile-micro-smolgen-gfx1100.json");
+    if std::env::var_os("UPDATE_DATA").is_some() {
+        let _ = fs::remove_file(&path);
+    }
+    let baseline = format!("--baseline={path}");
+    let arguments = ["--batch=2", "--passes=1", "--tolerance=1", &baseline];
+    let output = run_on_emulator(folder.path(), "micro-smolgen", &arguments);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+}
+
+#[test]
+fn a_baseline_is_written_and_then_compared_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("baseline.json");
+    let weights = format!("--weights={NETWORKS}/micro-attn.pb.gz");
+    let baseline = format!("--baseline={}", path.display());
+    let compare = |tolerance: &str| {
+        run_any(&["profile", "--backend=cpu", &weights, "--batch=4", "--passes=5", &baseline, tolerance])
+    };
+    let written = compare("--tolerance=5");
+    assert!(written.status.success(), "{written:?}");
+    // A busy machine may take several times as long.
+    let compared = compare("--tolerance=10000");
+    assert!(compared.status.success(), "{compared:?}");
+    assert!(String::from_utf8_lossy(&compared.stdout).contains("us before   us after"), "{compared:?}");
+
+    let mut known: Value = serde_json::from_str(&fs::read_to_string(&path).unwrap()).unwrap();
+    known["operations"]["encoder QKV"]["microseconds"] = 0.01.into();
+    known["operations"]["encoder QKV"]["noise"] = 0.0.into();
+    fs::write(&path, known.to_string()).unwrap();
+    let slower = compare("--tolerance=1000");
+    let stderr = String::from_utf8_lossy(&slower.stderr);
+    assert_eq!(slower.status.code(), Some(1), "{slower:?}");
+    assert!(stderr.contains("slower than the baseline: encoder QKV"), "{stderr}");
+
+    known["backend"] = "another".into();
+    fs::write(&path, known.to_string()).unwrap();
+    let other = compare("--tolerance=5");
+    let stderr = String::from_utf8_lossy(&other.stderr);
+    assert!(
+        other.status.code() == Some(1) && stderr.contains("is that of `another` with 4 positions"),
+        "{stderr}"
+    );
+    fs::write(&path, "nonsense").unwrap();
+    let damaged = compare("--tolerance=5");
+    let stderr = String::from_utf8_lossy(&damaged.stderr);
+    assert!(
+        damaged.status.code() == Some(1) && stderr.contains("cannot understand the baseline"),
+        "{stderr}"
+    );
+}
+
+#[test]
+fn three_pictures_are_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("profile.svg");
+    let svg = format!("--svg={}", path.display());
+    let found = profile("micro-smolgen", &["--batch=2", "--passes=2", &svg]);
+    let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap();
+    let (bars, roof, speed) =
+        (read("profile.svg"), read("profile-roofline.svg"), read("profile-throughput.svg"));
+    for picture in [&bars, &roof, &speed] {
+        assert!(picture.starts_with("<svg xmlns=") && picture.ends_with("</svg>\n"), "{picture}");
+    }
+    for row in found["operations"].as_array().unwrap() {
+        let name = row["name"].as_str().unwrap();
+        assert!(bars.contains(&format!(">{name}</text>")), "{name}");
+        let has_products = number(&row["operations"]) > 0.0;
+        assert_eq!(roof.contains(&format!("<title>{name}: ")), has_products, "{name}");
+    }
+    assert!(bars.contains("encoder 1</title>"), "each encoder has a segment: {bars}");
+    let passes = found["passes"].as_array().unwrap();
+    assert_eq!(passes.len(), 4, "{passes:?}");
+    assert!(speed.contains("batch size 4</title>"), "{speed}");
 }

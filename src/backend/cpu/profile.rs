@@ -9,12 +9,12 @@ use super::network::CpuNetwork;
 use super::recorder::{Lap, Place};
 use super::scratch::{Outputs, Scratch};
 use crate::backend::profile::{
-    Ceilings, Profile, ProfileRequest, Profiler, StepProfile, Subject, faster_half,
+    Ceilings, Pass, Profile, ProfileRequest, Profiler, StepProfile, Subject, faster_half, mean,
 };
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{Attributes, BackendError};
 use crate::net::architecture::InputFormat;
-use crate::net::input::{HistoryFill, encode};
+use crate::net::input::{HistoryFill, InputPlanes, encode};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;
@@ -52,9 +52,7 @@ impl Profiler for CpuProfiler {
     }
 
     fn profile(&mut self, wanted: &ProfileRequest<'_>) -> Result<Profile, BackendError> {
-        check_batch_size(&self.attributes, wanted.positions)?;
-        let (format, fill) = self.encoding;
-        let inputs = vec![encode(wanted.history, format, fill).0; wanted.positions];
+        let inputs = self.inputs(wanted, wanted.positions)?;
         let mut scratch = Scratch::new(self.network.isa);
         let mut outputs = Outputs::default();
         let mut wholes = Vec::new();
@@ -73,6 +71,36 @@ impl Profiler for CpuProfiler {
         }
         let whole_microseconds = kept(&wholes, &faster_half(&wholes));
         Ok(Profile { positions: wanted.positions, whole_microseconds, steps: steps.of_faster_passes() })
+    }
+
+    fn passes(&mut self, wanted: &ProfileRequest<'_>, sizes: &[usize]) -> Result<Vec<Pass>, BackendError> {
+        let mut scratch = Scratch::new(self.network.isa);
+        let mut outputs = Outputs::default();
+        let mut pass = |&positions: &usize| {
+            let inputs = self.inputs(wanted, positions)?;
+            let mut time = || {
+                let begin = Instant::now();
+                self.network.forward(&inputs, &mut scratch, &mut outputs);
+                begin.elapsed().as_secs_f64() * 1e6
+            };
+            time();
+            let times: Vec<f64> = (0..wanted.passes.max(1)).map(|_| time()).collect();
+            Ok(Pass { positions, microseconds: mean(&kept(&times, &faster_half(&times))) })
+        };
+        sizes.iter().map(&mut pass).collect()
+    }
+}
+
+impl CpuProfiler {
+    /// A batch of the same position.
+    fn inputs(
+        &self,
+        wanted: &ProfileRequest<'_>,
+        positions: usize,
+    ) -> Result<Vec<InputPlanes>, BackendError> {
+        check_batch_size(&self.attributes, positions)?;
+        let (format, fill) = self.encoding;
+        Ok(vec![encode(wanted.history, format, fill).0; positions])
     }
 }
 

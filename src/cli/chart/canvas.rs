@@ -11,6 +11,10 @@ pub(super) struct Canvas {
 /// The distance of texts and axes from the sides of the picture.
 pub(super) const MARGIN: f64 = 24.0;
 
+/// The height of a line of facts, and the most lines.
+const FACT_LINE_HEIGHT: f64 = 21.0;
+const FACT_LINES: usize = 3;
+
 /// The longest text on a canvas, in characters.
 const LONGEST_TEXT: usize = 100;
 
@@ -35,6 +39,19 @@ impl Canvas {
             self.elements,
             "<text {class}x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
         );
+    }
+
+    /// The title, and the facts below it. Returns the place of the last line.
+    pub(super) fn head(&mut self, title: &str, facts: &[String], width: f64) -> f64 {
+        let facts: Vec<&str> = facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
+        let facts = fill_lines(&facts, " · ", width - 2.0 * MARGIN, FACT_LINES);
+        let mut top = 38.0;
+        self.text("title", (MARGIN, top), "start", title);
+        for line in &facts {
+            top += FACT_LINE_HEIGHT;
+            self.text("muted", (MARGIN, top + 4.0), "start", line);
+        }
+        top
     }
 
     /// The whole file.
@@ -88,7 +105,7 @@ pub(super) fn text_width(text: &str) -> f64 {
 }
 
 /// Joins parts to at most `most` lines that fit into `width`. A part that is too long for a line is shortened.
-pub(super) fn fill_lines(parts: &[&str], separator: &str, width: f64, most: usize) -> Vec<String> {
+fn fill_lines(parts: &[&str], separator: &str, width: f64, most: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for part in parts {
         let part = fitted(part, width);

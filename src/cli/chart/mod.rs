@@ -6,6 +6,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`stacked`] | draws horizontal bars of segments |
+//! | [`roofline`] | draws points under the ceilings of a device |
 //! | [`panel`] | draws one panel |
 //! | [`model`] | holds what a chart shows |
 //! | [`scale`] | chooses the values on an axis, maps values to coordinates, and writes numbers |
@@ -14,16 +16,19 @@
 mod canvas;
 mod model;
 mod panel;
+mod roofline;
 mod scale;
+mod stacked;
 
 use super::error::CliError;
 use canvas::{Canvas, MARGIN};
 pub(super) use model::{Chart, Mark, Panel, Places, Shape};
+pub(super) use roofline::{Point, Roofline};
 use scale::{Frame, Scale};
+pub(super) use stacked::{Stacked, StackedRow};
 use std::path::Path;
 
 const WIDTH: f64 = 880.0;
-const FACT_LINE_HEIGHT: f64 = 21.0;
 
 /// The height of a panel's heading and of its axes.
 const HEADING_HEIGHT: f64 = 40.0;
@@ -34,9 +39,6 @@ const PANEL_GAP: f64 = 22.0;
 
 /// The space below the last panel, for the horizontal axis.
 const FOOT_HEIGHT: f64 = 64.0;
-
-/// The most lines of facts.
-const FACT_LINES: usize = 3;
 
 /// The colours are those of Okabe and Ito, which people with any colour vision can tell apart; the fourth is a darker or
 /// lighter form of theirs. Viewers that do not know media queries show the light theme.
@@ -57,6 +59,8 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif;font
 .band{fill-opacity:.2}
 .level{stroke-width:2.5;stroke-dasharray:8 5}
 .hit{fill-opacity:0}
+.other{fill-opacity:.62}
+.small{font-size:11px;font-weight:600}
 @media (prefers-color-scheme:dark){
 text{fill:#e6edf3}
 .muted{fill:#9ea7b1}
@@ -70,29 +74,25 @@ text{fill:#e6edf3}
 .f3{fill:#e08fbf}.s3{stroke:#e08fbf}
 }";
 
+/// Writes the text of a picture into a file.
+fn write_picture(path: &Path, svg: &str) -> Result<(), CliError> {
+    std::fs::write(path, svg)
+        .map_err(|error| format!("cannot write the picture {}: {error}", path.display()).into())
+}
+
 impl Chart {
     /// Writes the chart into a file.
     ///
     /// # Errors
     /// The file cannot be written.
     pub(super) fn write(&self, path: &Path) -> Result<(), CliError> {
-        std::fs::write(path, self.to_svg())
-            .map_err(|error| format!("cannot write the picture {}: {error}", path.display()).into())
+        write_picture(path, &self.to_svg())
     }
 
     /// The chart as the text of an SVG file.
     pub(super) fn to_svg(&self) -> String {
         let mut canvas = Canvas::default();
-        let facts: Vec<&str> =
-            self.facts.iter().map(String::as_str).filter(|fact| !fact.is_empty()).collect();
-        let facts = canvas::fill_lines(&facts, " · ", WIDTH - 2.0 * MARGIN, FACT_LINES);
-        canvas.text("title", (MARGIN, 38.0), "start", &self.title);
-        let mut top = 38.0;
-        for line in &facts {
-            top += FACT_LINE_HEIGHT;
-            canvas.text("muted", (MARGIN, top + 4.0), "start", line);
-        }
-        top += 14.0;
+        let mut top = canvas.head(&self.title, &self.facts, WIDTH) + 14.0;
 
         let vertical: Vec<Scale> =
             self.panels.iter().map(|panel| Scale::from_zero(panel.largest())).collect();

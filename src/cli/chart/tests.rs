@@ -100,3 +100,53 @@ fn bars_are_labelled_where_there_is_room() {
     };
     assert_eq!((bars(10), bars(34)), (20, 0));
 }
+
+/// A picture without its tooltips, whose numbers [`check`] would take for coordinates.
+fn without_tooltips(svg: &str) -> String {
+    let parts = svg.split("<title>").enumerate();
+    parts
+        .map(|(index, part)| if index == 0 { part } else { part.split_once("</title>").unwrap().1 })
+        .collect()
+}
+
+#[test]
+fn bars_of_segments_and_rooflines_of_any_values_are_drawn() {
+    for value in [0.0, 1.0, 1e-300, 1e300, f64::MAX, f64::NAN, f64::INFINITY, -5.0] {
+        let facts = vec!["a <fact>".to_owned()];
+        let row = |name: &str| StackedRow {
+            name: name.to_owned(),
+            segments: vec![("encoder 0".to_owned(), value), ("encoder 1".to_owned(), value)],
+            note: "10 %".to_owned(),
+        };
+        let (title, x_label) = ("title".to_owned(), "us".to_owned());
+        let rows = vec![row("a & b"), row("c")];
+        check(&Stacked { title: title.clone(), facts: facts.clone(), x_label, rows }.to_svg());
+        let point = Point { name: "a & b".to_owned(), intensity: value, operations_per_second: value };
+        let copies = vec![("copies".to_owned(), value)];
+        let roofline = Roofline { title, facts, operations_per_second: value, copies, points: vec![point] };
+        check(&without_tooltips(&roofline.to_svg()));
+    }
+}
+
+#[test]
+fn a_bar_is_as_long_as_its_segments() {
+    let row = StackedRow {
+        name: "QKV".to_owned(),
+        segments: vec![("encoder 0".to_owned(), 30.0), ("encoder 1".to_owned(), 20.0)],
+        note: String::new(),
+    };
+    let svg = Stacked {
+        title: String::new(),
+        facts: Vec::new(),
+        x_label: "Microseconds".to_owned(),
+        rows: vec![row],
+    }
+    .to_svg();
+    let widths: Vec<f64> = svg
+        .lines()
+        .filter(|line| line.contains("<rect class=\"f0"))
+        .filter_map(|line| line.split_once("width=\"")?.1.split_once('"')?.0.parse().ok())
+        .collect();
+    assert_eq!(widths.len(), 2, "{svg}");
+    assert!((widths[0] / widths[1] - 1.5).abs() < 0.01, "{widths:?}");
+}

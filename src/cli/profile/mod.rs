@@ -2,15 +2,20 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`baseline`] | compares with an earlier profile |
+//! | [`pictures`] | draws |
 //! | [`report`] | makes the tables and the JSON |
 //! | [`limit`] | finds which limit binds an operation |
 //! | [`group`] | adds up the steps of an operation or of an encoder |
 
+mod baseline;
 mod group;
 mod limit;
+mod pictures;
 mod report;
 
 use super::error::{CliError, print_error_line};
+use super::machine;
 use super::profile_args::ProfileArgs;
 use crate::backend::profile::{ProfileRequest, Profiler, Subject};
 use crate::backend::registry::{self, BackendConfig};
@@ -19,6 +24,7 @@ use crate::backend::{Backend, BackendError};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;
+use baseline::{Outcome, use_baseline};
 use report::Measured;
 use std::sync::Arc;
 
@@ -27,13 +33,41 @@ use std::sync::Arc;
 /// # Errors
 /// The position is invalid, the backend cannot be made or has no profile, or an evaluation fails.
 pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -> Result<(), CliError> {
-    let measured = measure(arguments, options)?;
+    let (measured, ladder) = measure(arguments, options)?;
+    if let Some(path) = &arguments.svg {
+        let facts = machine::facts(options, &measured.backend);
+        let paths = pictures::write(path, &measured, &ladder, &facts)?;
+        paths.iter().for_each(|path| print_error_line(&format!("drawn: {}", path.display())));
+    }
+    let tolerance = arguments.tolerance / 100.0;
+    let compared =
+        arguments.baseline.as_ref().map(|path| use_baseline(path, &measured, tolerance)).transpose()?;
+    let changes = match compared {
+        Some(Outcome::Compared(changes)) => changes,
+        Some(Outcome::Written) | None => Vec::new(),
+    };
     if arguments.json {
-        output.line(&measured.json().to_string());
+        let mut json = measured.json();
+        if let Some(fields) = json.as_object_mut() {
+            fields.insert("changes".to_owned(), serde_json::json!(changes));
+        }
+        output.line(&json.to_string());
     } else {
         output.lines(&measured.text());
+        if !changes.is_empty() {
+            output.line("");
+            output.lines(&baseline::table(&changes));
+        }
     }
-    Ok(())
+    let slower: Vec<&str> = changes
+        .iter()
+        .filter(|change| change.is_regression)
+        .map(|change| change.operation.as_str())
+        .collect();
+    match slower.is_empty() {
+        true => Ok(()),
+        false => Err(format!("slower than the baseline: {}", slower.join(", ")).into()),
+    }
 }
 
 /// What can be profiled.
@@ -80,8 +114,8 @@ impl Made {
     }
 }
 
-/// Makes the backend and measures it.
-fn measure(arguments: &ProfileArgs, options: &Options) -> Result<Measured, CliError> {
+/// Makes the backend and measures it. Returns the batch sizes that it has programs for, too.
+fn measure(arguments: &ProfileArgs, options: &Options) -> Result<(Measured, Vec<usize>), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
     let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
     let history = PositionHistory::new(position);
@@ -97,7 +131,26 @@ fn measure(arguments: &ProfileArgs, options: &Options) -> Result<Measured, CliEr
     let other = other_size(&subject, profile.positions);
     let other =
         other.map(|positions| profiler.profile(&ProfileRequest { positions, ..request })).transpose()?;
-    Ok(Measured { backend: subject.name, ceilings, profile, other })
+    let passes = match arguments.svg {
+        Some(_) => profiler.passes(&request, &sizes(&subject, positions))?,
+        None => Vec::new(),
+    };
+    Ok((Measured { backend: subject.name, ceilings, profile, other, passes }, subject.ladder))
+}
+
+/// The batch sizes whose throughput is drawn: up to twice `positions`. With a ladder, the throughput falls after each of
+/// its sizes, because larger batches are padded to the next.
+fn sizes(subject: &Subject, positions: usize) -> Vec<usize> {
+    const SIZES: [usize; 16] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256];
+    let most = (2 * positions).min(subject.maximum_batch);
+    let mut sizes: Vec<usize> = match subject.ladder.is_empty() {
+        true => SIZES.to_vec(),
+        false => subject.ladder.iter().flat_map(|&size| [size, size + 1]).chain([1]).collect(),
+    };
+    sizes.retain(|&size| size <= most);
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 /// A second batch size, which shows how times grow: twice the first, or half of it if that is too large.

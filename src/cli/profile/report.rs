@@ -2,7 +2,7 @@
 
 use super::group::{Group, operations, parts};
 use super::limit::{Floors, Limit, Terms, terms};
-use crate::backend::profile::{Ceilings, Profile, StepProfile};
+use crate::backend::profile::{Ceilings, Pass, Profile, StepProfile};
 use serde::Serialize;
 
 /// Everything that was measured.
@@ -14,6 +14,8 @@ pub(super) struct Measured {
     pub(super) profile: Profile,
     /// The profile of another batch size.
     pub(super) other: Option<Profile>,
+    /// Whole passes of several batch sizes; empty unless a picture shows them.
+    pub(super) passes: Vec<Pass>,
 }
 
 /// A line of a table.
@@ -93,7 +95,7 @@ impl Measured {
 
     /// The lines of the text report.
     pub(super) fn text(&self) -> Vec<String> {
-        let Measured { backend, ceilings, profile, other } = self;
+        let Measured { backend, ceilings, profile, other, .. } = self;
         let (whole, sum) = (profile.whole(), profile.sum());
         let mut lines = vec![
             format!(
@@ -126,7 +128,7 @@ impl Measured {
 
     /// The whole result.
     pub(super) fn json(&self) -> serde_json::Value {
-        let Measured { backend, ceilings, profile, other } = self;
+        let Measured { backend, ceilings, profile, other, passes } = self;
         serde_json::json!({
             "backend": backend,
             "positions": profile.positions,
@@ -135,6 +137,7 @@ impl Measured {
             "ceilings": ceilings,
             "operations": self.operations(),
             "parts": self.parts(),
+            "passes": passes,
             "steps": profile.steps.iter().map(step).collect::<Vec<_>>(),
             "other": other.as_ref().map(|other| serde_json::json!({
                 "positions": other.positions,
@@ -169,7 +172,7 @@ fn copies(ceilings: &Ceilings) -> String {
 }
 
 /// A number of bytes with its unit.
-fn size(bytes: f64) -> String {
+pub(super) fn size(bytes: f64) -> String {
     match bytes {
         0.0..1_048_576.0 => format!("{:.0} KiB", bytes / 1024.0),
         _ => format!("{:.0} MiB", bytes / 1_048_576.0),
@@ -226,6 +229,7 @@ mod tests {
             },
             profile: Profile { positions: 4, whole_microseconds: vec![8.0], steps },
             other: None,
+            passes: Vec::new(),
         };
         let rows = measured.operations();
         assert_eq!((rows[0].share, rows[1].share), (0.75, 0.25));

@@ -21,7 +21,9 @@ use super::ffi::program::{StepFacts, Stopwatch};
 use super::options::RocmPrecision;
 use super::slot::{LaidOut, Requests, Slot, SlotMaker};
 use crate::backend::BackendError;
-use crate::backend::profile::{self, Ceilings, Profile, ProfileRequest, Profiler, StepProfile, faster_half};
+use crate::backend::profile::{
+    self, Ceilings, Pass, Profile, ProfileRequest, Profiler, StepProfile, faster_half,
+};
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use place::place;
@@ -75,6 +77,31 @@ impl RocmProfiler {
 
     fn failed(&self, error: &RocmError) -> BackendError {
         BackendError::Evaluate { name: self.subject.gpu.name.clone(), reason: error.to_string() }
+    }
+
+    /// The times of whole passes. Batches of one bucket take the same time, which is measured once.
+    fn whole_passes(&self, wanted: &ProfileRequest<'_>, sizes: &[usize]) -> Result<Vec<Pass>> {
+        let maker = self.subject.maker()?;
+        let mut stopwatch = Stopwatch::new(self.subject.gpu.device)?;
+        let mut known: Vec<(usize, f64)> = Vec::new();
+        let mut passes = Vec::new();
+        for &positions in sizes {
+            let bucket = bucket_of(&self.sizes, positions).map(|index| self.sizes[index]);
+            let bucket = bucket.ok_or_else(|| too_large(positions, self.maximum_batch))?;
+            let microseconds = match known.iter().find(|(size, _)| *size == bucket) {
+                Some((_, time)) => *time,
+                None => {
+                    let maker = SlotMaker { maximum_batch: bucket, ..maker };
+                    let slot = ready_slot(&maker, &requests(wanted, bucket, &maker))?;
+                    let times = whole(&laid_out(&slot, bucket)?, wanted.passes.max(1), &mut stopwatch)?;
+                    let time = profile::mean(&kept(&times));
+                    known.push((bucket, time));
+                    time
+                }
+            };
+            passes.push(Pass { positions, microseconds });
+        }
+        Ok(passes)
     }
 
     fn measure(&self, wanted: &ProfileRequest<'_>) -> Result<Profile> {
@@ -202,5 +229,13 @@ impl Profiler for RocmProfiler {
 
     fn profile(&mut self, wanted: &ProfileRequest<'_>) -> std::result::Result<Profile, BackendError> {
         self.measure(wanted).map_err(|error| self.failed(&error))
+    }
+
+    fn passes(
+        &mut self,
+        wanted: &ProfileRequest<'_>,
+        sizes: &[usize],
+    ) -> std::result::Result<Vec<Pass>, BackendError> {
+        self.whole_passes(wanted, sizes).map_err(|error| self.failed(&error))
     }
 }

@@ -1,0 +1,175 @@
+//! Draws a roofline: what each operation computes in a second, over the operations that it does for each byte.
+//!
+//! The roof is the lower of two ceilings: the bytes that a copy moves in a second times that ratio, and the operations
+//! that the device can do in a second (Williams, Waterman and Patterson, *Roofline: an insightful visual performance
+//! model for multicore architectures*, 2009). Both axes are logarithmic.
+
+use super::canvas::{Canvas, MARGIN};
+use super::scale::{Frame, number};
+use super::{STYLE, WIDTH, write_picture};
+use crate::cli::error::CliError;
+use std::path::Path;
+
+const PLOT_HEIGHT: f64 = 420.0;
+const FOOT_HEIGHT: f64 = 64.0;
+
+/// The height of a line of the legend, and the number of its columns.
+const LEGEND_LINE: f64 = 20.0;
+const LEGEND_COLUMNS: usize = 3;
+
+/// A picture of the ceilings of a device, with a point for each operation.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Roofline {
+    /// What the picture shows.
+    pub title: String,
+    /// What was measured on what. Absent facts are empty.
+    pub facts: Vec<String>,
+    /// Operations in a second at most.
+    pub operations_per_second: f64,
+    /// The names and the bytes in a second of copies, the fastest first.
+    pub copies: Vec<(String, f64)>,
+    /// The operations.
+    pub points: Vec<Point>,
+}
+
+/// An operation.
+#[derive(Clone, Debug)]
+pub(in crate::cli) struct Point {
+    pub name: String,
+    /// Operations for each byte.
+    pub intensity: f64,
+    pub operations_per_second: f64,
+}
+
+/// A logarithmic axis between two powers of ten.
+struct Axis {
+    low: f64,
+    high: f64,
+}
+
+impl Axis {
+    /// An axis for some values, of which those that are not above zero are left out.
+    fn of(values: impl Iterator<Item = f64>) -> Axis {
+        let logarithms: Vec<f64> =
+            values.filter(|value| value.is_finite() && *value > 0.0).map(f64::log10).collect();
+        let low = logarithms.iter().copied().fold(f64::INFINITY, f64::min).floor();
+        let high = logarithms.iter().copied().fold(f64::NEG_INFINITY, f64::max).ceil();
+        match low.is_finite() && high.is_finite() {
+            true => Axis { low, high: high.max(low + 1.0) },
+            false => Axis { low: 0.0, high: 1.0 },
+        }
+    }
+
+    fn share(&self, value: f64) -> f64 {
+        ((value.max(f64::MIN_POSITIVE).log10() - self.low) / (self.high - self.low)).clamp(0.0, 1.0)
+    }
+
+    /// The powers of ten. There are at most 20, whatever the values are.
+    fn ticks(&self) -> Vec<f64> {
+        let step = ((self.high - self.low) / 20.0).ceil().max(1.0);
+        let count = ((self.high - self.low) / step) as i32;
+        (0..=count).map(|index| 10_f64.powf(self.low + f64::from(index) * step)).collect()
+    }
+}
+
+impl Roofline {
+    /// Writes the picture into a file.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(in crate::cli) fn write(&self, path: &Path) -> Result<(), CliError> {
+        write_picture(path, &self.to_svg())
+    }
+
+    /// The picture as the text of an SVG file.
+    pub(super) fn to_svg(&self) -> String {
+        let mut canvas = Canvas::default();
+        let head = canvas.head(&self.title, &self.facts, WIDTH);
+        canvas.text("heading", (MARGIN, head + 30.0), "start", "Operations per second");
+        let top = head + 44.0;
+        let frame = Frame { left: MARGIN + 62.0, right: WIDTH - MARGIN, top, bottom: top + PLOT_HEIGHT };
+        let points: Vec<(usize, &Point)> = self
+            .points
+            .iter()
+            .filter(|point| point.intensity > 0.0 && point.operations_per_second > 0.0)
+            .enumerate()
+            .collect();
+        // The ridge, where both ceilings meet, is always inside.
+        let ridges = self.copies.iter().map(|(_, speed)| self.operations_per_second / speed);
+        let x = Axis::of(points.iter().map(|(_, point)| point.intensity).chain(ridges));
+        let speeds = points.iter().map(|(_, point)| point.operations_per_second);
+        let y = Axis::of(speeds.chain([self.operations_per_second]));
+        let x_of = |value: f64| frame.left + x.share(value) * (frame.right - frame.left);
+        let y_of = |value: f64| frame.bottom - y.share(value) * (frame.bottom - frame.top);
+        axes(&frame, (&x, &y), &mut canvas);
+        self.roof(&x, (&x_of, &y_of), &mut canvas);
+        for (index, point) in &points {
+            let (x, y) = (x_of(point.intensity), y_of(point.operations_per_second));
+            let tooltip = format!(
+                "{}: {} operations per second, {} per byte",
+                point.name,
+                number(point.operations_per_second),
+                number(point.intensity)
+            );
+            let circle = format_args!("class=\"f1\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"10\"").to_string();
+            canvas.shape("circle", circle, Some(&tooltip));
+            canvas.text("inside small", (x, y + 4.0), "middle", &(index + 1).to_string());
+        }
+        let middle = (frame.left + frame.right) / 2.0;
+        canvas.text("", (middle, frame.bottom + 46.0), "middle", "Operations per byte");
+        let legend = frame.bottom + FOOT_HEIGHT;
+        let lines = points.len().div_ceil(LEGEND_COLUMNS).max(1);
+        for (index, point) in &points {
+            let (column, line) = (index / lines, index % lines);
+            let x = MARGIN + column as f64 * (WIDTH - 2.0 * MARGIN) / LEGEND_COLUMNS as f64;
+            let text = format!("{} {}", index + 1, point.name);
+            canvas.text("muted", (x, legend + (line as f64 + 0.6) * LEGEND_LINE), "start", &text);
+        }
+        canvas.finish(WIDTH, legend + lines as f64 * LEGEND_LINE + MARGIN / 2.0, STYLE, &self.title)
+    }
+
+    /// The ceilings.
+    fn roof(
+        &self,
+        x: &Axis,
+        (x_of, y_of): (&impl Fn(f64) -> f64, &impl Fn(f64) -> f64),
+        canvas: &mut Canvas,
+    ) {
+        let (first, last) = (10_f64.powf(x.low), 10_f64.powf(x.high));
+        let peak = self.operations_per_second;
+        let text = format!("{} operations/s", number(peak));
+        for (index, (name, speed)) in self.copies.iter().enumerate() {
+            let ridge = (peak / speed).clamp(first, last);
+            let path = format!(
+                "M{:.1} {:.1}L{:.1} {:.1}H{:.1}",
+                x_of(first),
+                y_of(first * speed),
+                x_of(ridge),
+                y_of((ridge * speed).min(peak)),
+                x_of(last)
+            );
+            let class = if index + 1 == self.copies.len() { "line s0" } else { "line level s0" };
+            let tooltip = format!("{name}: {} bytes/s", number(*speed));
+            canvas.shape("path", format_args!("class=\"{class}\" d=\"{path}\"").to_string(), Some(&tooltip));
+            // The name stands below the slope, at a third of its length.
+            let at = first * (ridge / first).powf(0.3 + 0.12 * index as f64);
+            canvas.text("muted", (x_of(at) + 8.0, y_of(at * speed) + 16.0), "start", name);
+        }
+        canvas.text("muted", (x_of(last) - 4.0, y_of(peak) - 8.0), "end", &text);
+    }
+}
+
+/// The lines and the numbers of both axes.
+fn axes(frame: &Frame, (x, y): (&Axis, &Axis), canvas: &mut Canvas) {
+    let Frame { left, right, top, bottom } = *frame;
+    for tick in y.ticks() {
+        let at = bottom - y.share(tick) * (bottom - top);
+        canvas.shape("path", format_args!("class=\"grid\" d=\"M{left:.1} {at:.1}H{right:.1}\""), None);
+        canvas.text("muted", (left - 9.0, at + 5.0), "end", &number(tick));
+    }
+    for tick in x.ticks() {
+        let at = left + x.share(tick) * (right - left);
+        canvas.shape("path", format_args!("class=\"grid\" d=\"M{at:.1} {top:.1}V{bottom:.1}\""), None);
+        canvas.text("muted", (at, bottom + 22.0), "middle", &number(tick));
+    }
+}

@@ -143,7 +143,7 @@ impl<P: Profiler> Profiler for &mut P {
 impl StepProfile {
     /// The stage and the operation, without the number of the encoder.
     pub fn kind(&self) -> String {
-        format!("{} {}", self.stage, self.operation)
+        format!("{} {}", self.stage, self.operation).trim_start().to_owned()
     }
 
     /// The mean time of all calls in a pass, in microseconds.

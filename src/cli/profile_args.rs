@@ -26,6 +26,17 @@ pub(super) struct ProfileArgs {
     /// writes it
     #[arg(long, value_name = "FILE")]
     pub baseline: Option<PathBuf>,
+    /// Prints the waves of each kernel that fit on a card of this architecture, and what limits them; `all` prints those
+    /// of every architecture. Nothing is measured
+    #[arg(long, value_name = "ARCHITECTURE", num_args = 0..=1, default_missing_value = "all",
+          conflicts_with_all = ["svg", "baseline", "rocprof", "rocprof_command"])]
+    pub occupancy: Option<String>,
+    /// Shows the CSV files that AMD's rocprofv3 has written in this folder. Nothing is measured
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["svg", "baseline", "rocprof_command"])]
+    pub rocprof: Option<PathBuf>,
+    /// Prints the command that makes such files for this network and batch size
+    #[arg(long)]
+    pub rocprof_command: bool,
     /// Changes of up to so many per cent are not regressions
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, requires = "baseline")]
     pub tolerance: f64,

@@ -240,3 +240,36 @@ fn three_pictures_are_drawn() {
     assert_eq!(passes.len(), 4, "{passes:?}");
     assert!(speed.contains("batch size 4</title>"), "{speed}");
 }
+
+#[test]
+fn the_occupancy_of_every_kernel_has_a_limit() {
+    let text = run(&["profile", "--occupancy=gfx1100"]);
+    let line =
+        text.lines().find(|line| line.contains("attention_f16_d64 ")).unwrap_or_else(|| panic!("{text}"));
+    assert!(line.contains(" 8 16 ") && line.ends_with("vector registers"), "{line}");
+    let all: Value = serde_json::from_str(&run(&["profile", "--occupancy", "--json"])).unwrap();
+    assert_eq!(all.as_object().unwrap().len(), 20, "stored architectures, and those that share their code");
+    let output = run_any(&["profile", "--occupancy=gfx803"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && stderr.contains("no embedded kernels for gfx803"), "{stderr}");
+}
+
+#[test]
+fn a_trace_of_rocprofv3_is_shown_as_a_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace = "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Kernel_Name\",\"Start_Timestamp\",\"End_Timestamp\"\n\
+        \"KERNEL_DISPATCH\",1,1,\"layer_norm_f16_w256\",1000,3000\n\
+        \"KERNEL_DISPATCH\",1,1,\"attention_f16_d32\",4000,10000\n";
+    fs::write(folder.path().join("1_kernel_trace.csv"), trace).unwrap();
+    let path = folder.path().to_str().unwrap();
+    let text = run(&["profile", "--rocprof", path]);
+    let lines: Vec<&str> = text.lines().collect();
+    assert!(lines[0].ends_with("8.0 us in kernels"), "{text}");
+    assert!(lines[2].starts_with("attention_f16_d32") && lines[2].contains("75.0"), "{text}");
+    assert!(text.contains("1 gaps between kernels of a queue: 1.0 us"), "{text}");
+    let command = run(&["profile", "--rocprof-command", "--backend=rocm-fp16", "--batch=64"]);
+    assert!(
+        command.starts_with("rocprofv3 --kernel-trace") && command.contains("--max-batch-size=64"),
+        "{command}"
+    );
+}

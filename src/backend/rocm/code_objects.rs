@@ -48,13 +48,13 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
 }
 
 /// The architectures that have embedded code.
-fn architectures() -> impl Iterator<Item = &'static str> {
+pub(super) fn architectures() -> impl Iterator<Item = &'static str> {
     let own = OBJECTS.iter().map(|(name, _)| *name);
     own.chain(SAME_CODE.iter().map(|(name, ..)| *name))
 }
 
 /// The embedded code object for `architecture`, or `None` if there is none.
-fn embedded(architecture: &str) -> Option<Result<Vec<u8>>> {
+pub(super) fn embedded(architecture: &str) -> Option<Result<Vec<u8>>> {
     let stored =
         |wanted: &str| OBJECTS.iter().find(|(name, _)| *name == wanted).map(|(_, code)| inflate(code));
     stored(architecture).or_else(|| {

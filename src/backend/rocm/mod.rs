@@ -41,6 +41,7 @@
 //! | [`choice`] | chooses among the devices that HIP finds |
 //! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
 //! | [`driver_hint`] | says why HIP may find no device |
+//! | [`occupancy`] | the waves of each kernel that fit on a card |
 //! | [`code_objects`] | our kernels' code for a device |
 //! | [`child`] | a process that may die, and the lines that it writes |
 //! | [`cache`] | files in the user's cache folder |
@@ -77,6 +78,7 @@ mod libraries;
 mod measure;
 mod network;
 mod numbers;
+mod occupancy;
 mod options;
 mod own;
 mod pass;
@@ -106,6 +108,7 @@ pub use choice::GpuChoice;
 pub use ffi::wait::Waiting;
 pub use helper::serve_products;
 pub use libraries::GemmLibrary;
+pub use occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
 pub use options::{RocmOptions, RocmPrecision, Tuning};
 pub use passes::PassTime;
 pub use probe::{HELPER_ARGUMENT, set_helper};

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`baseline`] | compares with an earlier profile |
 //! | [`pictures`] | draws |
+//! | [`rocprof`] | reads the files of AMD's profiler |
 //! | [`report`] | makes the tables and the JSON |
 //! | [`limit`] | finds which limit binds an operation |
 //! | [`group`] | adds up the steps of an operation or of an encoder |
@@ -13,19 +14,21 @@ mod group;
 mod limit;
 mod pictures;
 mod report;
+mod rocprof;
 
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::profile_args::ProfileArgs;
 use crate::backend::profile::{ProfileRequest, Profiler, Subject};
 use crate::backend::registry::{self, BackendConfig};
-use crate::backend::rocm::{RocmPrecision, RocmProfiler};
+use crate::backend::rocm::{self, KernelOccupancy, RocmPrecision, RocmProfiler};
 use crate::backend::{Backend, BackendError};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;
 use baseline::{Outcome, use_baseline};
 use report::Measured;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Measures and prints.
@@ -33,6 +36,19 @@ use std::sync::Arc;
 /// # Errors
 /// The position is invalid, the backend cannot be made or has no profile, or an evaluation fails.
 pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    if let Some(architecture) = &arguments.occupancy {
+        return print_occupancy(architecture, arguments.json, output);
+    }
+    if let Some(folder) = &arguments.rocprof {
+        return print_trace(folder, arguments.json, output);
+    }
+    if arguments.rocprof_command {
+        let positions = arguments.batch.map_or(TRACED_BATCH, |batch| batch as usize);
+        let program = std::env::current_exe()?;
+        let backend = options.backend.given();
+        output.line(&rocprof::command(&program, backend, &options.backend_opts, &options.weights, positions));
+        return Ok(());
+    }
     let (measured, ladder) = measure(arguments, options)?;
     if let Some(path) = &arguments.svg {
         let facts = machine::facts(options, &measured.backend);
@@ -68,6 +84,57 @@ pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -
         true => Ok(()),
         false => Err(format!("slower than the baseline: {}", slower.join(", ")).into()),
     }
+}
+
+/// The batch size of the command for rocprofv3, if the user gives none: few positions more make a large card faster.
+const TRACED_BATCH: usize = 256;
+
+/// Prints the occupancy of the kernels of one architecture, or of all.
+fn print_occupancy(architecture: &str, json: bool, output: &Output) -> Result<(), CliError> {
+    let names = if architecture == "all" { rocm::architectures() } else { vec![architecture] };
+    let found = names.into_iter().map(|name| Ok((name, rocm::occupancy(name)?)));
+    let found: Vec<(&str, Vec<KernelOccupancy>)> = found.collect::<Result<_, String>>()?;
+    if json {
+        let kernels: serde_json::Map<String, serde_json::Value> =
+            found.into_iter().map(|(name, kernels)| (name.to_owned(), serde_json::json!(kernels))).collect();
+        output.line(&serde_json::Value::from(kernels).to_string());
+        return Ok(());
+    }
+    for (name, kernels) in found {
+        output.line(&format!("{name:<32}threads  vector  scalar  shared  waves of    limited by"));
+        for kernel in kernels {
+            output.line(&format!(
+                "  {:<30}{:7}{:8}{:8}{:8}{:7} {:2}    {}",
+                kernel.kernel,
+                kernel.threads,
+                kernel.vector_registers,
+                kernel.scalar_registers,
+                kernel.shared_bytes,
+                kernel.waves,
+                kernel.most_waves,
+                kernel.limit.name()
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// Prints what rocprofv3 has traced.
+fn print_trace(folder: &Path, json: bool, output: &Output) -> Result<(), CliError> {
+    let trace = rocprof::read(folder)?;
+    let measured = trace.measured(folder);
+    if json {
+        let mut value = measured.json();
+        if let Some(fields) = value.as_object_mut() {
+            fields.insert("notes".to_owned(), serde_json::json!(trace.notes()));
+        }
+        output.line(&value.to_string());
+        return Ok(());
+    }
+    output.line(&format!("{}: {:.1} us in kernels", measured.backend, measured.profile.sum()));
+    output.lines(&report::table("kernel", &measured.operations()));
+    output.lines(&trace.notes());
+    Ok(())
 }
 
 /// What can be profiled.

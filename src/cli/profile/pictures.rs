@@ -1,6 +1,7 @@
 //! The pictures of a profile: time by operation, roofline, throughput.
 
 use super::group::part;
+use super::limit::Limit;
 use super::report::Measured;
 use crate::backend::profile::Pass;
 use crate::cli::chart::{Chart, Mark, Panel, Places, Point, Roofline, Shape, Stacked, StackedRow};
@@ -41,7 +42,7 @@ fn operations(measured: &Measured, facts: &[String]) -> Stacked {
         let of_row = steps.iter().filter(|step| step.kind() == row.group.name);
         StackedRow {
             segments: of_row.map(|step| (part(step), step.mean())).collect(),
-            note: format!("{:.1} %, {}", row.share * 100.0, row.limit.name()),
+            note: format!("{:.1} %, {}", row.share * 100.0, row.limit.map_or("", Limit::name)),
             name: row.group.name,
         }
     });

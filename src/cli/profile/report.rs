@@ -35,7 +35,8 @@ pub(super) struct Row {
     pub(super) floors: Floors,
     /// In microseconds.
     pub(super) terms: Terms,
-    pub(super) limit: Limit,
+    /// `None` if the ceilings are not known.
+    pub(super) limit: Option<Limit>,
     /// The share of the time that the limit explains.
     pub(super) limit_share: f64,
 }
@@ -85,7 +86,7 @@ impl Measured {
                 gigabytes_per_second: ratio(group.bytes, microseconds) / 1e3,
                 floors: Floors::of(&group, &self.ceilings),
                 terms,
-                limit,
+                limit: (self.ceilings != Ceilings::default()).then_some(limit),
                 limit_share,
                 group,
             }
@@ -183,14 +184,14 @@ const COLUMNS: &str = "   calls         us       %   TFLOP/s     GB/s  % compute
 
 /// A table with a line for each row. The columns "% compute" and "% copy" are shares of the ceilings, "floor us" is the
 /// time that the higher of the two ceilings allows, and the limit is followed by its share of the time.
-fn table(title: &str, rows: &[Row]) -> Vec<String> {
+pub(super) fn table(title: &str, rows: &[Row]) -> Vec<String> {
     let width = rows.iter().map(|row| row.group.name.chars().count()).max().unwrap_or(0).max(title.len());
     let mut lines = vec![format!("{title:<width$}{COLUMNS}")];
     for row in rows {
         // An operation without products has no speed of products.
         let of_products = |text: String| if row.group.operations > 0.0 { text } else { String::new() };
         lines.push(format!(
-            "{:<width$}{:8}{:11.1}{:8.1}{:>10}{:9.1}{:>11}{:8.1}{:10.1}  {} {:.0} %",
+            "{:<width$}{:8}{:11.1}{:8.1}{:>10}{:9.1}{:>11}{:8.1}{:10.1}  {}",
             row.group.name,
             row.group.calls,
             row.microseconds,
@@ -200,8 +201,11 @@ fn table(title: &str, rows: &[Row]) -> Vec<String> {
             of_products(format!("{:.1}", row.of_compute() * 100.0)),
             row.of_copy() * 100.0,
             row.floors.compute.max(row.floors.copy),
-            row.limit.name(),
-            row.limit_share * 100.0
+            row.limit.map_or(String::new(), |limit| format!(
+                "{} {:.0} %",
+                limit.name(),
+                row.limit_share * 100.0
+            ))
         ));
     }
     lines

@@ -1,6 +1,7 @@
 //! The modes and their own flags, and the options that the command line and the configuration file set.
 
 use super::analyze_args::AnalyzeArgs;
+use super::check_args::CheckArgs;
 use super::defaults::default_options;
 use super::onnx2leela_args::Onnx2leelaArgs;
 use super::profile_args::ProfileArgs;
@@ -68,6 +69,8 @@ pub(super) enum Mode {
     Backendbench(BackendbenchArgs),
     /// Measures each operation of an evaluation, and says what limits it
     Profile(Box<ProfileArgs>),
+    /// Compares the evaluations of a backend with those of another, on thousands of positions
+    Check(Box<CheckArgs>),
     /// Describes a network file
     Describenet(DescribenetArgs),
     /// Converts a network file to an ONNX file

@@ -9,12 +9,13 @@
 //! | [`analyze`] | the tool that annotates games and positions |
 //! | [`selfplay`] | the tool that plays tournaments |
 //! | [`profile`] | the tool that shows where the time of an evaluation goes |
+//! | [`check`] | the tool that compares the evaluations of two backends |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
 //! | [`tune`](mod@tune) | the tool that finds a card's fastest products |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
-//! | [`onnx2leela_args`], [`selfplay_args`], [`analyze_args`], [`profile_args`] | the flags of single tools |
+//! | [`onnx2leela_args`], [`selfplay_args`], [`analyze_args`], [`profile_args`], [`check_args`] | the flags of single tools |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
@@ -36,6 +37,8 @@ mod backendbench;
 mod bench;
 mod bench_positions;
 mod chart;
+mod check;
+mod check_args;
 mod clippy;
 mod completions;
 mod config_file;
@@ -132,6 +135,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Analyze(arguments) => analyze::run(&arguments, &options, &output),
         Mode::Selfplay(arguments) => selfplay::run(&arguments, &options, &output),
         Mode::Doctor(arguments) => doctor::run(&arguments, &options, &output),
+        Mode::Check(arguments) => check::run(&arguments, &options, &output),
         Mode::Profile(arguments) => profile::run(&arguments, &options, &output),
         Mode::Tune(arguments) => tune::run(&arguments, &options, &output),
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),

@@ -7,6 +7,7 @@ mod analyze;
 mod analyze_protocol;
 mod any_input;
 mod backends;
+mod check_tool;
 mod chess_programs;
 mod cli;
 mod cpu;

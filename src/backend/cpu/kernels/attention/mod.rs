@@ -17,9 +17,9 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`operands`] | the operands and the working memory |
-//! | [`vectors`] | the computation in vector registers |
 //! | `tiles` | the computation in the tile registers of AMX |
+//! | [`vectors`] | the computation in vector registers |
+//! | [`operands`] | the operands and the working memory |
 
 mod operands;
 #[cfg(target_arch = "x86_64")]

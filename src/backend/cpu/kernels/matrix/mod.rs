@@ -15,50 +15,20 @@
 
 mod finish;
 mod pack;
+mod product;
 mod rounding;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 mod vectors;
 
-pub(crate) use pack::PackedMatrix;
+pub(crate) use pack::{Format, PackedMatrix};
+pub(crate) use product::MatrixProduct;
 pub(crate) use rounding::{RoundedRows, round_row};
 
 use crate::backend::cpu::simd::Isa;
 use crate::backend::cpu::simd::tile::MAX_PANEL;
 use crate::net::architecture::Activation;
 use std::time::{Duration, Instant};
-
-/// The number format of the factors in a layer's products. Sums are fp32, or 32-bit integers for `Int8`.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Format {
-    /// Weights and inputs as they are.
-    Fp32,
-    /// Weights and inputs rounded to bf16 (to nearest, ties to even).
-    Bf16,
-    /// Weights rounded to whole multiples of a number for each output, and inputs to multiples of a number for each row.
-    Int8,
-}
-
-/// Computes `y = act(x W^T + b)` or, with `accumulate`, `y = act(y + x W^T)`. Here x is `[rows][inputs]`, W is
-/// `[outputs][inputs]` and y is `[rows][outputs]`.
-pub(crate) struct MatrixProduct<'a> {
-    pub weights: &'a PackedMatrix,
-    /// The index of the matrix in `weights`: 0 if there is only one.
-    pub which: usize,
-    pub x: &'a [f32],
-    /// Elements from the start of one row of x to the start of the next.
-    pub x_stride: usize,
-    pub y: &'a mut [f32],
-    /// Elements from the start of one row of y to the start of the next.
-    pub y_stride: usize,
-    pub rows: usize,
-    /// The function `act`. Softmax applies to each row of y.
-    pub activation: Activation,
-    /// Whether the sums start with y instead of the biases.
-    pub accumulate: bool,
-    /// Memory for x in the format of the weights. It grows as needed.
-    pub rounded: &'a mut RoundedRows,
-}
 
 impl MatrixProduct<'_> {
     /// Computes the product. `isa` must be the instruction set that the weights were packed for.
@@ -77,15 +47,6 @@ impl MatrixProduct<'_> {
         }
         vectors::run(self, isa);
     }
-}
-
-/// The largest size of a block of rows of x, in bytes: a quarter of a second-level cache of 1 MB. The rest is
-/// left for panels and results.
-const BLOCK_BYTES: usize = 256 << 10;
-
-/// The number of rows of a block whose rows have `row_bytes` bytes: a multiple of `tile`.
-fn block_rows(row_bytes: usize, tile: usize) -> usize {
-    (BLOCK_BYTES / row_bytes.max(1) / tile).max(1) * tile
 }
 
 /// Whether a typical product takes less time in bf16 than in fp32: the fastest of a few runs of each.

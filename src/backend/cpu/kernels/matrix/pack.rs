@@ -1,7 +1,17 @@
 //! Packs the weights of a dense layer into panels.
 
-use super::Format;
 use crate::backend::cpu::simd::{AlignedVec, Isa, Word, bf16_bits};
+
+/// The number format of the factors in a layer's products. Sums are fp32, or 32-bit integers for `Int8`.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Format {
+    /// Weights and inputs as they are.
+    Fp32,
+    /// Weights and inputs rounded to bf16 (to nearest, ties to even).
+    Bf16,
+    /// Weights rounded to whole multiples of a number for each output, and inputs to multiples of a number for each row.
+    Int8,
+}
 
 /// How the factors of a product are stored.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

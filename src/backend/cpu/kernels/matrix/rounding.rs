@@ -18,7 +18,23 @@ pub(crate) struct RoundedRows {
     pub(super) sums: AlignedVec<Word>,
     /// The sums of two parts of a product in tile registers.
     #[cfg(target_arch = "x86_64")]
-    pub(super) blocks: super::tiles::Blocks,
+    pub(super) blocks: Blocks,
+}
+
+/// The sums of two parts of y in tile registers.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Default)]
+pub(super) struct Blocks {
+    pub(super) now: Sums,
+    pub(super) before: Sums,
+}
+
+/// The sums of a part of y, `[32][32]`. A product uses one of the two.
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug, Default)]
+pub(super) struct Sums {
+    pub(super) floats: AlignedVec<f32>,
+    pub(super) integers: AlignedVec<Word>,
 }
 
 impl RoundedRows {

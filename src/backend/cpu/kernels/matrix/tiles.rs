@@ -2,10 +2,11 @@
 
 use super::finish::{self, Dequantise, Finish, SoftmaxRows};
 use super::pack::Storage;
-use super::{MatrixProduct, RoundedRows};
+use super::product::MatrixProduct;
+use super::rounding::{RoundedRows, Sums};
 use crate::backend::cpu::simd::amx::{Amx, Block, BlockFactors, COLUMNS, ROWS, Tiles};
 use crate::backend::cpu::simd::tile::Start;
-use crate::backend::cpu::simd::{AlignedVec, Isa, Word};
+use crate::backend::cpu::simd::{Isa, Word};
 use crate::net::architecture::Activation;
 
 /// The size of weights that stay in a second-level cache of 2 MB beside x and y, in bytes.
@@ -55,20 +56,6 @@ pub(super) fn run(mut product: MatrixProduct<'_>, isa: Isa, amx: Amx) {
     }
     rounded.blocks = sums;
     *product.rounded = rounded;
-}
-
-/// The sums of two parts of y.
-#[derive(Debug, Default)]
-pub(super) struct Blocks {
-    now: Sums,
-    before: Sums,
-}
-
-/// The sums of a part of y, `[ROWS][COLUMNS]`. A product uses one of the two.
-#[derive(Debug, Default)]
-struct Sums {
-    floats: AlignedVec<f32>,
-    integers: AlignedVec<Word>,
 }
 
 /// A part of y: at most [`ROWS`] rows of one panel.

@@ -2,11 +2,20 @@
 
 use super::finish::{Dequantise, Finish, SoftmaxRows, Sums};
 use super::pack::Storage;
-use super::{MatrixProduct, block_rows};
+use super::product::MatrixProduct;
 use crate::backend::cpu::kernels::elementary::{activate_slice, floor_and_rest};
 use crate::backend::cpu::simd::tile::{Bf16, Fp32, Int8, Layout, MAX_PANEL, PanelProduct, Product, Start};
 use crate::backend::cpu::simd::{Factors, Isa, Kernel, Simd};
 use crate::net::architecture::Activation;
+
+/// The largest size of a block of rows of x, in bytes: a quarter of a second-level cache of 1 MB. The rest is
+/// left for panels and results.
+const BLOCK_BYTES: usize = 256 << 10;
+
+/// The number of rows of a block whose rows have `row_bytes` bytes: a multiple of `tile`.
+fn block_rows(row_bytes: usize, tile: usize) -> usize {
+    (BLOCK_BYTES / row_bytes.max(1) / tile).max(1) * tile
+}
 
 /// Computes a product.
 pub(super) fn run(product: MatrixProduct<'_>, isa: Isa) {

@@ -1,0 +1,120 @@
+//! `check`: compares the evaluations of a backend with those of another on many positions.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`positions`] | reads positions from files, or plays games |
+//! | [`differences`] | collects the differences |
+
+mod differences;
+mod positions;
+
+use super::check_args::CheckArgs;
+use super::error::{CliError, print_error_line};
+use crate::backend::registry::{self, BackendConfig};
+use crate::backend::{Backend, BackendError, EvalRequest, Evaluations};
+use crate::options::Options;
+use crate::uci::output::Output;
+use differences::{Differences, Summary};
+use indicatif::{ProgressBar, ProgressStyle};
+use positions::{Positions, Subject};
+use serde_json::json;
+use std::sync::Arc;
+
+/// The line that shows the progress on a terminal.
+const PROGRESS: &str = "[{elapsed}] {bar:40} {pos} of {len} positions, {eta} left";
+
+/// Evaluates the positions on both backends, and prints the differences.
+///
+/// # Errors
+/// A backend cannot be made or fails, or a file cannot be read.
+pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    let mut positions = Positions::new(&arguments.files, arguments.seed)?;
+    // The policy is compared as the network gives it.
+    let config = BackendConfig {
+        cache_entries: 0,
+        policy_softmax_temperature: 1.0,
+        ..BackendConfig::from_options(options)
+    };
+    let tested = made(&config)?;
+    let reference = made(&BackendConfig {
+        backend: arguments.reference.clone(),
+        options: arguments.reference_opts.clone(),
+        ..config
+    })?;
+    let both = [&tested, &reference];
+    let batch = both.iter().map(|backend| backend.attributes().maximum_batch_size).min().unwrap_or(1);
+    let batch = batch.min(arguments.batch as usize).max(1);
+    let wanted = arguments.positions as usize;
+    let mut differences = Differences::default();
+    // The bar is drawn on stderr, and only if that is a terminal.
+    let bar = ProgressBar::new(u64::from(arguments.positions));
+    if let Ok(style) = ProgressStyle::with_template(PROGRESS) {
+        bar.set_style(style);
+    }
+    while differences.count() < wanted {
+        let subjects = positions.next(batch.min(wanted - differences.count()));
+        if subjects.is_empty() {
+            break;
+        }
+        let [said, right] = [&tested, &reference].map(|backend| evaluate(&**backend, &subjects));
+        let (said, right) = (said?, right?);
+        for ((value, priors), (right_value, right_priors)) in said.iter().zip(right.iter()) {
+            differences.add((value, priors), (right_value, right_priors));
+        }
+        positions.play(&right);
+        bar.set_position(differences.count() as u64);
+    }
+    bar.finish_and_clear();
+    if differences.count() == 0 {
+        return Err("the files have no position with a legal move".into());
+    }
+    let names = [&tested, &reference].map(|backend| backend.attributes().name.clone());
+    let summary = differences.summary();
+    if arguments.json {
+        output.line(&json_text(&names, &summary));
+    } else {
+        output.lines(&lines(&names, &summary));
+    }
+    Ok(())
+}
+
+fn made(config: &BackendConfig) -> Result<Arc<dyn Backend>, CliError> {
+    let created = registry::create_alone(config)?;
+    created.notices.iter().for_each(|notice| print_error_line(notice));
+    Ok(created.backend)
+}
+
+fn evaluate(backend: &dyn Backend, subjects: &[Subject]) -> Result<Evaluations, BackendError> {
+    let mut batch = backend.new_batch();
+    for Subject { history, moves } in subjects {
+        // Without a cache, every position is queued.
+        batch.add(EvalRequest { history, moves });
+    }
+    let evaluations = batch.submit().wait()?;
+    if evaluations.len() == subjects.len() {
+        return Ok(evaluations);
+    }
+    Err(BackendError::Evaluate {
+        name: backend.attributes().name.clone(),
+        reason: format!("it gave {} evaluations for {} positions", evaluations.len(), subjects.len()),
+    })
+}
+
+/// The table for people.
+fn lines(names: &[String; 2], summary: &Summary) -> Vec<String> {
+    let mut lines = vec![
+        format!("{} compared with {}, {} positions", names[0], names[1], summary.positions),
+        format!("{:24} {:>10} {:>10} {:>10}", "difference", "mean", "99 %", "largest"),
+    ];
+    for (name, figure) in summary.figures() {
+        let [mean, percentile, largest] =
+            [figure.mean, figure.percentile_99, figure.largest].map(|value| format!("{value:.5}"));
+        lines.push(format!("{name:24} {mean:>10} {percentile:>10} {largest:>10}"));
+    }
+    lines.push(format!("the same move has the highest prior in {:.2} %", 100.0 * summary.same_best_move));
+    lines
+}
+
+fn json_text(names: &[String; 2], summary: &Summary) -> String {
+    json!({ "backend": names[0], "reference": names[1], "summary": summary }).to_string()
+}

@@ -89,8 +89,16 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn to_float(self, integers: Self::Words) -> Self::Vector;
     /// Rounds the numbers to bf16, as [`Simd::round_to_bf16`] does, and returns in each lane the pair of the lane's
     /// two numbers.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only products in tile registers need it")
+    )]
     fn bf16_pairs(self, first: Self::Vector, second: Self::Vector) -> Self::Words;
     /// The upper 16 bits of each number, with zeros below them: a bf16, rounded toward zero.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(dead_code, reason = "only products in tile registers need it")
+    )]
     fn upper_half(self, v: Self::Vector) -> Self::Vector;
 
     /// Loads `LANES` numbers without a bounds check.

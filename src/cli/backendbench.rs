@@ -11,7 +11,7 @@ use super::error::{CliError, print_error_line};
 use super::machine;
 use crate::backend::registry::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
-use crate::chess::{PackedMove, Position, PositionHistory};
+use crate::chess::{Position, PositionHistory};
 use crate::options::Options;
 use crate::uci::output::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -64,7 +64,8 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
         return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());
     }
     let position = Position::from_fen(&arguments.fen)?;
-    let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+    let mut moves = Vec::new();
+    position.packed_moves(&mut moves);
     let history = PositionHistory::new(position);
     // Without a cache, every evaluation has to be computed.
     let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };

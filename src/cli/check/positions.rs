@@ -23,8 +23,8 @@ pub(super) struct Subject {
 impl Subject {
     /// `None` if the game has ended.
     fn new(history: PositionHistory) -> Option<Subject> {
-        let moves: Vec<PackedMove> =
-            history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+        let mut moves = Vec::new();
+        history.last().packed_moves(&mut moves);
         (!moves.is_empty()).then_some(Subject { history, moves })
     }
 }

@@ -23,7 +23,7 @@ use crate::backend::profile::{ProfileRequest, Profiler, Subject};
 use crate::backend::registry::{self, BackendConfig};
 use crate::backend::rocm::{self, KernelOccupancy, RocmPrecision, RocmProfiler};
 use crate::backend::{Backend, BackendError};
-use crate::chess::{PackedMove, Position, PositionHistory};
+use crate::chess::{Position, PositionHistory};
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;
 use baseline::{Outcome, use_baseline};
@@ -184,7 +184,8 @@ impl Made {
 /// Makes the backend and measures it. Returns the batch sizes that it has programs for, too.
 fn measure(arguments: &ProfileArgs, options: &Options) -> Result<(Measured, Vec<usize>), CliError> {
     let position = Position::from_fen(&arguments.fen)?;
-    let moves: Vec<PackedMove> = position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+    let mut moves = Vec::new();
+    position.packed_moves(&mut moves);
     let history = PositionHistory::new(position);
     let config = BackendConfig::from_options(options);
     let mut made = Made::new(options.backend.name(), &config)?;

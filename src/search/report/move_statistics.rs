@@ -2,7 +2,7 @@
 
 use super::info_lines::wdl_view;
 use crate::backend::EvalRequest;
-use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
+use crate::chess::{PositionHistory, uci_move};
 use crate::net::policy_index;
 use crate::search::info::ThinkingInfo;
 use crate::search::policy::select;
@@ -106,12 +106,9 @@ fn own_value(context: &SearchContext, node: &Node, history: &PositionHistory) ->
     if let Some(outcome) = node.outcome() {
         return Some(f32::from(outcome.result));
     }
-    let moves: Vec<PackedMove> = legal_moves(history.last());
+    let mut moves = Vec::new();
+    history.last().packed_moves(&mut moves);
     context.backend.cached(EvalRequest { history, moves: &moves }).map(|found| found.value.q)
-}
-
-fn legal_moves(position: &Position) -> Vec<PackedMove> {
-    position.legal_moves().iter().map(|&m| PackedMove::new(m)).collect()
 }
 
 fn write_counts(line: &mut String, visits: u32, in_flight: u32, prior: f32) {

@@ -91,10 +91,15 @@ impl Isa {
 
     /// Whether products of these factors have other instructions than with the sets before this one in
     /// [`Isa::available`].
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only x86-64 has extensions"))]
     pub(crate) fn changes(self, factors: Factors) -> bool {
-        match self.name() {
-            "AVX-VNNI" | "AVX-512 VNNI" => factors == Factors::Int8,
-            "AVX-512 BF16" => factors == Factors::Bf16,
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { amx: Some(_), .. } => true,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { bf16: Some(_), .. } => factors == Factors::Bf16,
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { vnni: Some(_), .. } | Isa::Avx2 { vnni: Some(_), .. } => factors == Factors::Int8,
             _ => true,
         }
     }

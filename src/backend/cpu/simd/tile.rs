@@ -91,6 +91,25 @@ macro_rules! fp32_sums {
     };
 }
 
+/// Factors that are words of several numbers.
+macro_rules! word_factors {
+    () => {
+        type Word = Word;
+        type Operand<S: Simd> = S::Words;
+
+        #[inline(always)]
+        fn splat<S: Simd>(simd: S, word: Word) -> S::Words {
+            simd.splat_word(word)
+        }
+
+        #[inline(always)]
+        unsafe fn load<S: Simd>(simd: S, from: *const Word) -> S::Words {
+            // SAFETY: the caller guarantees the same conditions.
+            unsafe { simd.load_words_unchecked(from) }
+        }
+    };
+}
+
 /// The factors are fp32 numbers.
 #[derive(Clone, Copy)]
 pub(crate) struct Fp32;
@@ -127,24 +146,12 @@ impl Product for Fp32 {
 pub(crate) struct Bf16;
 
 impl Product for Bf16 {
-    type Word = Word;
-    type Operand<S: Simd> = S::Words;
+    word_factors!();
     fp32_sums!();
 
     #[inline(always)]
     fn tile_rows<S: Simd>() -> usize {
         S::TILE_ROWS_BF16
-    }
-
-    #[inline(always)]
-    fn splat<S: Simd>(simd: S, word: Word) -> S::Words {
-        simd.splat_word(word)
-    }
-
-    #[inline(always)]
-    unsafe fn load<S: Simd>(simd: S, from: *const Word) -> S::Words {
-        // SAFETY: the caller guarantees the same conditions.
-        unsafe { simd.load_words_unchecked(from) }
     }
 
     #[inline(always)]
@@ -158,25 +165,13 @@ impl Product for Bf16 {
 pub(crate) struct Int8;
 
 impl Product for Int8 {
-    type Word = Word;
-    type Operand<S: Simd> = S::Words;
+    word_factors!();
     type Element = Word;
     type Sum<S: Simd> = S::Words;
 
     #[inline(always)]
     fn tile_rows<S: Simd>() -> usize {
         S::TILE_ROWS_INT8
-    }
-
-    #[inline(always)]
-    fn splat<S: Simd>(simd: S, word: Word) -> S::Words {
-        simd.splat_word(word)
-    }
-
-    #[inline(always)]
-    unsafe fn load<S: Simd>(simd: S, from: *const Word) -> S::Words {
-        // SAFETY: the caller guarantees the same conditions.
-        unsafe { simd.load_words_unchecked(from) }
     }
 
     #[inline(always)]

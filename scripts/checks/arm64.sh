@@ -20,7 +20,8 @@ export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_LINKER=aarch64-linux-gnu-gcc
 export CARGO_TARGET_AARCH64_UNKNOWN_LINUX_GNU_RUNNER="$cross/qemu-aarch64"
 
 step_build() {
-    need aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu qemu-aarch64-static=qemu-user-static
+    need aarch64-linux-gnu-gcc=gcc-aarch64-linux-gnu qemu-aarch64-static=qemu-user-static \
+        /usr/aarch64-linux-gnu/lib/crti.o=libc6-dev-arm64-cross
     mkdir -p "$cross"
     printf '#!/bin/sh\nexec qemu-aarch64-static -L /usr/aarch64-linux-gnu "$@"\n' >"$cross/qemu-aarch64"
     chmod +x "$cross/qemu-aarch64"

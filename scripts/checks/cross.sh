@@ -8,11 +8,12 @@
 #                         target's standard library
 cross=$PWD/target/cross
 
-# need PROGRAM=PACKAGE ...: installs the packages of the programs that are missing.
+# need PROGRAM=PACKAGE ...: installs the packages of the programs that are missing. A path instead of a program is any
+# file.
 need() {
     local entry packages=()
     for entry in "$@"; do
-        command -v "${entry%%=*}" >/dev/null || packages+=("${entry#*=}")
+        [ -e "${entry%%=*}" ] || command -v "${entry%%=*}" >/dev/null || packages+=("${entry#*=}")
     done
     [ ${#packages[@]} -gt 0 ] || return 0
     if [ "$(id -u)" != 0 ]; then

@@ -1,5 +1,7 @@
 //! The instruction sets of this processor, and the choice between them at run time.
 
+#[cfg(target_arch = "aarch64")]
+use super::neon::Neon;
 use super::portable::Portable;
 use super::vector::{Factors, Kernel, Simd};
 #[cfg(target_arch = "x86_64")]
@@ -12,8 +14,10 @@ use super::{
 /// An instruction set that this processor has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Isa {
-    /// Plain Rust on groups of four numbers, which the compiler translates to SSE2 or NEON.
+    /// Plain Rust on groups of four numbers, which the compiler translates to SSE2 on x86-64.
     Portable(Portable),
+    #[cfg(target_arch = "aarch64")]
+    Neon(Neon),
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     Avx2 {
@@ -38,8 +42,9 @@ impl Isa {
     /// All instruction sets that this processor has. The fastest is the last. Each extension is listed together with
     /// the extensions that every processor with it has.
     pub(crate) fn available() -> Vec<Isa> {
-        #[cfg_attr(not(target_arch = "x86_64"), expect(unused_mut, reason = "only x86-64 has a choice"))]
         let mut all = vec![Isa::Portable(Portable)];
+        #[cfg(target_arch = "aarch64")]
+        all.push(Isa::Neon(Neon));
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(base) = Avx2::detect() {
@@ -74,6 +79,8 @@ impl Isa {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Isa::Portable(_) => "portable",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(_) => "NEON",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { vnni: None, .. } => "AVX2",
             #[cfg(target_arch = "x86_64")]
@@ -135,6 +142,8 @@ impl Isa {
     pub(crate) fn largest_int8_weight(self) -> i8 {
         match self {
             Isa::Portable(_) => Portable::LARGEST_INT8_WEIGHT,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(_) => Neon::LARGEST_INT8_WEIGHT,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { vnni: None, .. } => Avx2::<false>::LARGEST_INT8_WEIGHT,
             #[cfg(target_arch = "x86_64")]
@@ -150,6 +159,8 @@ impl Isa {
     pub(crate) fn lanes(self) -> usize {
         match self {
             Isa::Portable(_) => Portable::LANES,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(_) => Neon::LANES,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { .. } => Avx2::<false>::LANES,
             #[cfg(target_arch = "x86_64")]
@@ -162,6 +173,8 @@ impl Isa {
     pub(crate) fn run<K: Kernel>(self, kernel: K) -> K::Output {
         match self {
             Isa::Portable(simd) => kernel.run(simd),
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon(simd) => kernel.run(simd),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { base, vnni } => match (K::MULTIPLIES, vnni) {
                 (Factors::Int8, Some(simd)) => avx2::enter_vnni(simd, kernel),

@@ -15,7 +15,7 @@
 //! |---|---|
 //! | `tile` | the innermost loop of the matrix product |
 //! | `isa` | the choice of an instruction set at run time |
-//! | `avx512`, `avx2`, `portable` | the implementations of [`Simd`] |
+//! | `avx512`, `avx2`, `neon`, `portable` | the implementations of [`Simd`] |
 //! | `amx` | products of whole matrices on processors with AMX |
 //! | `vector` | [`Simd`] and [`Kernel`] |
 //! | `aligned` | memory on cache-line boundaries |
@@ -32,6 +32,8 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod isa;
+#[cfg(target_arch = "aarch64")]
+mod neon;
 mod portable;
 pub(crate) mod tile;
 mod vector;

@@ -1,7 +1,7 @@
 //! The implementation in plain Rust, four numbers at a time.
 //!
-//! The compiler translates these loops to SSE2 on x86-64 and to NEON on AArch64. Every processor of these
-//! architectures has these instructions. This is the fallback, and the version that is easiest to read.
+//! The compiler translates these loops to SSE2 on x86-64, which every processor of this architecture has. This is the
+//! fallback, and the version that is easiest to read.
 
 use super::vector::{Simd, Word, bf16_bits};
 

@@ -117,16 +117,19 @@ impl Kernel for Bytes {
         let mut stored = [0; MAX_LANES];
         simd.store_bytes(simd.load(&numbers), &mut stored);
         let bytes: Vec<u8> = stored.iter().flat_map(|word| word.to_le_bytes()).collect();
-        let right: Vec<u8> = numbers.iter().map(|x| x.round_ties_even() as u8).collect();
+        let byte = |x: &f32| (x.round_ties_even() as u8).wrapping_sub(S::BYTE_OFFSET);
+        let right: Vec<u8> = numbers.iter().map(byte).collect();
         assert_eq!(bytes[..S::LANES], right[..S::LANES]);
 
         let weight = S::LARGEST_INT8_WEIGHT;
         let a: [[u8; 4]; MAX_LANES] = std::array::from_fn(|i| [255, 0, i as u8, 200]);
+        let offset = i32::from(S::BYTE_OFFSET);
         let b: [[i8; 4]; MAX_LANES] =
             std::array::from_fn(|i| [weight, -weight, -(i as i8), if i % 2 == 0 { weight } else { -weight }]);
         let sums: [u32; MAX_LANES] = std::array::from_fn(|i| (i as i32 * 1000 - 7000) as u32);
-        let [a_words, b_words] =
-            [a, b.map(|four| four.map(|x| x as u8))].map(|all| all.map(u32::from_le_bytes));
+        let a_bytes = a.map(|four| four.map(|x| x.wrapping_sub(S::BYTE_OFFSET)));
+        let b_bytes = b.map(|four| four.map(|x| x as u8));
+        let [a_words, b_words] = [a_bytes, b_bytes].map(|all| all.map(u32::from_le_bytes));
         let [first, second, start] = [&a_words, &b_words, &sums].map(|words| simd.load_words(words));
         let mut got = [0; MAX_LANES];
         let dot = simd.dot_bytes(start, first, second);
@@ -134,7 +137,7 @@ impl Kernel for Bytes {
         let mut floats = [0.0; MAX_LANES];
         simd.store(simd.to_float(dot), &mut floats);
         for i in 0..S::LANES {
-            let products = a[i].iter().zip(&b[i]).map(|(&a, &b)| i32::from(a) * i32::from(b));
+            let products = a[i].iter().zip(&b[i]).map(|(&a, &b)| (i32::from(a) - offset) * i32::from(b));
             let right = sums[i] as i32 + products.sum::<i32>();
             assert_eq!((got[i] as i32, floats[i]), (right, right as f32), "lane {i}");
         }

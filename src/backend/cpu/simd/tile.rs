@@ -9,8 +9,11 @@
 //!            +--------+--------+
 //!      steps |        |        |   each step: load 2 vectors of B,
 //!            +--------+--------+   for each row splat one element of A, multiply, add
-//!   A: rows  | sums   | sums   |   12 x 2 registers on AVX-512, 6 x 2 on AVX2
+//!   A: rows  | sums   | sums   |   12 x 2 registers on AVX-512, 6 x 2 on AVX2, 5 x 4 on NEON
 //! ```
+//!
+//! NEON multiplies by one element of a register, so there a tile loads four elements of A at once instead of a splat of
+//! each.
 //!
 //! The loop is not blocked over steps. A panel of 2048 steps does not fit the first-level cache, but it is read
 //! sequentially at 128 bytes per 12 cycles, which the second-level cache (and nearly the third) can supply.
@@ -52,6 +55,18 @@ pub(crate) trait Product: Copy + 'static {
     unsafe fn load<S: Simd>(simd: S, from: *const Self::Word) -> Self::Operand<S>;
     /// `sum + a b`, lane by lane.
     fn multiply<S: Simd>(
+        simd: S,
+        sum: Self::Sum<S>,
+        a: Self::Operand<S>,
+        b: Self::Operand<S>,
+    ) -> Self::Sum<S>;
+    /// Loads [`Simd::ELEMENTS`] words for [`Product::multiply_element`].
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `ELEMENTS` words.
+    unsafe fn load_elements<S: Simd>(simd: S, from: *const Self::Word) -> Self::Operand<S>;
+    /// `sum + a[INDEX] b`, where `a` is from [`Product::load_elements`].
+    fn multiply_element<S: Simd, const INDEX: i32>(
         simd: S,
         sum: Self::Sum<S>,
         a: Self::Operand<S>,
@@ -107,6 +122,12 @@ macro_rules! word_factors {
             // SAFETY: the caller guarantees the same conditions.
             unsafe { simd.load_words_unchecked(from) }
         }
+
+        #[inline(always)]
+        unsafe fn load_elements<S: Simd>(simd: S, from: *const Word) -> S::Words {
+            // SAFETY: the caller guarantees the same conditions.
+            unsafe { simd.load_word_elements(from) }
+        }
     };
 }
 
@@ -139,6 +160,22 @@ impl Product for Fp32 {
     fn multiply<S: Simd>(simd: S, sum: S::Vector, a: S::Vector, b: S::Vector) -> S::Vector {
         simd.mul_add(a, b, sum)
     }
+
+    #[inline(always)]
+    unsafe fn load_elements<S: Simd>(simd: S, from: *const f32) -> S::Vector {
+        // SAFETY: the caller guarantees the same conditions.
+        unsafe { simd.load_elements(from) }
+    }
+
+    #[inline(always)]
+    fn multiply_element<S: Simd, const INDEX: i32>(
+        simd: S,
+        sum: S::Vector,
+        a: S::Vector,
+        b: S::Vector,
+    ) -> S::Vector {
+        simd.mul_add_element::<INDEX>(a, b, sum)
+    }
 }
 
 /// The factors are pairs of bf16 numbers. The sums are fp32.
@@ -157,6 +194,16 @@ impl Product for Bf16 {
     #[inline(always)]
     fn multiply<S: Simd>(simd: S, sum: S::Vector, a: S::Words, b: S::Words) -> S::Vector {
         simd.dot_pairs(sum, a, b)
+    }
+
+    #[inline(always)]
+    fn multiply_element<S: Simd, const INDEX: i32>(
+        simd: S,
+        sum: S::Vector,
+        a: S::Words,
+        b: S::Words,
+    ) -> S::Vector {
+        simd.dot_pairs_element::<INDEX>(sum, a, b)
     }
 }
 
@@ -177,6 +224,16 @@ impl Product for Int8 {
     #[inline(always)]
     fn multiply<S: Simd>(simd: S, sum: S::Words, a: S::Words, b: S::Words) -> S::Words {
         simd.dot_bytes(sum, a, b)
+    }
+
+    #[inline(always)]
+    fn multiply_element<S: Simd, const INDEX: i32>(
+        simd: S,
+        sum: S::Words,
+        a: S::Words,
+        b: S::Words,
+    ) -> S::Words {
+        simd.dot_bytes_element::<INDEX>(sum, a, b)
     }
 
     #[inline(always)]
@@ -412,18 +469,50 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
             *sum = unsafe { P::load_sum(simd, start(i).wrapping_add(half * S::LANES)) };
         }
     }
-    for k in 0..steps {
-        let b = panel.wrapping_add(k * panel_stride);
-        // SAFETY: step `k` of the panel has `2 * LANES` words.
-        let first = unsafe { P::load(simd, b) };
-        // SAFETY: step `k` of the panel has `2 * LANES` words.
-        let second = unsafe { P::load(simd, b.wrapping_add(S::LANES)) };
-        for (i, row) in sums.iter_mut().enumerate() {
+    let b_of_step = |k: usize| panel.wrapping_add(k * panel_stride);
+    const { assert!(S::ELEMENTS == 1 || S::ELEMENTS == 4) }
+    // The elements that a tile loads together are steps of a row or rows of a step, whichever are consecutive.
+    let mut step = 0;
+    if ROW_MAJOR && S::ELEMENTS == 4 {
+        while step + 4 <= steps {
+            // SAFETY: A has the steps `step .. step + 4` of row `i`.
+            let elements: [_; ROWS] = std::array::from_fn(|i| unsafe {
+                P::load_elements(simd, a.wrapping_add(i * a_stride + step))
+            });
+            // SAFETY: the panel has step `step`.
+            unsafe { rows_by_element::<S, P, ROWS, 0>(simd, &mut sums, &elements, b_of_step(step)) }
+            // SAFETY: the panel has step `step + 1`.
+            unsafe { rows_by_element::<S, P, ROWS, 1>(simd, &mut sums, &elements, b_of_step(step + 1)) }
+            // SAFETY: the panel has step `step + 2`.
+            unsafe { rows_by_element::<S, P, ROWS, 2>(simd, &mut sums, &elements, b_of_step(step + 2)) }
+            // SAFETY: the panel has step `step + 3`.
+            unsafe { rows_by_element::<S, P, ROWS, 3>(simd, &mut sums, &elements, b_of_step(step + 3)) }
+            step += 4;
+        }
+    }
+    for k in step..steps {
+        // SAFETY: the panel has step `k`.
+        let b = unsafe { load_step::<S, P>(simd, b_of_step(k)) };
+        let mut first = 0;
+        if !ROW_MAJOR && S::ELEMENTS == 4 {
+            for four in sums.as_chunks_mut::<4>().0 {
+                // SAFETY: A has step `k` of the rows `first .. first + 4`.
+                let elements = unsafe { P::load_elements(simd, a.wrapping_add(k * a_stride + first)) };
+                for half in 0..2 {
+                    four[0][half] = P::multiply_element::<S, 0>(simd, four[0][half], elements, b[half]);
+                    four[1][half] = P::multiply_element::<S, 1>(simd, four[1][half], elements, b[half]);
+                    four[2][half] = P::multiply_element::<S, 2>(simd, four[2][half], elements, b[half]);
+                    four[3][half] = P::multiply_element::<S, 3>(simd, four[3][half], elements, b[half]);
+                }
+                first += 4;
+            }
+        }
+        for (i, row) in sums.iter_mut().enumerate().skip(first) {
             let at = if ROW_MAJOR { i * a_stride + k } else { k * a_stride + i };
             // SAFETY: A has step `k` of row `i`.
             let word = P::splat(simd, unsafe { *a.wrapping_add(at) });
-            row[0] = P::multiply(simd, row[0], word, first);
-            row[1] = P::multiply(simd, row[1], word, second);
+            row[0] = P::multiply(simd, row[0], word, b[0]);
+            row[1] = P::multiply(simd, row[1], word, b[1]);
         }
     }
     for (i, row) in sums.iter().enumerate() {
@@ -432,5 +521,38 @@ unsafe fn tile<S: Simd, P: Product, const ROWS: usize, const ROW_MAJOR: bool>(
             // SAFETY: the row of C has `2 * LANES` numbers.
             unsafe { P::store_sum(simd, sum, floor, to) };
         }
+    }
+}
+
+/// Loads a step of a panel.
+///
+/// # Safety
+/// `b` must be valid for reading `2 * LANES` words.
+#[inline(always)]
+unsafe fn load_step<S: Simd, P: Product>(simd: S, b: *const P::Word) -> [P::Operand<S>; 2] {
+    // SAFETY: the caller guarantees that `2 * LANES` words can be read.
+    let first = unsafe { P::load(simd, b) };
+    // SAFETY: the caller guarantees that `2 * LANES` words can be read.
+    let second = unsafe { P::load(simd, b.wrapping_add(S::LANES)) };
+    [first, second]
+}
+
+/// Adds the step `b` of the panel to the sums. `elements[row]` has `ELEMENTS` steps of the row, of which this one is
+/// `INDEX`.
+///
+/// # Safety
+/// `b` must be valid for reading `2 * LANES` words.
+#[inline(always)]
+unsafe fn rows_by_element<S: Simd, P: Product, const ROWS: usize, const INDEX: i32>(
+    simd: S,
+    sums: &mut [[P::Sum<S>; 2]; ROWS],
+    elements: &[P::Operand<S>; ROWS],
+    b: *const P::Word,
+) {
+    // SAFETY: the caller guarantees the same conditions.
+    let [first, second] = unsafe { load_step::<S, P>(simd, b) };
+    for (row, elements) in sums.iter_mut().zip(elements) {
+        row[0] = P::multiply_element::<S, INDEX>(simd, row[0], *elements, first);
+        row[1] = P::multiply_element::<S, INDEX>(simd, row[1], *elements, second);
     }
 }

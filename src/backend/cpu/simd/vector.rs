@@ -19,6 +19,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const TILE_ROWS_INT8: usize;
     /// The largest absolute value of an 8-bit weight for which [`Simd::dot_bytes`] is exact.
     const LARGEST_INT8_WEIGHT: i8;
+    /// What [`Simd::store_bytes`] subtracts from a number: 128 if the first factors of [`Simd::dot_bytes`] are signed
+    /// bytes, and 0 if they are unsigned.
+    const BYTE_OFFSET: u8 = 0;
+    /// The number of elements of A that a tile loads together: 4 if an instruction multiplies by one element of a
+    /// register, and otherwise 1, which is loaded into all lanes.
+    const ELEMENTS: usize = 1;
     /// `LANES` fp32 numbers.
     type Vector: Copy;
     /// `LANES` words.
@@ -42,9 +48,9 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// `a * b + c`. The result is rounded once if the processor has such an instruction. On `Portable` it may
     /// be rounded twice.
     fn mul_add(self, a: Self::Vector, b: Self::Vector, c: Self::Vector) -> Self::Vector;
-    /// The larger of `a` and `b`, or `b` if either is NaN.
+    /// The larger of `a` and `b`. NaN if `b` is NaN, and `b` or NaN if only `a` is.
     fn max(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
-    /// The smaller of `a` and `b`, or `b` if either is NaN.
+    /// The smaller of `a` and `b`. NaN if `b` is NaN, and `b` or NaN if only `a` is.
     fn min(self, a: Self::Vector, b: Self::Vector) -> Self::Vector;
     /// Rounds to the nearest whole number, ties to even.
     fn round(self, a: Self::Vector) -> Self::Vector;
@@ -78,12 +84,13 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// `sum + a.first * b.first + a.second * b.second`, computed in fp32 in each lane.
     fn dot_pairs(self, sum: Self::Vector, a: Self::Words, b: Self::Words) -> Self::Vector;
 
-    /// Rounds each lane to the nearest whole number, ties to even, and stores the results as `LANES` bytes in the first
-    /// `LANES / 4` elements of `to`. The lanes must be between -0.5 and 255.5, or NaN, whose byte is unspecified.
-    /// Panics if `to` has fewer elements.
+    /// Rounds each lane to the nearest whole number, ties to even, subtracts [`Simd::BYTE_OFFSET`], and stores the
+    /// results as `LANES` bytes in the first `LANES / 4` elements of `to`. The lanes must be between -0.5 and 255.5, or
+    /// NaN, whose byte is unspecified. Panics if `to` has fewer elements.
     fn store_bytes(self, v: Self::Vector, to: &mut [Word]);
     /// `sum + a.0 * b.0 + a.1 * b.1 + a.2 * b.2 + a.3 * b.3` in each lane, where `sum` is a 32-bit integer, the bytes
-    /// of `a` are unsigned, and those of `b` are signed and at most [`Simd::LARGEST_INT8_WEIGHT`] in absolute value.
+    /// of `a` are unsigned (signed if [`Simd::BYTE_OFFSET`] is 128), and those of `b` are signed and at most
+    /// [`Simd::LARGEST_INT8_WEIGHT`] in absolute value.
     fn dot_bytes(self, sum: Self::Words, a: Self::Words, b: Self::Words) -> Self::Words;
     /// Converts signed 32-bit integers to fp32.
     fn to_float(self, integers: Self::Words) -> Self::Vector;
@@ -100,6 +107,55 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         allow(dead_code, reason = "only products in tile registers need it")
     )]
     fn upper_half(self, v: Self::Vector) -> Self::Vector;
+
+    /// Loads [`Simd::ELEMENTS`] numbers for [`Simd::mul_add_element`].
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `ELEMENTS` numbers.
+    #[inline(always)]
+    unsafe fn load_elements(self, from: *const f32) -> Self::Vector {
+        // SAFETY: the caller guarantees that the number can be read.
+        self.splat(unsafe { *from })
+    }
+    /// `a[INDEX] * b + c`, where `a` is from [`Simd::load_elements`] and `INDEX` is less than [`Simd::ELEMENTS`].
+    #[inline(always)]
+    fn mul_add_element<const INDEX: i32>(
+        self,
+        a: Self::Vector,
+        b: Self::Vector,
+        c: Self::Vector,
+    ) -> Self::Vector {
+        self.mul_add(a, b, c)
+    }
+    /// Loads [`Simd::ELEMENTS`] words for [`Simd::dot_pairs_element`] and [`Simd::dot_bytes_element`].
+    ///
+    /// # Safety
+    /// `from` must be valid for reading `ELEMENTS` words.
+    #[inline(always)]
+    unsafe fn load_word_elements(self, from: *const Word) -> Self::Words {
+        // SAFETY: the caller guarantees that the word can be read.
+        self.splat_word(unsafe { *from })
+    }
+    /// [`Simd::dot_pairs`] with `a[INDEX]` in all lanes.
+    #[inline(always)]
+    fn dot_pairs_element<const INDEX: i32>(
+        self,
+        sum: Self::Vector,
+        a: Self::Words,
+        b: Self::Words,
+    ) -> Self::Vector {
+        self.dot_pairs(sum, a, b)
+    }
+    /// [`Simd::dot_bytes`] with `a[INDEX]` in all lanes.
+    #[inline(always)]
+    fn dot_bytes_element<const INDEX: i32>(
+        self,
+        sum: Self::Words,
+        a: Self::Words,
+        b: Self::Words,
+    ) -> Self::Words {
+        self.dot_bytes(sum, a, b)
+    }
 
     /// Loads `LANES` numbers without a bounds check.
     ///

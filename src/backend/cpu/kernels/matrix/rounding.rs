@@ -12,7 +12,7 @@ pub(crate) struct RoundedRows {
     pub(super) stride: usize,
     /// For `Int8`, `[rows]`: the number that 1 stands for. An element of x is `scale * byte + minimum`.
     pub(super) scales: AlignedVec<f32>,
-    /// For `Int8`, `[rows]`: the number that 0 stands for, which is the least element of the row.
+    /// For `Int8`, `[rows]`: the number that 0 stands for. It is the least element of the row if bytes are unsigned.
     pub(super) minima: AlignedVec<f32>,
     /// The sums of a part of a product in vector registers, before they are converted.
     pub(super) sums: AlignedVec<Word>,
@@ -139,8 +139,9 @@ impl Kernel for ToInt8<'_> {
                 simd.store_bytes(simd.mul_add(simd.load_some(part), inverse, offset), place);
             }
             // What follows is multiplied by weights of zero.
-            rounded.scales[row] = extent * (1.0 / 255.0);
-            rounded.minima[row] = least;
+            let scale = extent * (1.0 / 255.0);
+            rounded.scales[row] = scale;
+            rounded.minima[row] = least + f32::from(S::BYTE_OFFSET) * scale;
         }
     }
 }

@@ -130,14 +130,14 @@ fn attributes(
     instructions: InstructionSet,
     options: &CpuOptions,
 ) -> Attributes {
-    let in_fp32 = |instructions: InstructionSet| format!("{}, fp32", instructions.name_for_fp32());
+    let in_fp32 = |instructions: InstructionSet| format!("{}, fp32", instructions.name_for(Precision::Fp32));
     let name = match precision {
         Precision::Fp32 => format!("cpu ({})", in_fp32(instructions)),
         Precision::Bf16 if used == Precision::Fp32 => {
             format!("cpu-bf16 ({}, which is faster on this processor)", in_fp32(instructions))
         }
         Precision::Bf16 => format!("cpu-bf16 ({})", instructions.name()),
-        Precision::Int8 => format!("cpu-int8 ({})", instructions.name_for_int8()),
+        Precision::Int8 => format!("cpu-int8 ({})", instructions.name_for(Precision::Int8)),
     };
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let recommended = match network.architecture.body {

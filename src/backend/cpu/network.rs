@@ -29,6 +29,17 @@ pub enum Precision {
     Int8,
 }
 
+impl Precision {
+    /// The factors of the dense layers' products.
+    fn factors(self) -> Factors {
+        match self {
+            Precision::Fp32 => Factors::Fp32,
+            Precision::Bf16 => Factors::Bf16,
+            Precision::Int8 => Factors::Int8,
+        }
+    }
+}
+
 /// An instruction set that this machine has. Only tests choose another than the best.
 #[derive(Clone, Copy, Debug)]
 pub struct InstructionSet(pub(super) Isa);
@@ -49,29 +60,14 @@ impl InstructionSet {
         self.0.name()
     }
 
-    /// The name without the extensions that fp32 does not use.
-    pub(super) fn name_for_fp32(self) -> &'static str {
-        match self.name() {
-            "AVX-VNNI" => "AVX2",
-            name => name.trim_end_matches(" BF16").trim_end_matches(" VNNI"),
-        }
-    }
-
-    /// The name without the extension that 8-bit products do not use.
-    pub(super) fn name_for_int8(self) -> &'static str {
-        match self.name() {
-            "AVX-512 BF16" => "AVX-512 VNNI",
-            name => name,
-        }
+    /// The name of the instructions that products in this precision use.
+    pub(super) fn name_for(self, precision: Precision) -> &'static str {
+        self.0.name_for(precision.factors())
     }
 
     /// Whether products in this precision have other instructions than with the sets before this one.
     pub fn changes(self, precision: Precision) -> bool {
-        self.0.changes(match precision {
-            Precision::Fp32 => Factors::Fp32,
-            Precision::Bf16 => Factors::Bf16,
-            Precision::Int8 => Factors::Int8,
-        })
+        self.0.changes(precision.factors())
     }
 
     /// Whether products in bf16 are faster than in fp32, measured once in a millisecond. With AVX512-BF16 they are nearly

@@ -1,7 +1,7 @@
 //! The instruction sets of this processor, and the choice between them at run time.
 
 #[cfg(target_arch = "aarch64")]
-use super::neon::Neon;
+use super::neon::{self, Neon};
 use super::portable::Portable;
 use super::vector::{Factors, Kernel, Simd};
 #[cfg(target_arch = "x86_64")]
@@ -16,8 +16,17 @@ use super::{
 pub(crate) enum Isa {
     /// Plain Rust on groups of four numbers, which the compiler translates to SSE2 on x86-64.
     Portable(Portable),
+    /// NEON.
     #[cfg(target_arch = "aarch64")]
-    Neon(Neon),
+    Neon {
+        base: Neon<false, false, false>,
+        /// The extension for 8-bit products.
+        dot: Option<Neon<true, false, false>>,
+        /// The extension for 8-bit products of blocks.
+        i8mm: Option<Neon<true, true, false>>,
+        /// The extension for products of blocks of bf16.
+        bf16: Option<Neon<false, false, true>>,
+    },
     /// AVX2 and FMA.
     #[cfg(target_arch = "x86_64")]
     Avx2 {
@@ -42,9 +51,25 @@ impl Isa {
     /// All instruction sets that this processor has. The fastest is the last. Each extension is listed together with
     /// the extensions that every processor with it has.
     pub(crate) fn available() -> Vec<Isa> {
+        #[cfg_attr(
+            not(any(target_arch = "x86_64", target_arch = "aarch64")),
+            expect(unused_mut, reason = "only these processors have a choice")
+        )]
         let mut all = vec![Isa::Portable(Portable)];
         #[cfg(target_arch = "aarch64")]
-        all.push(Isa::Neon(Neon));
+        if let Some(base) = Neon::detect() {
+            let (dot, i8mm, bf16) = (Neon::detect(), Neon::detect(), Neon::detect());
+            all.push(Isa::Neon { base, dot: None, i8mm: None, bf16: None });
+            if dot.is_some() {
+                all.push(Isa::Neon { base, dot, i8mm: None, bf16: None });
+            }
+            if i8mm.is_some() {
+                all.push(Isa::Neon { base, dot, i8mm, bf16: None });
+            }
+            if bf16.is_some() {
+                all.push(Isa::Neon { base, dot, i8mm, bf16 });
+            }
+        }
         #[cfg(target_arch = "x86_64")]
         {
             if let Some(base) = Avx2::detect() {
@@ -80,7 +105,13 @@ impl Isa {
         match self {
             Isa::Portable(_) => "portable",
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon(_) => "NEON",
+            Isa::Neon { bf16: Some(_), .. } => "NEON BF16",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { i8mm: Some(_), .. } => "NEON I8MM",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { dot: Some(_), .. } => "NEON DotProd",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { .. } => "NEON",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { vnni: None, .. } => "AVX2",
             #[cfg(target_arch = "x86_64")]
@@ -96,11 +127,32 @@ impl Isa {
         }
     }
 
+    /// The name of the instructions that products of these factors use.
+    pub(crate) fn name_for(self, factors: Factors) -> &'static str {
+        let mut name = self.name();
+        for isa in Isa::available() {
+            if isa.changes(factors) {
+                name = isa.name();
+            }
+            if isa.name() == self.name() {
+                break;
+            }
+        }
+        name
+    }
+
     /// Whether products of these factors have other instructions than with the sets before this one in
     /// [`Isa::available`].
-    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only x86-64 has extensions"))]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(unused_variables, reason = "only these processors have extensions")
+    )]
     pub(crate) fn changes(self, factors: Factors) -> bool {
         match self {
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { bf16: Some(_), .. } => factors == Factors::Bf16,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { dot: Some(_), .. } => factors == Factors::Int8,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 { amx: Some(_), .. } => true,
             #[cfg(target_arch = "x86_64")]
@@ -114,8 +166,22 @@ impl Isa {
     /// Whether the instruction set can multiply bf16.
     pub(crate) fn has_bf16(self) -> bool {
         match self {
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { bf16, .. } => bf16.is_some(),
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 { bf16, amx, .. } => bf16.is_some() || amx.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Whether the processor multiplies blocks of these factors, so that panels have pairs of steps.
+    #[cfg_attr(not(target_arch = "aarch64"), expect(unused_variables, reason = "only ARM multiplies blocks"))]
+    pub(crate) fn multiplies_blocks(self, factors: Factors) -> bool {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { i8mm: Some(_), .. } if factors == Factors::Int8 => true,
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { bf16: Some(_), .. } if factors == Factors::Bf16 => true,
             _ => false,
         }
     }
@@ -143,7 +209,7 @@ impl Isa {
         match self {
             Isa::Portable(_) => Portable::LARGEST_INT8_WEIGHT,
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon(_) => Neon::LARGEST_INT8_WEIGHT,
+            Isa::Neon { .. } => Neon::<false, false, false>::LARGEST_INT8_WEIGHT,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { vnni: None, .. } => Avx2::<false>::LARGEST_INT8_WEIGHT,
             #[cfg(target_arch = "x86_64")]
@@ -160,7 +226,7 @@ impl Isa {
         match self {
             Isa::Portable(_) => Portable::LANES,
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon(_) => Neon::LANES,
+            Isa::Neon { .. } => Neon::<false, false, false>::LANES,
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { .. } => Avx2::<false>::LANES,
             #[cfg(target_arch = "x86_64")]
@@ -174,7 +240,12 @@ impl Isa {
         match self {
             Isa::Portable(simd) => kernel.run(simd),
             #[cfg(target_arch = "aarch64")]
-            Isa::Neon(simd) => kernel.run(simd),
+            Isa::Neon { base, dot, i8mm, bf16 } => match (K::MULTIPLIES, dot, i8mm, bf16) {
+                (Factors::Int8, _, Some(simd), _) => neon::enter_i8mm(simd, kernel),
+                (Factors::Int8, Some(simd), _, _) => neon::enter_dot(simd, kernel),
+                (Factors::Bf16, _, _, Some(simd)) => neon::enter_bf16(simd, kernel),
+                _ => neon::enter(base, kernel),
+            },
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 { base, vnni } => match (K::MULTIPLIES, vnni) {
                 (Factors::Int8, Some(simd)) => avx2::enter_vnni(simd, kernel),

@@ -17,6 +17,7 @@
 //! | `isa` | the choice of an instruction set at run time |
 //! | `avx512`, `avx2`, `neon`, `portable` | the implementations of [`Simd`] |
 //! | `amx` | products of whole matrices on processors with AMX |
+//! | `blocks` | the innermost loop with ARM's matrix instructions |
 //! | `vector` | [`Simd`] and [`Kernel`] |
 //! | `aligned` | memory on cache-line boundaries |
 #![allow(
@@ -31,6 +32,8 @@ pub(crate) mod amx;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod blocks;
 mod isa;
 #[cfg(target_arch = "aarch64")]
 mod neon;

@@ -1,15 +1,72 @@
-//! The implementation with NEON, which every 64-bit ARM processor has: eight numbers in two of thirty-two registers.
+//! The implementation with NEON, which every 64-bit ARM processor has, and with its extensions: eight numbers in two of
+//! thirty-two registers.
+//!
+//! The instructions of the extensions are written in assembly, because Rust's functions for them are not stable.
 
-use super::vector::{Simd, Word};
+use super::blocks;
+use super::vector::{BlockTile, Kernel, Simd, Word};
 use std::arch::aarch64::*;
+use std::arch::{asm, is_aarch64_feature_detected};
 
-/// The instructions that every 64-bit ARM processor has.
+/// A proof that the processor has DotProd if `DOT`, I8MM if `I8MM`, and BF16 if `BF16`: only [`Neon::detect`] makes a
+/// value. Every processor has the rest.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Neon;
+pub(crate) struct Neon<const DOT: bool, const I8MM: bool, const BF16: bool>(());
+
+impl<const DOT: bool, const I8MM: bool, const BF16: bool> Neon<DOT, I8MM, BF16> {
+    /// Returns a value if the processor has all these extensions.
+    pub(super) fn detect() -> Option<Self> {
+        let dot = !DOT || is_aarch64_feature_detected!("dotprod");
+        let i8mm = !I8MM || is_aarch64_feature_detected!("i8mm");
+        let bf16 = !BF16 || is_aarch64_feature_detected!("bf16");
+        (dot && i8mm && bf16).then_some(Neon(()))
+    }
+}
+
+/// Runs the version of a kernel that is compiled for NEON.
+#[inline]
+pub(super) fn enter<K: Kernel>(simd: Neon<false, false, false>, kernel: K) -> K::Output {
+    kernel.run(simd)
+}
+
+/// Runs the version of a kernel that is compiled for NEON and DotProd.
+#[inline]
+pub(super) fn enter_dot<K: Kernel>(simd: Neon<true, false, false>, kernel: K) -> K::Output {
+    #[target_feature(enable = "neon,dotprod")]
+    fn compiled<K: Kernel>(simd: Neon<true, false, false>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: a `Neon<true, _, _>` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
+
+/// Runs the version of a kernel that is compiled for NEON, DotProd and I8MM.
+#[inline]
+pub(super) fn enter_i8mm<K: Kernel>(simd: Neon<true, true, false>, kernel: K) -> K::Output {
+    #[target_feature(enable = "neon,dotprod,i8mm")]
+    fn compiled<K: Kernel>(simd: Neon<true, true, false>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: a `Neon<true, true, _>` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
+
+/// Runs the version of a kernel that is compiled for NEON and BF16.
+#[inline]
+pub(super) fn enter_bf16<K: Kernel>(simd: Neon<false, false, true>, kernel: K) -> K::Output {
+    #[target_feature(enable = "neon,bf16")]
+    fn compiled<K: Kernel>(simd: Neon<false, false, true>, kernel: K) -> K::Output {
+        kernel.run(simd)
+    }
+    // SAFETY: a `Neon<_, _, true>` exists only where the processor has the features.
+    unsafe { compiled(simd, kernel) }
+}
 
 /// The fp32 numbers in a register.
 const WIDTH: usize = 4;
 const LANES: usize = 2 * WIDTH;
+/// `SDOT` and `SMMLA` multiply signed bytes. Their variants for unsigned bytes belong to I8MM.
+const BYTE_OFFSET: u8 = 128;
 
 /// Computes both registers of a vector.
 #[inline(always)]
@@ -56,6 +113,25 @@ fn round_to_bf16(v: [float32x4_t; 2]) -> uint32x4_t {
     vreinterpretq_u32_u16(vcombine_u16(bf16_halves(v[0]), bf16_halves(v[1])))
 }
 
+/// [`round_to_bf16`] with the BF16 extension.
+#[inline]
+#[target_feature(enable = "neon,bf16")]
+fn convert_to_bf16(v: [float32x4_t; 2]) -> uint32x4_t {
+    let words;
+    // SAFETY: the instructions compute a register from registers.
+    unsafe {
+        asm!(
+            "bfcvtn {words:v}.4h, {first:v}.4s",
+            "bfcvtn2 {words:v}.8h, {second:v}.4s",
+            words = out(vreg) words,
+            first = in(vreg) v[0],
+            second = in(vreg) v[1],
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    words
+}
+
 /// Rounds to bf16 and returns the pairs of the lanes' numbers.
 #[inline]
 #[target_feature(enable = "neon")]
@@ -77,12 +153,12 @@ fn dot_pairs(sum: float32x4_t, a: uint32x4_t, b: uint32x4_t) -> float32x4_t {
     vfmaq_f32(vfmaq_f32(sum, first(a), first(b)), upper_half(a), upper_half(b))
 }
 
-/// Rounds eight numbers to bytes and subtracts [`Simd::BYTE_OFFSET`].
+/// Rounds eight numbers to bytes and subtracts [`BYTE_OFFSET`].
 #[inline]
 #[target_feature(enable = "neon")]
 fn bytes(v: [float32x4_t; 2]) -> [Word; 2] {
     let shorts = vcombine_s16(vmovn_s32(vcvtnq_s32_f32(v[0])), vmovn_s32(vcvtnq_s32_f32(v[1])));
-    let bytes = veor_u8(vqmovun_s16(shorts), vdup_n_u8(Neon::BYTE_OFFSET));
+    let bytes = veor_u8(vqmovun_s16(shorts), vdup_n_u8(BYTE_OFFSET));
     let words = vreinterpret_u32_u8(bytes);
     [vget_lane_u32::<0>(words), vget_lane_u32::<1>(words)]
 }
@@ -97,18 +173,59 @@ fn dot_bytes(sum: uint32x4_t, a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {
     vreinterpretq_u32_s32(vpadalq_s16(vreinterpretq_s32_u32(sum), pairs))
 }
 
-// The SAFETY comments below rely on NEON being a part of this architecture.
-impl Simd for Neon {
+/// [`dot_bytes`] with DotProd.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn extended_dot_bytes(mut sum: uint32x4_t, a: uint32x4_t, b: uint32x4_t) -> uint32x4_t {
+    // SAFETY: the instruction computes a register from registers.
+    unsafe {
+        asm!(
+            "sdot {sum:v}.4s, {a:v}.16b, {b:v}.16b",
+            sum = inout(vreg) sum,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sum
+}
+
+/// [`extended_dot_bytes`] with `a[INDEX]` in all lanes.
+#[inline]
+#[target_feature(enable = "neon,dotprod")]
+fn extended_dot_bytes_element<const INDEX: i32>(
+    mut sum: uint32x4_t,
+    a: uint32x4_t,
+    b: uint32x4_t,
+) -> uint32x4_t {
+    // SAFETY: the instruction computes a register from registers.
+    unsafe {
+        asm!(
+            "sdot {sum:v}.4s, {b:v}.16b, {a:v}.4b[{index}]",
+            sum = inout(vreg) sum,
+            a = in(vreg) a,
+            b = in(vreg) b,
+            index = const INDEX,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    sum
+}
+
+// NEON is a part of this architecture, and a value of `Neon` exists only if the processor has the extensions; the SAFETY
+// comments below rely on this.
+impl<const DOT: bool, const I8MM: bool, const BF16: bool> Simd for Neon<DOT, I8MM, BF16> {
     const LANES: usize = LANES;
     /// 5 x 4 sums, a register for each row of A and four for B use 29 of 32. The 20 sums are independent; four FMA units
     /// need 16 independent sums to stay busy. With 6 rows the compiler moves sums to memory.
     const TILE_ROWS: usize = 5;
     /// The emulated product of pairs needs more registers in addition to the sums.
-    const TILE_ROWS_BF16: usize = 4;
-    /// The same holds for the product of bytes.
-    const TILE_ROWS_INT8: usize = 5;
+    const TILE_ROWS_BF16: usize = if BF16 { blocks::ROWS } else { 4 };
+    const TILE_ROWS_INT8: usize = if I8MM { blocks::ROWS } else { 5 };
+    const BLOCKS_OF_PAIRS: bool = BF16;
+    const BLOCKS_OF_BYTES: bool = I8MM;
     const LARGEST_INT8_WEIGHT: i8 = 127;
-    const BYTE_OFFSET: u8 = 128;
+    const BYTE_OFFSET: u8 = BYTE_OFFSET;
     const ELEMENTS: usize = WIDTH;
     type Vector = [float32x4_t; 2];
     type Words = [uint32x4_t; 2];
@@ -245,8 +362,13 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn round_to_bf16(self, first: Self::Vector, second: Self::Vector) -> Self::Words {
-        // SAFETY: the processor has NEON.
-        [first, second].map(|v| unsafe { round_to_bf16(v) })
+        if BF16 {
+            // SAFETY: `self` proves BF16.
+            [first, second].map(|v| unsafe { convert_to_bf16(v) })
+        } else {
+            // SAFETY: the processor has NEON.
+            [first, second].map(|v| unsafe { round_to_bf16(v) })
+        }
     }
 
     #[inline(always)]
@@ -276,8 +398,13 @@ impl Simd for Neon {
 
     #[inline(always)]
     fn dot_bytes(self, sum: Self::Words, a: Self::Words, b: Self::Words) -> Self::Words {
-        // SAFETY: the processor has NEON.
-        both(|i| unsafe { dot_bytes(sum[i], a[i], b[i]) })
+        if DOT {
+            // SAFETY: `self` proves DotProd.
+            both(|i| unsafe { extended_dot_bytes(sum[i], a[i], b[i]) })
+        } else {
+            // SAFETY: the processor has NEON.
+            both(|i| unsafe { dot_bytes(sum[i], a[i], b[i]) })
+        }
     }
 
     #[inline(always)]
@@ -350,9 +477,25 @@ impl Simd for Neon {
         a: Self::Words,
         b: Self::Words,
     ) -> Self::Words {
+        if DOT {
+            // SAFETY: `self` proves DotProd.
+            return both(|i| unsafe { extended_dot_bytes_element::<INDEX>(sum[i], a[0], b[i]) });
+        }
         // SAFETY: the processor has NEON.
         let word = unsafe { vdupq_laneq_u32::<INDEX>(a[0]) };
         self.dot_bytes(sum, [word; 2], b)
+    }
+
+    #[inline(always)]
+    unsafe fn tile_of_pairs(self, tile: BlockTile) {
+        // SAFETY: the caller guarantees the same conditions, and `self` proves BF16, because it has blocks of pairs.
+        unsafe { blocks::tile_of_pairs(tile) }
+    }
+
+    #[inline(always)]
+    unsafe fn tile_of_bytes(self, tile: BlockTile) {
+        // SAFETY: the caller guarantees the same conditions, and `self` proves I8MM, because it has blocks of bytes.
+        unsafe { blocks::tile_of_bytes(tile) }
     }
 
     #[inline(always)]

@@ -18,6 +18,8 @@
 //! The loop is not blocked over steps. A panel of 2048 steps does not fit the first-level cache, but it is read
 //! sequentially at 128 bytes per 12 cycles, which the second-level cache (and nearly the third) can supply.
 
+#[cfg(target_arch = "aarch64")]
+use super::vector::BlockTile;
 use super::vector::{MAX_LANES, Simd, Word};
 
 /// The largest number of columns in a panel, over all instruction sets.
@@ -72,6 +74,18 @@ pub(crate) trait Product: Copy + 'static {
         a: Self::Operand<S>,
         b: Self::Operand<S>,
     ) -> Self::Sum<S>;
+    /// Whether the product is computed in blocks. Then the panel has the words of two steps of a column one after the
+    /// other, and the number of steps is even.
+    #[cfg(target_arch = "aarch64")]
+    fn has_blocks<S: Simd>() -> bool {
+        false
+    }
+    /// Computes a tile in blocks. The default is never called.
+    ///
+    /// # Safety
+    /// The conditions are those of [`Simd::tile_of_pairs`] and [`Simd::tile_of_bytes`].
+    #[cfg(target_arch = "aarch64")]
+    unsafe fn block_tile<S: Simd>(_: S, _: BlockTile) {}
     /// Loads `LANES` elements of C without a bounds check.
     ///
     /// # Safety
@@ -205,9 +219,22 @@ impl Product for Bf16 {
     ) -> S::Vector {
         simd.dot_pairs_element::<INDEX>(sum, a, b)
     }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn has_blocks<S: Simd>() -> bool {
+        S::BLOCKS_OF_PAIRS
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn block_tile<S: Simd>(simd: S, tile: BlockTile) {
+        // SAFETY: the caller guarantees the same conditions.
+        unsafe { simd.tile_of_pairs(tile) }
+    }
 }
 
-/// The factors are groups of four bytes, unsigned in A and signed in B. The sums are 32-bit integers.
+/// The factors are groups of four bytes, of which those of B are signed. The sums are 32-bit integers.
 #[derive(Clone, Copy)]
 pub(crate) struct Int8;
 
@@ -234,6 +261,19 @@ impl Product for Int8 {
         b: S::Words,
     ) -> S::Words {
         simd.dot_bytes_element::<INDEX>(sum, a, b)
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    fn has_blocks<S: Simd>() -> bool {
+        S::BLOCKS_OF_BYTES
+    }
+
+    #[cfg(target_arch = "aarch64")]
+    #[inline(always)]
+    unsafe fn block_tile<S: Simd>(simd: S, tile: BlockTile) {
+        // SAFETY: the caller guarantees the same conditions.
+        unsafe { simd.tile_of_bytes(tile) }
     }
 
     #[inline(always)]
@@ -332,6 +372,12 @@ impl<P: Product> PanelProduct<'_, P> {
             };
             assert!(self.a.len() >= needed, "A is too short");
         }
+        #[cfg(target_arch = "aarch64")]
+        if P::has_blocks::<S>() {
+            assert!(self.steps.is_multiple_of(2), "blocks have two steps");
+            assert!(matches!(self.layout, Layout::RowMajor { .. }), "blocks have two words of a row");
+            assert_eq!(self.panel_stride, panel_width, "a panel of blocks is packed");
+        }
         // The tiles have nearly equal heights: with at most 12 rows, 64 rows become 4 x 11 + 2 x 10 instead of
         // 5 x 12 + 4.
         let tiles = self.rows.div_ceil(P::tile_rows::<S>());
@@ -425,6 +471,25 @@ unsafe fn any_height<S: Simd, P: Product>(
     c: *mut P::Element,
     c_stride: usize,
 ) {
+    #[cfg(target_arch = "aarch64")]
+    if P::has_blocks::<S>()
+        && let Layout::RowMajor { stride } = operands.layout
+    {
+        let tile = BlockTile {
+            a: operands.a.cast(),
+            a_stride: stride,
+            panel: operands.panel.cast(),
+            steps: operands.steps,
+            bias: bias.cast(),
+            c: c.cast(),
+            c_stride,
+            rows: height,
+            floor: operands.floor,
+        };
+        // SAFETY: the caller guarantees the same conditions. The words and the elements of products that have blocks are
+        // 32 bits wide, and their panels are packed, as `run` has checked.
+        return unsafe { P::block_tile(simd, tile) };
+    }
     macro_rules! heights {
         ($($height:literal)*) => {
             match height {

@@ -6,6 +6,30 @@ pub(crate) const MAX_LANES: usize = 16;
 /// Two bf16 numbers, four 8-bit numbers, or a 32-bit sum. The first number in memory order is in the low bits.
 pub(crate) type Word = u32;
 
+/// A tile of a product in blocks ([`super::blocks`]): `C = max(start + A B, floor)` for a few rows.
+#[cfg(target_arch = "aarch64")]
+#[derive(Clone, Copy)]
+pub(crate) struct BlockTile {
+    /// The first row of A.
+    pub a: *const Word,
+    /// Words from the start of one row of A to the start of the next.
+    pub a_stride: usize,
+    /// The panel of B.
+    pub panel: *const Word,
+    /// The words of a row of A. Even.
+    pub steps: usize,
+    /// The initial values of the sums of every row, or null if the sums start with C.
+    pub bias: *const Word,
+    /// The first row of C: fp32 numbers or integers.
+    pub c: *mut Word,
+    /// Elements from the start of one row of C to the start of the next.
+    pub c_stride: usize,
+    /// The number of rows: 1 to 6.
+    pub rows: usize,
+    /// The lower limit of fp32 sums.
+    pub floor: f32,
+}
+
 /// The operations on fp32 vectors of one instruction set. A vector has [`Simd::LANES`] elements. This number is
 /// a power of two and at most [`MAX_LANES`], which [`super::tile`] asserts at compile time.
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
@@ -25,6 +49,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The number of elements of A that a tile loads together: 4 if an instruction multiplies by one element of a
     /// register, and otherwise 1, which is loaded into all lanes.
     const ELEMENTS: usize = 1;
+    /// Whether products of pairs of bf16 are computed in blocks, with [`Simd::tile_of_pairs`].
+    #[cfg(target_arch = "aarch64")]
+    const BLOCKS_OF_PAIRS: bool = false;
+    /// Whether products of bytes are computed in blocks, with [`Simd::tile_of_bytes`].
+    #[cfg(target_arch = "aarch64")]
+    const BLOCKS_OF_BYTES: bool = false;
     /// `LANES` fp32 numbers.
     type Vector: Copy;
     /// `LANES` words.
@@ -157,6 +187,19 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         self.dot_bytes(sum, a, b)
     }
 
+    /// Computes a tile of pairs in blocks. The default is never called.
+    ///
+    /// # Safety
+    /// The conditions are those of [`super::blocks::tile_of_pairs`], and [`Simd::BLOCKS_OF_PAIRS`] must be true.
+    #[cfg(target_arch = "aarch64")]
+    unsafe fn tile_of_pairs(self, _: BlockTile) {}
+    /// Computes a tile of bytes in blocks. The default is never called.
+    ///
+    /// # Safety
+    /// The conditions are those of [`super::blocks::tile_of_bytes`], and [`Simd::BLOCKS_OF_BYTES`] must be true.
+    #[cfg(target_arch = "aarch64")]
+    unsafe fn tile_of_bytes(self, _: BlockTile) {}
+
     /// Loads `LANES` numbers without a bounds check.
     ///
     /// # Safety
@@ -237,7 +280,10 @@ pub(crate) trait Kernel {
     type Output;
     /// The instructions that the kernel uses beside those for fp32. A kernel is compiled only for those extensions of
     /// an instruction set that it uses.
-    #[cfg_attr(not(target_arch = "x86_64"), expect(dead_code, reason = "only x86-64 has extensions"))]
+    #[cfg_attr(
+        not(any(target_arch = "x86_64", target_arch = "aarch64")),
+        expect(dead_code, reason = "only these processors have extensions")
+    )]
     const MULTIPLIES: Factors = Factors::Fp32;
     /// Runs the computation. Implementations, and all functions that they call in their loops, must be
     /// `#[inline(always)]`.

@@ -1,6 +1,6 @@
 //! Packs the weights of a dense layer into panels.
 
-use crate::backend::cpu::simd::{AlignedVec, Isa, Word, bf16_bits};
+use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Word, bf16_bits};
 
 /// The number format of the factors in a layer's products. Sums are fp32, or 32-bit integers for `Int8`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -40,6 +40,15 @@ impl Storage {
         }
     }
 
+    /// The number of steps whose words for an output are neighbours in a panel: 2 if the processor multiplies blocks.
+    fn group(self, isa: Isa) -> usize {
+        match self {
+            Storage::Bf16 if isa.multiplies_blocks(Factors::Bf16) => 2,
+            Storage::Int8 if isa.multiplies_blocks(Factors::Int8) => 2,
+            _ => 1,
+        }
+    }
+
     /// The number of steps of a product over `inputs` columns. AMX multiplies whole tiles, and needs at least one.
     fn steps(self, isa: Isa, inputs: usize) -> usize {
         let steps = match self {
@@ -53,8 +62,7 @@ impl Storage {
         if isa.amx().is_some() {
             return tile_steps(steps);
         }
-        let _ = isa;
-        steps
+        steps.next_multiple_of(self.group(isa))
     }
 }
 
@@ -75,9 +83,11 @@ enum Panels {
 /// instruction set.
 #[derive(Clone, Debug)]
 pub(crate) struct PackedMatrix {
-    /// `[matrix][panel][step][2 * LANES]`
+    /// `[matrix][panel][step / group][2 * LANES][group]`
     panels: Panels,
     storage: Storage,
+    /// The number of steps whose words for an output are neighbours.
+    group: usize,
     /// `[outputs]`, padded with zeros to the end of the last panel.
     biases: AlignedVec<f32>,
     /// For `Int8`, `[matrix][outputs]`, padded like the biases: the weight that 1 stands for.
@@ -137,6 +147,7 @@ impl PackedMatrix {
                 _ => Panels::Words(AlignedVec::zeroed(length)),
             },
             storage,
+            group: storage.group(isa),
             biases: AlignedVec::zeroed(padded),
             scales: AlignedVec::zeroed(if storage == Storage::Int8 { count * padded } else { 0 }),
             sums: AlignedVec::zeroed(if storage == Storage::Int8 { count * padded } else { 0 }),
@@ -159,9 +170,10 @@ impl PackedMatrix {
 
     /// Stores the weights of one output. `largest` is the largest 8-bit weight.
     fn store_column(&mut self, which: usize, output: usize, weights: &[f32], largest: i8) {
-        let PackedMatrix { steps, panel_width, .. } = *self;
+        let PackedMatrix { steps, panel_width, group, .. } = *self;
         let index = which * self.biases.len() + output;
-        let place = |step: usize| (index / panel_width * steps + step) * panel_width + output % panel_width;
+        let (panel, column) = (index / panel_width * steps * panel_width, output % panel_width);
+        let place = |step: usize| panel + (step / group * panel_width + column) * group + step % group;
         let words = match &mut self.panels {
             Panels::Fp32(numbers) => {
                 for (step, weight) in weights.iter().enumerate() {
@@ -245,7 +257,7 @@ impl PackedMatrix {
         (&self.scales[at..][..self.panel_width], &self.sums[at..][..self.panel_width])
     }
 
-    /// The words of a matrix, `[panel][steps][2 * LANES]`. Empty if the storage is `Fp32`.
+    /// The words of a matrix, in the layout of `panels`. Empty if the storage is `Fp32`.
     pub(super) fn panels(&self, which: usize) -> &[Word] {
         match &self.panels {
             Panels::Words(words) => &words[self.matrix(which)],

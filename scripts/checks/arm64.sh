@@ -8,6 +8,7 @@
 #   build         the engine and its tests
 #   unit          the unit tests and the signature
 #   integration   the tests of the whole engine on the processor
+#   loops         on request: counts the instructions of the matrix products' innermost loops
 # scripts/checks/arm64.txt names the tests that are left out, with the reasons.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
@@ -45,4 +46,12 @@ step_integration() {
     "$cross/qemu-aarch64" "$program" $(all_but_left_out)
 }
 
+step_loops() {
+    use_compiler_for $target
+    cargo build "${cargo_for_target[@]}" --package rukh --profile quick
+    scripts/checks/arm64_loops.py "$cross/$target/quick/rukh"
+}
+
+# shellcheck disable=SC2034  # `run_steps` reads it
+STEPS_ON_REQUEST="loops"
 run_steps "build unit integration" "$@"

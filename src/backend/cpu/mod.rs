@@ -1,7 +1,7 @@
 //! The CPU evaluator, in fp32 or bf16, for every kind of network.
 //!
 //! This module links no library. Each kernel is written once over a small vector trait, and is compiled for
-//! portable Rust, AVX2, AVX-512 and AVX-512 with BF16. The best version for the processor is chosen at run
+//! portable Rust, AVX2, AVX-512, NEON and their extensions. The best version for the processor is chosen at run
 //! time. On one core the matrix products reach 90 % of the processor's peak, so only fewer operations could
 //! make them much faster.
 //!

@@ -19,13 +19,13 @@ pub enum Precision {
     /// factors of attention are rounded as well. LayerNorm, softmax, 3x3 convolutions and the value and moves-left heads
     /// stay in fp32, so a residual tower gains nothing. Over all golden networks and positions, the largest differences
     /// from lc0's fp32 are 0.13 in a raw policy logit, 0.014 in q, 0.011 in d and 0.22 in moves left. The tests assert
-    /// this with a margin. Without AMX and AVX512-BF16 it is emulated, with nearly the same results. A backend uses it
+    /// this with a margin. Without instructions for bf16 it is emulated, with nearly the same results. A backend uses it
     /// only where it is faster than fp32 ([`InstructionSet::bf16_pays`]).
     Bf16,
     /// Weights of the dense layers are rounded to 8 bits with a factor for each output, and their inputs to 8 bits with
     /// a factor and a minimum for each row; sums are 32-bit integers. What bf16 leaves in fp32 stays in fp32 here too,
-    /// and with AMX attention is as in bf16. Without VNNI and AMX the weights have 7 bits, because the processor adds two
-    /// products in 16 bits. The tests have the differences from lc0's fp32 for all golden networks.
+    /// and with AMX attention is as in bf16. On x86-64 without VNNI and AMX the weights have 7 bits, because the processor
+    /// adds two products in 16 bits. The tests have the differences from lc0's fp32 for all golden networks.
     Int8,
 }
 

@@ -52,6 +52,5 @@ step_loops() {
     scripts/checks/arm64_loops.py "$cross/$target/quick/rukh"
 }
 
-# shellcheck disable=SC2034  # `run_steps` reads it
-STEPS_ON_REQUEST="loops"
+STEPS_ON_REQUEST=loops
 run_steps "build unit integration" "$@"

@@ -50,10 +50,12 @@ macro_rules! tile_with {
         #[inline]
         #[target_feature(enable = $features)]
         pub(super) unsafe fn $run(tile: BlockTile) {
-            // SAFETY: the caller guarantees the conditions for all rows, and the function reads and writes no other.
             match tile.rows.div_ceil(2) {
+                // SAFETY: the caller guarantees the same conditions.
                 1 => unsafe { $tile::<1>(tile) },
+                // SAFETY: the caller guarantees the same conditions.
                 2 => unsafe { $tile::<2>(tile) },
+                // SAFETY: the caller guarantees the same conditions.
                 3 => unsafe { $tile::<3>(tile) },
                 _ => unreachable!("a tile has 1 to {ROWS} rows"),
             }

@@ -177,13 +177,15 @@ impl Isa {
     /// Whether the processor multiplies blocks of these factors, so that panels have pairs of steps.
     #[cfg_attr(not(target_arch = "aarch64"), expect(unused_variables, reason = "only ARM multiplies blocks"))]
     pub(crate) fn multiplies_blocks(self, factors: Factors) -> bool {
-        match self {
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon { i8mm: Some(_), .. } if factors == Factors::Int8 => true,
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon { bf16: Some(_), .. } if factors == Factors::Bf16 => true,
-            _ => false,
+        #[cfg(target_arch = "aarch64")]
+        if let Isa::Neon { i8mm, bf16, .. } = self {
+            return match factors {
+                Factors::Fp32 => false,
+                Factors::Bf16 => bf16.is_some(),
+                Factors::Int8 => i8mm.is_some(),
+            };
         }
+        false
     }
 
     /// Whether the processor multiplies whole matrices.

@@ -116,10 +116,7 @@ impl Document {
         if let Some(turn) = turns.iter().find(|&&turn| turn > moves.len()) {
             return Err(format!("analyzeTurns: there are {} moves and no turn {turn}", moves.len()));
         }
-        let limits = Limits {
-            nodes: request.max_visits,
-            movetime_ms: request.max_time.map(|seconds| (seconds * 1000.0).round().max(1.0) as u64),
-        };
+        let limits = request.limits();
         Ok(Document {
             history: Arc::new(history),
             moves,

@@ -37,9 +37,28 @@ impl InputFormat {
         }
     }
 
+    /// The format of this name: `pgn`, `epd` or `jsonl`.
+    pub fn of_word(word: &str) -> Option<InputFormat> {
+        match word {
+            "pgn" => Some(InputFormat::Pgn),
+            "epd" => Some(InputFormat::Epd),
+            "jsonl" => Some(InputFormat::Jsonl),
+            _ => None,
+        }
+    }
+
+    /// The name that [`InputFormat::of_word`] reads.
+    pub fn word(self) -> &'static str {
+        match self {
+            InputFormat::Pgn => "pgn",
+            InputFormat::Epd => "epd",
+            InputFormat::Jsonl => "jsonl",
+        }
+    }
+
     /// The format of a text that begins with `head`: a brace begins a request, and a word with seven slashes is the board
     /// of a FEN.
-    fn of_content(head: &[u8]) -> InputFormat {
+    pub(super) fn of_content(head: &[u8]) -> InputFormat {
         let text = head.trim_ascii_start();
         let word = text.split(u8::is_ascii_whitespace).next().unwrap_or_default();
         if text.starts_with(b"{\"") {

@@ -1,6 +1,7 @@
 //! Requests and answers in JSON, one on each line. They follow those of KataGo's analysis engine, with the names of
 //! chess. `docs/analysis.schema.json` describes them.
 
+use super::pool::Limits;
 use super::report::{Analysis, LineScore, expected_score, san_of};
 use crate::chess::{Color, Position};
 use crate::quote::quoted;
@@ -39,6 +40,12 @@ pub struct Request {
     /// Whether castling is written as king takes rook.
     #[serde(default)]
     pub chess960: bool,
+    /// The text of a game or a line, which comes back analysed, instead of `fen` and `moves`.
+    pub document: Option<String>,
+    /// The format of `document`: `pgn`, `epd` or `jsonl`. Its first characters say it if this is absent.
+    pub document_format: Option<String>,
+    /// The number of the document, which rows and answers carry as `id`; 1 if it is absent.
+    pub document_number: Option<u64>,
 }
 
 impl Request {
@@ -55,7 +62,18 @@ impl Request {
         if !is_time(request.report_during_search_every) {
             return Err("reportDuringSearchEvery is not a number of seconds from 0 to 1000000".to_owned());
         }
+        if request.document.is_some()
+            && (request.fen.is_some() || !request.moves.is_empty() || request.analyze_turns.is_some())
+        {
+            return Err("a document has its own fen, moves and analyzeTurns".to_owned());
+        }
         Ok(request)
+    }
+
+    /// When its searches end.
+    pub(super) fn limits(&self) -> Limits {
+        let milliseconds = |seconds: f64| (seconds * 1000.0).round().max(1.0) as u64;
+        Limits { nodes: self.max_visits, movetime_ms: self.max_time.map(milliseconds) }
     }
 }
 

@@ -10,6 +10,7 @@
 //! | [`protocol`] | answers requests on stdin |
 //! | [`batch`] | analyses files: reads documents, has their positions searched, and writes the results in order |
 //! | [`feed`] | reads the documents of all files, a little ahead |
+//! | [`cut`] | reads the texts of documents, for programs that have them analysed elsewhere |
 //! | [`config`] | what an analysis of files is asked to do |
 //! | [`sink`] | the files that an analysis writes |
 //! | [`journal`] | notes what is done, so that an analysis can go on |
@@ -26,6 +27,7 @@
 pub mod annotate;
 pub mod batch;
 pub mod config;
+pub mod cut;
 pub mod document;
 mod feed;
 pub(crate) mod fuzzing;

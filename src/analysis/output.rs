@@ -2,6 +2,7 @@
 
 use super::annotate::{Results, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
+use super::input::InputFormat;
 use super::message::{Place, answer};
 use super::pgn::write::text as pgn_text;
 use super::report::{Analysis, LineScore, san, san_of};
@@ -20,6 +21,17 @@ pub enum OutputFormat {
     Jsonl,
     /// A row for each position, in the columns of [`CSV_HEADER`].
     Csv,
+}
+
+impl OutputFormat {
+    /// The format of the results, if nothing says another one.
+    pub fn of_input(format: InputFormat) -> OutputFormat {
+        match format {
+            InputFormat::Pgn => OutputFormat::Pgn,
+            InputFormat::Epd => OutputFormat::Epd,
+            InputFormat::Jsonl => OutputFormat::Jsonl,
+        }
+    }
 }
 
 /// The columns of CSV. Scores and probabilities are in the view of the side to move.

@@ -3,8 +3,11 @@
 //! A thread reads the requests. Their positions wait in the queue of the pool, and each answer is written as soon as it is
 //! known, in any order. `docs/analysis.md` describes the protocol.
 
-use super::document::Document;
+use super::annotate::{Results, Style};
+use super::document::{Document, Selection};
+use super::input::{InputFormat, RawDocument};
 use super::message::{Place, Request, answer};
+use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
 use super::report::Analysis;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
@@ -29,6 +32,12 @@ pub struct Defaults {
     pub limits: Limits,
     /// The number of best lines.
     pub multipv: usize,
+    /// Which positions of a document are searched.
+    pub selection: Selection,
+    /// How games are annotated.
+    pub style: Style,
+    /// The format in which documents come back; `None` means that of the document.
+    pub format: Option<OutputFormat>,
 }
 
 /// Answers requests until the input ends and all answers are written. `write` writes a line.
@@ -43,7 +52,8 @@ pub fn serve(
 ) -> io::Result<()> {
     let (sender, lines) = bounded(64);
     Builder::new().name("requests".to_owned()).spawn(move || read_lines(input, &sender))?;
-    let mut server = Server { pool, defaults, write, tasks: HashMap::new(), next_key: 0 };
+    let mut server =
+        Server { pool, defaults, write, tasks: HashMap::new(), whole: HashMap::new(), next_key: 0 };
     let mut is_at_end = false;
     while !(is_at_end && server.tasks.is_empty()) {
         let is_full = server.tasks.len() >= MOST_TASKS;
@@ -79,7 +89,22 @@ struct Pending {
     document: Arc<Document>,
     id: Value,
     turn: usize,
+    /// The key in `Server::whole`, if the document comes back as a whole.
+    whole: Option<u64>,
     is_cancelled: Arc<AtomicBool>,
+}
+
+/// A document that comes back as a whole when all its positions are done.
+struct Whole {
+    document: Arc<Document>,
+    id: Value,
+    number: u64,
+    format: OutputFormat,
+    results: Results,
+    /// The positions that are not done.
+    missing: usize,
+    /// Why a position has no result.
+    failure: Option<String>,
 }
 
 struct Server<'a> {
@@ -87,6 +112,7 @@ struct Server<'a> {
     defaults: Defaults,
     write: &'a dyn Fn(&str),
     tasks: HashMap<u64, Pending>,
+    whole: HashMap<u64, Whole>,
     next_key: u64,
 }
 
@@ -112,6 +138,7 @@ impl Server<'_> {
                 self.refuse(&id.unwrap_or_default(), &error);
             }
             Ok(request) => match request.action.as_deref() {
+                None if request.document.is_some() => self.search_document(request),
                 None => self.search(request),
                 Some(action) => self.act(action, &request),
             },
@@ -129,14 +156,71 @@ impl Server<'_> {
         if limits == Limits::default() {
             return self.refuse(&id, "say when the search ends: maxVisits or maxTime");
         }
+        self.submit(&document, &id, priority, report_every, None);
+    }
+
+    /// Searches the positions of a document that comes back as a whole. If its text is wrong, the answer says so in
+    /// `rejected`.
+    fn search_document(&mut self, request: Request) {
+        let (asked, id) = (request.limits(), request.id);
+        let bytes = request.document.unwrap_or_default().into_bytes();
+        let format = match request.document_format.as_deref() {
+            None => InputFormat::of_content(&bytes),
+            Some(word) => match InputFormat::of_word(word) {
+                Some(format) => format,
+                None => return self.refuse(&id, "documentFormat is none of pgn, epd and jsonl"),
+            },
+        };
+        let raw = RawDocument { bytes, place: String::new(), format };
+        let mut document = match raw.parse(&self.defaults.selection) {
+            Ok(document) => document,
+            Err(reason) => return self.send(&json!({ "id": id, "rejected": reason })),
+        };
+        document.limits = document.limits.or((asked != Limits::default()).then_some(asked));
+        document.multipv = document.multipv.or(request.multi_pv);
+        if document.limits.unwrap_or(self.defaults.limits) == Limits::default() {
+            return self.refuse(&id, "say when the search ends: maxVisits or maxTime");
+        }
+        let document = Arc::new(document);
+        let key = self.next_key;
+        self.next_key += 1;
+        let whole = Whole {
+            document: Arc::clone(&document),
+            id: id.clone(),
+            number: request.document_number.unwrap_or(1),
+            format: self.defaults.format.unwrap_or(OutputFormat::of_input(format)),
+            results: Results::new(),
+            missing: document.wanted.len(),
+            failure: None,
+        };
+        match whole.missing {
+            0 => self.answer_whole(&whole),
+            _ => {
+                self.whole.insert(key, whole);
+                self.submit(&document, &id, request.priority, None, Some(key));
+            }
+        }
+    }
+
+    /// Lets the positions of a document wait for their searches.
+    fn submit(
+        &mut self,
+        document: &Arc<Document>,
+        id: &Value,
+        priority: i64,
+        report_every: Option<Duration>,
+        whole: Option<u64>,
+    ) {
+        let limits = document.limits.unwrap_or(self.defaults.limits);
         for &turn in &document.wanted {
             let is_cancelled = Arc::new(AtomicBool::new(false));
             let key = self.next_key;
             self.next_key += 1;
             let pending = Pending {
-                document: Arc::clone(&document),
+                document: Arc::clone(document),
                 id: id.clone(),
                 turn,
+                whole,
                 is_cancelled: Arc::clone(&is_cancelled),
             };
             self.tasks.insert(key, pending);
@@ -160,6 +244,7 @@ impl Server<'_> {
             "query_version" => {
                 reply["version"] = json!(env!("RUKH_VERSION"));
                 reply["network"] = json!(self.pool.network());
+                reply["parallelism"] = json!(self.pool.parallelism());
             }
             "clear_cache" => self.pool.clear_cache(),
             "terminate" => match &request.terminate_id {
@@ -191,17 +276,49 @@ impl Server<'_> {
                     self.answer(pending, &analysis, true);
                 }
             }
-            PoolEvent::Done(key, analysis) => {
-                if let Some(pending) = self.tasks.remove(&key) {
-                    self.answer(&pending, &analysis, false);
+            PoolEvent::Done(key, analysis) => match self.tasks.remove(&key) {
+                Some(Pending { whole: Some(whole), turn, .. }) => {
+                    self.add_to_whole(whole, turn, Ok(analysis))
                 }
-            }
-            PoolEvent::Failed(key, reason) => {
-                if let Some(pending) = self.tasks.remove(&key) {
+                Some(pending) => self.answer(&pending, &analysis, false),
+                None => {}
+            },
+            PoolEvent::Failed(key, reason) => match self.tasks.remove(&key) {
+                Some(Pending { whole: Some(whole), turn, .. }) => self.add_to_whole(whole, turn, Err(reason)),
+                Some(pending) => {
                     self.send(&json!({ "id": pending.id, "turnNumber": pending.turn, "error": reason }));
                 }
-            }
+                None => {}
+            },
         }
+    }
+
+    /// Adds the result of a position to its document, and answers if it was the last one.
+    fn add_to_whole(&mut self, key: u64, turn: usize, outcome: Result<Analysis, String>) {
+        let Some(whole) = self.whole.get_mut(&key) else { return };
+        match outcome {
+            Ok(analysis) if !analysis.is_empty() => {
+                whole.results.insert(turn, analysis);
+            }
+            Ok(_) => whole.failure = Some("it was ended before it had a result".to_owned()),
+            Err(reason) => whole.failure = Some(reason),
+        }
+        whole.missing -= 1;
+        if whole.missing == 0
+            && let Some(whole) = self.whole.remove(&key)
+        {
+            self.answer_whole(&whole);
+        }
+    }
+
+    fn answer_whole(&self, whole: &Whole) {
+        let Whole { document, id, number, format, results, failure, .. } = whole;
+        if let Some(reason) = failure {
+            return self.refuse(id, &format!("a search failed: {reason}"));
+        }
+        let text = text(*format, document, results, *number, &self.defaults.style);
+        let text = String::from_utf8_lossy(&text);
+        self.send(&json!({ "id": id, "document": text, "positions": results.len() }));
     }
 
     fn answer(&self, pending: &Pending, analysis: &Analysis, is_partial: bool) {

@@ -111,24 +111,29 @@ impl Sink {
         Ok(())
     }
 
-    /// Keeps a document that was refused as it is, after a line with the reason that readers of its format pass over.
+    /// Keeps a document that was refused.
     pub(super) fn reject(&mut self, raw: &RawDocument, reason: &str) -> Result<(), SinkError> {
         self.open_rejected()?;
         let Some(part) = &mut self.rejected else { return Ok(()) };
-        let comment = match raw.format {
-            InputFormat::Pgn => format!("% {}: {reason}\n", raw.place),
-            InputFormat::Epd => format!("# {}: {reason}\n", raw.place),
-            InputFormat::Jsonl => String::new(),
-        };
-        let end: &[u8] = match (raw.bytes.ends_with(b"\n"), raw.format) {
-            (true, InputFormat::Pgn) => b"\n",
-            (true, _) => b"",
-            (false, _) => b"\n",
-        };
-        part.write(&[comment.as_bytes(), &raw.bytes, end].concat())?;
+        part.write(&rejected_text(raw.format, &raw.place, reason, &raw.bytes))?;
         self.lengths.rejected = part.length;
         Ok(())
     }
+}
+
+/// A refused document as it is kept: after a line with the reason that readers of its format pass over.
+pub fn rejected_text(format: InputFormat, place: &str, reason: &str, document: &[u8]) -> Vec<u8> {
+    let comment = match format {
+        InputFormat::Pgn => format!("% {place}: {reason}\n"),
+        InputFormat::Epd => format!("# {place}: {reason}\n"),
+        InputFormat::Jsonl => String::new(),
+    };
+    let end: &[u8] = match (document.ends_with(b"\n"), format) {
+        (true, InputFormat::Pgn) => b"\n",
+        (true, _) => b"",
+        (false, _) => b"\n",
+    };
+    [comment.as_bytes(), document, end].concat()
 }
 
 impl Part {

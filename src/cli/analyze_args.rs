@@ -1,11 +1,13 @@
 //! The flags of `analyze`.
 
+use super::shard::shard;
 use crate::analysis::annotate::{Style, Variations};
 use crate::analysis::config::BatchConfig;
 use crate::analysis::document::Selection;
 use crate::analysis::input::InputFormat;
 use crate::analysis::output::OutputFormat;
 use crate::analysis::pool::Limits;
+use crate::analysis::protocol::Defaults;
 use crate::chess::Color;
 use crate::options::Options;
 use clap::Args;
@@ -66,8 +68,8 @@ pub(super) struct AnalyzeArgs {
     #[arg(long, value_name = "FILE")]
     pub(super) svg: Option<PathBuf>,
     /// Answers requests on stdin, one a line, instead of analysing files
-    #[arg(long, value_enum, conflicts_with_all = ["inputs", "output", "format", "input_format", "overwrite", "rejected",
-          "moves", "side", "unordered", "shard", "svg"])]
+    #[arg(long, value_enum, conflicts_with_all = ["inputs", "output", "input_format", "overwrite", "rejected",
+          "unordered", "shard", "svg"])]
     protocol: Option<Protocol>,
     /// Prints the figures at the end as JSON, on stdout if the results go to a file, and otherwise on stderr
     #[arg(long)]
@@ -81,6 +83,17 @@ enum Format {
     Epd,
     Jsonl,
     Csv,
+}
+
+impl Format {
+    fn output(self) -> OutputFormat {
+        match self {
+            Format::Pgn => OutputFormat::Pgn,
+            Format::Epd => OutputFormat::Epd,
+            Format::Jsonl => OutputFormat::Jsonl,
+            Format::Csv => OutputFormat::Csv,
+        }
+    }
 }
 
 /// The formats that can be read.
@@ -132,15 +145,6 @@ fn thresholds(text: &str) -> Result<[f64; 3], String> {
     }
 }
 
-fn shard(text: &str) -> Result<(u64, u64), String> {
-    let numbers =
-        text.split_once('/').and_then(|(i, n)| Some((i.parse::<u64>().ok()?, n.parse::<u64>().ok()?)));
-    match numbers {
-        Some((number, count)) if (1..=count).contains(&number) => Ok((number - 1, count)),
-        _ => Err("not a number from 1 to n, a slash and n, as in 2/8".to_owned()),
-    }
-}
-
 impl AnalyzeArgs {
     /// The number of searches at once; `None` if the user does not say.
     pub(super) fn parallelism(&self) -> Option<usize> {
@@ -148,7 +152,7 @@ impl AnalyzeArgs {
     }
 
     /// When a search ends.
-    pub(super) fn limits(&self) -> Limits {
+    fn limits(&self) -> Limits {
         Limits { nodes: self.nodes, movetime_ms: self.movetime }
     }
 
@@ -160,6 +164,41 @@ impl AnalyzeArgs {
     /// The file of the results.
     pub(super) fn output(&self) -> Option<&Path> {
         self.output.as_deref()
+    }
+
+    /// Which positions of a game are searched.
+    fn selection(&self) -> Selection {
+        Selection {
+            moves: self.moves,
+            side: self.side.map(|side| match side {
+                Side::White => Color::White,
+                Side::Black => Color::Black,
+            }),
+        }
+    }
+
+    /// How games are annotated.
+    fn style(&self) -> Style {
+        Style {
+            thresholds: self.glyphs,
+            variations: match self.variations {
+                VariationsFlag::None => Variations::None,
+                VariationsFlag::Mistakes => Variations::Mistakes,
+                VariationsFlag::All => Variations::All,
+            },
+            line_plies: self.line_plies as usize,
+        }
+    }
+
+    /// What applies to requests that do not say it.
+    pub(super) fn defaults(&self, options: &Options) -> Defaults {
+        Defaults {
+            limits: self.limits(),
+            multipv: options.multipv as usize,
+            selection: self.selection(),
+            style: self.style(),
+            format: self.format.map(Format::output),
+        }
     }
 
     /// The analysis of files that the flags describe.
@@ -186,22 +225,8 @@ impl AnalyzeArgs {
             output: self.output.clone(),
             rejected,
             overwrite: self.overwrite,
-            selection: Selection {
-                moves: self.moves,
-                side: self.side.map(|side| match side {
-                    Side::White => Color::White,
-                    Side::Black => Color::Black,
-                }),
-            },
-            style: Style {
-                thresholds: self.glyphs,
-                variations: match self.variations {
-                    VariationsFlag::None => Variations::None,
-                    VariationsFlag::Mistakes => Variations::Mistakes,
-                    VariationsFlag::All => Variations::All,
-                },
-                line_plies: self.line_plies as usize,
-            },
+            selection: self.selection(),
+            style: self.style(),
             limits,
             multipv: options.multipv as usize,
             is_ordered: !self.unordered,
@@ -225,15 +250,14 @@ impl AnalyzeArgs {
             ));
         }
         Ok(match (self.format, ending.as_deref()) {
-            (Some(Format::Pgn), _) | (None, Some("pgn")) => OutputFormat::Pgn,
-            (Some(Format::Epd), _) | (None, Some("epd" | "fen")) => OutputFormat::Epd,
-            (Some(Format::Jsonl), _) | (None, Some("jsonl" | "ndjson" | "json")) => OutputFormat::Jsonl,
-            (Some(Format::Csv), _) | (None, Some("csv")) => OutputFormat::Csv,
-            (None, _) => match input_format.or(inputs.first().and_then(|path| InputFormat::of_name(path))) {
-                Some(InputFormat::Epd) => OutputFormat::Epd,
-                Some(InputFormat::Jsonl) => OutputFormat::Jsonl,
-                Some(InputFormat::Pgn) | None => OutputFormat::Pgn,
-            },
+            (Some(format), _) => format.output(),
+            (None, Some("pgn")) => OutputFormat::Pgn,
+            (None, Some("epd" | "fen")) => OutputFormat::Epd,
+            (None, Some("jsonl" | "ndjson" | "json")) => OutputFormat::Jsonl,
+            (None, Some("csv")) => OutputFormat::Csv,
+            (None, _) => input_format
+                .or(inputs.first().and_then(|path| InputFormat::of_name(path)))
+                .map_or(OutputFormat::Pgn, OutputFormat::of_input),
         })
     }
 }
@@ -252,14 +276,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_shards_and_thresholds_are_read() {
+    fn ranges_and_thresholds_are_read() {
         assert_eq!(move_range("10-30"), Ok((10, 30)));
         assert_eq!(move_range("10-"), Ok((10, u32::MAX)));
         assert_eq!(move_range("-8"), Ok((1, 8)));
         assert_eq!(move_range("12"), Ok((12, 12)));
         assert!(["", "30-10", "a", "1-b"].iter().all(|text| move_range(text).is_err()));
-        assert_eq!(shard("2/8"), Ok((1, 8)));
-        assert!(["0/8", "9/8", "1", "1/0", "a/2"].iter().all(|text| shard(text).is_err()));
         assert_eq!(thresholds("5, 10,20"), Ok([0.05, 0.1, 0.2]));
         assert!(["5,10", "10,5,20", "5,10,101", "5,x,10,20"].iter().all(|text| thresholds(text).is_err()));
     }

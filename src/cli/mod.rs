@@ -16,6 +16,7 @@
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`onnx2leela_args`], [`selfplay_args`], [`analyze_args`], [`profile_args`], [`check_args`] | the flags of single tools |
+//! | [`shard`](mod@shard) | the flag by which several processes share the work |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
@@ -61,6 +62,7 @@ mod profile_args;
 mod rocm_choice;
 mod selfplay;
 mod selfplay_args;
+mod shard;
 mod tune;
 
 use crate::backend::rocm;

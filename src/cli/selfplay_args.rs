@@ -2,6 +2,7 @@
 //! (`--player1.visits=800`).
 
 use super::flags;
+use super::shard::shard;
 use crate::options::Options;
 use crate::selfplay::config::{GameCount, Limits, OpeningsMode, PlayerConfig, Resignation, TournamentConfig};
 use crate::selfplay::elo::Sprt;
@@ -54,6 +55,9 @@ pub(super) struct SelfplayArgs {
     /// probability of 5 %
     #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = sprt)]
     sprt: Option<Sprt>,
+    /// Plays only every n-th pair of games, from the i-th on (i is 1 to n), so that n processes share the games
+    #[arg(long, value_name = "I/N", value_parser = shard)]
+    shard: Option<(u64, u64)>,
     /// Seed of the random choices of openings
     #[arg(long, default_value_t = 0, value_name = "N")]
     seed: u64,
@@ -237,6 +241,7 @@ impl SelfplayArgs {
             resign_playthrough: self.resign_playthrough,
             sprt: self.sprt,
             tablebases: options.syzygy_paths.clone(),
+            shard: self.shard.unwrap_or((0, 1)),
             seed: self.seed,
         })
     }

@@ -93,6 +93,9 @@ pub struct TournamentConfig {
     pub sprt: Option<Sprt>,
     /// Directories of the tablebases that decide games; empty means none.
     pub tablebases: String,
+    /// Which games are played: the pairs of games whose number, from 0, leaves this remainder (first) after the division by
+    /// the number of shards (second).
+    pub shard: (u64, u64),
     /// The seed of all random choices, except those of the searches.
     pub seed: u64,
 }

@@ -27,6 +27,8 @@ pub(super) struct Schedule {
     playthrough: f32,
     /// The number of games; `None` means no end.
     total: Option<u64>,
+    /// The pairs of games that are played: remainder and number of shards.
+    shard: (u64, u64),
     next: u64,
     random: SmallRng,
     /// The opening of the last game, for its mirror image.
@@ -54,6 +56,7 @@ impl Schedule {
             mirrors: config.mirror_openings,
             playthrough: config.resign_playthrough,
             total,
+            shard: config.shard,
             next: 0,
             random,
             last: 0,
@@ -62,31 +65,52 @@ impl Schedule {
 
     /// The number of games; `None` means no end.
     pub(super) fn total(&self) -> Option<u64> {
-        self.total
+        let (remainder, shards) = self.shard;
+        // Pairs of games, of which the last one may be half.
+        let games = |total: u64| {
+            let pairs = (total / 2 + shards - 1 - remainder) / shards;
+            let has_half = total % 2 == 1 && (total / 2) % shards == remainder;
+            2 * pairs + u64::from(has_half)
+        };
+        self.total.map(games)
     }
 
     /// The next game; `None` after the last one.
     pub(super) fn next(&mut self) -> Option<Assignment> {
-        let number = self.next;
-        if self.total.is_some_and(|total| number >= total) {
-            return None;
+        loop {
+            let number = self.next;
+            if self.total.is_some_and(|total| number >= total) {
+                return None;
+            }
+            self.next += 1;
+            // Random choices are made for the games of other shards as well, so that all shards have the same list.
+            self.choose_opening(number);
+            let plays_through = self.random.random_range(0.0..100.0) < self.playthrough;
+            let (remainder, shards) = self.shard;
+            if number / 2 % shards != remainder {
+                continue;
+            }
+            return Some(Assignment {
+                number,
+                opening: self.openings[self.last].clone(),
+                player1_is_black: number % 2 == 1,
+                pair: self.mirrors.then_some(number / 2),
+                plays_through,
+            });
         }
-        self.next += 1;
+    }
+
+    /// Chooses the opening of a game. The second game of a pair keeps that of the first one.
+    fn choose_opening(&mut self, number: u64) {
         let is_mirror_image = self.mirrors && number % 2 == 1;
-        if !is_mirror_image {
-            let count = self.openings.len();
-            let round = if self.mirrors { number / 2 } else { number };
-            self.last = match self.mode {
-                OpeningsMode::Random => self.random.random_range(0..count),
-                OpeningsMode::Sequential | OpeningsMode::Shuffled => (round % count as u64) as usize,
-            };
+        if is_mirror_image {
+            return;
         }
-        Some(Assignment {
-            number,
-            opening: self.openings[self.last].clone(),
-            player1_is_black: number % 2 == 1,
-            pair: self.mirrors.then_some(number / 2),
-            plays_through: self.random.random_range(0.0..100.0) < self.playthrough,
-        })
+        let count = self.openings.len();
+        let round = if self.mirrors { number / 2 } else { number };
+        self.last = match self.mode {
+            OpeningsMode::Random => self.random.random_range(0..count),
+            OpeningsMode::Sequential | OpeningsMode::Shuffled => (round % count as u64) as usize,
+        };
     }
 }

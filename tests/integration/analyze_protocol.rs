@@ -116,6 +116,35 @@ fn described(schema: &Value, object: &Value, path: &str, found: &mut BTreeSet<St
 }
 
 #[test]
+fn a_document_comes_back_as_it_does_from_a_file() {
+    let game = "[Event \"a\"]\n\n1. e4 {[%clk 0:01:00]} e5 2. Qh5 Ke7 3. Qxe5# 1-0\n";
+    let settings = ["--nodes=40", "--variations=all", "--moves=2-"];
+    let mut client = Client::start(&settings);
+    client.send(&json!({ "id": "a", "document": game, "documentFormat": "pgn" }));
+    client.send(&json!({ "id": "b", "document": "1. e4 e4 *" }));
+    let mut answers = [client.next(), client.next()];
+    answers.sort_by_key(|answer| answer["id"].to_string());
+    assert!(answers[1]["rejected"].as_str().unwrap().contains("illegal move"), "{}", answers[1]);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.pgn");
+    std::fs::write(&path, game).unwrap();
+    let alone = ["analyze", "--backend=random", "--nncache=0", path.to_str().unwrap()];
+    let written = crate::driver::run(&[&alone, &settings[..]].concat());
+    assert_eq!(
+        (answers[0]["document"].as_str(), &answers[0]["positions"]),
+        (Some(written.as_str()), &json!(4))
+    );
+    // A row carries the number of its document, and a position that is not selected is not searched.
+    let mut rows = Client::start(&["--nodes=5", "--format=csv", "--side=white"]);
+    rows.send(&json!({ "id": 1, "document": "8/8/8/8/8/8/k1K5/7R w - - 0 1", "documentNumber": 17 }));
+    assert!(rows.next()["document"].as_str().unwrap().starts_with("17,0,8/8/8/8/8/8/k1K5/7R w"));
+    rows.send(&json!({ "id": 2, "document": "8/8/8/8/8/8/k1K5/7R b - - 0 1" }));
+    assert_eq!(rows.next(), json!({ "id": 2, "document": "", "positions": 0 }));
+    rows.send(&json!({ "id": 3, "document": "x", "fen": "y" }));
+    assert!(rows.next()["error"].as_str().unwrap().contains("a document has its own fen"));
+}
+
+#[test]
 fn the_schema_has_every_field() {
     let text = include_str!("../../docs/analysis.schema.json");
     let schema: Value = serde_json::from_str(text).unwrap();

@@ -59,6 +59,32 @@ fn a_short_tournament_ends_with_the_right_counts() {
 }
 
 #[test]
+fn shards_play_the_games_of_one_tournament() {
+    let folder = TempDir::new().unwrap();
+    let whole = folder.path().join("whole.pgn").display().to_string();
+    let settings = [
+        "--games=11",
+        "--visits=8",
+        "--player2.visits=3",
+        "--openings-mode=random",
+        "--resign-playthrough=50",
+    ];
+    let all = play_as_json(&trivial(&[&settings[..], &[&format!("--pgn={whole}")]].concat()));
+    let parts = folder.path().join("parts.pgn").display().to_string();
+    let (mut games, mut wins, mut pairs) = (0, 0, 0);
+    for number in 1..=4 {
+        let shard = [format!("--shard={number}/4"), format!("--pgn={parts}")];
+        let part = play_as_json(&trivial(&[&settings[..], &[&shard[0], &shard[1]]].concat()));
+        games += part["games"].as_u64().unwrap();
+        wins += part["wins"].as_u64().unwrap();
+        pairs += part["pairs"].as_array().unwrap().iter().filter_map(Value::as_u64).sum::<u64>();
+    }
+    assert_eq!((games, wins, pairs), (11, all["wins"].as_u64().unwrap(), 5));
+    let read = |path: &str| games_of(&fs::read_to_string(path).unwrap());
+    assert_eq!(read(&parts), read(&whole));
+}
+
+#[test]
 fn equal_players_score_half_and_games_do_not_depend_on_their_neighbours() {
     let folder = TempDir::new().unwrap();
     let mut games = Vec::new();

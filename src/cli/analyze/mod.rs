@@ -14,7 +14,7 @@ use super::interrupt::catch_interrupt;
 use super::output_file::is_same_file;
 use crate::analysis::batch::{self, BatchError, Finished, Notice};
 use crate::analysis::pool::Pool;
-use crate::analysis::protocol::{self, Defaults};
+use crate::analysis::protocol;
 use crate::analysis::sink::SinkError;
 use crate::options::Options;
 use crate::os_error::in_words;
@@ -100,8 +100,7 @@ fn serve(arguments: &AnalyzeArgs, options: &Options, output: &Output) -> Result<
     let pool = Pool::new(options, arguments.parallelism())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
     print_error_line(&format!("ready, {} searches at once", pool.parallelism()));
-    let defaults = Defaults { limits: arguments.limits(), multipv: options.multipv as usize };
-    protocol::serve(std::io::stdin(), &pool, defaults, &|line| output.line(line))
+    protocol::serve(std::io::stdin(), &pool, arguments.defaults(options), &|line| output.line(line))
         .map_err(|error| format!("cannot start a thread: {error}").into())
 }
 

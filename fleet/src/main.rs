@@ -1,0 +1,80 @@
+//! `rukh-fleet` spreads analyses and tournaments over many machines. `docs/fleet.md` describes how it is used.
+//!
+//! A job is cut into pieces, which wait in a stream of NATS JetStream. Workers dial out, pull pieces, and let the engine
+//! `rukh`, a child process, work on them. The results go to a second stream, and a piece is acknowledged when its result
+//! is stored there.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`submit`] | cuts a job into pieces and stores them |
+//! | [`work`] | works on pieces |
+//! | [`collect`] | writes the results |
+//! | [`status`] | shows jobs and workers |
+//! | [`retry`] | lets pieces that failed be worked on again, and removes jobs |
+//! | [`merge`] | puts the parts together that processes with `--shard` have written |
+//! | [`serve`] | runs the server |
+//! | [`simulate`] | measures what a server can do, with simulated workers |
+//! | [`results`] | reads the stored results of a job |
+//! | [`engine`] | asks the engine for its version and its network |
+//! | [`job`] | jobs, pieces and results as they are stored, and the names of their streams |
+//! | [`board`] | a stream with the last value of each name |
+//! | [`server`] | the connection to the server |
+//! | [`args`] | the flags |
+//! | [`error`](mod@error) | errors, and messages on stderr |
+
+mod args;
+mod board;
+mod collect;
+mod engine;
+mod error;
+mod job;
+mod merge;
+mod results;
+mod retry;
+mod serve;
+mod server;
+mod simulate;
+mod status;
+mod submit;
+mod work;
+
+use args::{Arguments, Command};
+use clap::Parser;
+use error::{FleetError, print_error_line};
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            print_error_line(&format!("rukh-fleet: cannot start threads: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
+    let ended = runtime.block_on(run(arguments));
+    // A thread that sleeps or reads does not keep the process.
+    runtime.shutdown_background();
+    match ended {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            print_error_line(&format!("rukh-fleet: {error}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(arguments: Arguments) -> Result<(), FleetError> {
+    let Arguments { server, command } = arguments;
+    match command {
+        Command::Serve(arguments) => serve::run(arguments).await,
+        Command::Submit(arguments) => submit::run(&server, arguments).await,
+        Command::Work(arguments) => work::run(&server, arguments).await,
+        Command::Collect(arguments) => collect::run(&server, &arguments).await,
+        Command::Status(arguments) => status::run(&server, &arguments).await,
+        Command::Retry(arguments) => retry::run(&server, &arguments).await,
+        Command::Remove(arguments) => retry::remove(&server, &arguments).await,
+        Command::Merge(arguments) => merge::run(&arguments),
+        Command::Simulate(arguments) => simulate::run(&server, &arguments).await,
+    }
+}

@@ -1,0 +1,184 @@
+//! The connection to the server, with the credentials and the encryption that NATS has.
+
+use super::args::ServerArgs;
+use super::board::Board;
+use super::error::{FleetError, file_error, print_error_line, server_error};
+use super::job::{self, Job, JobVersion};
+use async_nats::jetstream::context::{Context, ContextBuilder};
+use async_nats::{Client, ConnectOptions, Event};
+use futures_util::TryStreamExt;
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+/// The longest pause between two attempts to reach the server.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// How long the server may take for a request or for storing a message.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The jobs.
+pub(crate) const JOBS: Board = Board { stream: "rukh-jobs", subject: "rukh.jobs", max_age: None };
+
+/// The files that jobs need.
+pub(crate) const FILES: Board = Board { stream: "rukh-files", subject: "rukh.files", max_age: None };
+
+/// What workers say about themselves. A worker that is gone disappears after a while.
+pub(crate) const WORKERS: Board =
+    Board { stream: "rukh-workers", subject: "rukh.workers", max_age: Some(Duration::from_secs(60)) };
+
+/// Connects to the server, and makes the streams that all jobs share.
+///
+/// # Errors
+/// A setting is wrong, or the server refuses the connection or has no JetStream.
+pub(crate) async fn connect(arguments: &ServerArgs, name: &str) -> Result<Context, FleetError> {
+    let context = context_of(connect_client(arguments, name, false).await?);
+    for board in [&JOBS, &FILES, &WORKERS] {
+        board.open(&context).await?;
+    }
+    Ok(context)
+}
+
+/// The JetStream of a connection.
+pub(crate) fn context_of(client: Client) -> Context {
+    ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client)
+}
+
+/// Connects to the server. With `is_patient` it waits until there is one. A connection that is lost is made again, as
+/// often as needed.
+///
+/// # Errors
+/// A setting is wrong, or the server refuses the connection.
+pub(crate) async fn connect_client(
+    arguments: &ServerArgs,
+    name: &str,
+    is_patient: bool,
+) -> Result<Client, FleetError> {
+    let mut options = ConnectOptions::new()
+        .name(name)
+        .max_reconnects(None)
+        .reconnect_delay_callback(|attempts| {
+            LONGEST_PAUSE.min(Duration::from_millis(50 * 2_u64.saturating_pow(attempts.min(20) as u32)))
+        })
+        .event_callback(|event| async move {
+            match event {
+                Event::Disconnected => print_error_line("the connection to the server is lost"),
+                Event::Connected => {}
+                Event::ServerError(error) => print_error_line(&format!("the server says: {error}")),
+                Event::ClientError(error) => print_error_line(&format!("the connection: {error}")),
+                _ => {}
+            }
+        });
+    if is_patient {
+        options = options.retry_on_initial_connect();
+    }
+    let wrong = |what: &str, reason: String| FleetError::Connection { what: what.to_owned(), reason };
+    if let Some(path) = &arguments.creds {
+        let text = secret(path)?;
+        options = options.credentials(&text).map_err(|error| wrong("--creds", error.to_string()))?;
+    }
+    if let Some(path) = &arguments.nkey {
+        options = options.nkey(secret(path)?.trim().to_owned());
+    }
+    if let Some(path) = &arguments.token_file {
+        options = options.token(secret(path)?.trim().to_owned());
+    }
+    if let Some(user) = &arguments.user {
+        let password = match &arguments.password_file {
+            Some(path) => secret(path)?.trim_end_matches(['\r', '\n']).to_owned(),
+            None => return Err(wrong("--user", "also give --password-file".to_owned())),
+        };
+        options = options.user_and_password(user.clone(), password);
+    }
+    if let Some(path) = &arguments.tls_ca {
+        options = options.add_root_certificates(path.clone()).require_tls(true);
+    }
+    if let (Some(certificate), Some(key)) = (&arguments.tls_cert, &arguments.tls_key) {
+        options = options.add_client_certificate(certificate.clone(), key.clone()).require_tls(true);
+    }
+    if arguments.tls {
+        options = options.require_tls(true);
+    }
+    let addresses: Vec<&str> = arguments.server.split(',').map(str::trim).collect();
+    let what = || format!("server {}", arguments.server);
+    options.connect(addresses).await.map_err(|error| wrong(&what(), error.to_string()))
+}
+
+fn secret(path: &Path) -> Result<String, FleetError> {
+    fs::read_to_string(path).map_err(|error| file_error("read", path, error))
+}
+
+/// All jobs, and the names of those of another version, which this program does not understand. The jobs are in the
+/// order in which they are worked on.
+///
+/// # Errors
+/// The server does not answer.
+pub(crate) async fn jobs(context: &Context) -> Result<(Vec<Job>, Vec<JobVersion>), FleetError> {
+    let (mut known, mut others) = (Vec::new(), Vec::new());
+    for (_, bytes) in JOBS.list(context).await? {
+        match serde_json::from_slice::<JobVersion>(&bytes) {
+            Ok(version) if version.protocol != job::PROTOCOL => others.push(version),
+            Ok(_) => known.extend(serde_json::from_slice::<Job>(&bytes)),
+            Err(_) => {}
+        }
+    }
+    known.sort_by(|a, b| (-a.priority, a.created_s, &a.name).cmp(&(-b.priority, b.created_s, &b.name)));
+    Ok((known, others))
+}
+
+/// A job by its name.
+///
+/// # Errors
+/// The server does not answer, there is no such job, or it is of another version.
+pub(crate) async fn job(context: &Context, name: &str) -> Result<Job, FleetError> {
+    let bytes = JOBS.get(context, name).await?.ok_or_else(|| FleetError::NoJob(name.to_owned()))?;
+    serde_json::from_slice(&bytes).map_err(|_| {
+        FleetError::Refused(format!("the job `{name}` was submitted by another version of rukh-fleet"))
+    })
+}
+
+/// Stores the record of a job.
+///
+/// # Errors
+/// The server does not store it.
+pub(crate) async fn put_job(context: &Context, job: &Job) -> Result<(), FleetError> {
+    JOBS.put(context, &job.name, serde_json::to_vec(job).unwrap_or_default().into()).await
+}
+
+/// Where the pieces of a job are.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Counts {
+    /// Pieces that no worker has yet.
+    pub(crate) waiting: u64,
+    /// Pieces that workers have.
+    pub(crate) held: u64,
+    /// The stored results, with those of pieces that were done twice.
+    pub(crate) results: u64,
+    /// The results of pieces that were put aside.
+    pub(crate) failed: u64,
+}
+
+/// Where the pieces of a job are.
+///
+/// # Errors
+/// The server does not answer, or the streams of the job are gone.
+pub(crate) async fn counts(context: &Context, name: &str) -> Result<Counts, FleetError> {
+    let failed = |error: String| server_error(format!("count the pieces of {name}"), error);
+    let work = context.get_stream_no_info(job::work_stream(name)).await;
+    let consumer = work.map_err(|error| failed(error.to_string()))?.consumer_info(job::CONSUMER).await;
+    let consumer = consumer.map_err(|error| failed(error.to_string()))?;
+    let done = context.get_stream_no_info(job::done_stream(name)).await;
+    let done = done.map_err(|error| failed(error.to_string()))?;
+    let subjects = done.info_with_subjects(">").await.map_err(|error| failed(error.to_string()))?;
+    let subjects: Vec<(String, usize)> =
+        subjects.try_collect().await.map_err(|error| failed(error.to_string()))?;
+    let of = |subject: String| {
+        subjects.iter().find(|(name, _)| *name == subject).map_or(0, |(_, count)| *count as u64)
+    };
+    Ok(Counts {
+        waiting: consumer.num_pending,
+        held: consumer.num_ack_pending as u64,
+        results: of(job::done_subject(name)),
+        failed: of(job::failed_subject(name)),
+    })
+}

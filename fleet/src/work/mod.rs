@@ -1,0 +1,262 @@
+//! `work`: pulls pieces and lets the engine work on them.
+//!
+//! A worker works on one job at a time, because jobs have different settings of the engine. It leaves a job when there
+//! are no more pieces or when a job with a higher priority has some.
+//!
+//! | module | what it does |
+//! |---|---|
+//! | [`pieces`] | pulls the pieces of a job, has them worked on, stores the results |
+//! | [`store`] | stores a result and acknowledges its piece |
+//! | [`runner`] | works on a piece, by its kind |
+//! | [`analysis`] | the engine that analyses documents |
+//! | [`games`] | the engine that plays games |
+//! | [`report`] | says how the worker is |
+
+mod analysis;
+mod games;
+mod pieces;
+mod report;
+mod runner;
+mod store;
+
+use super::args::{ServerArgs, WorkArgs};
+use super::engine;
+use super::error::{FleetError, print_error_line};
+use super::job::{self, Job, checked_name};
+use super::server::{JOBS, WORKERS, connect_client, context_of, jobs};
+use async_nats::jetstream::consumer::{Info, PullConsumer};
+use async_nats::jetstream::context::Context;
+pub(crate) use report::Report;
+pub(crate) use runner::spend;
+
+use pieces::End;
+use report::Reporter;
+use runner::Runner;
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+use tokio::sync::watch;
+
+/// The pause before jobs are looked for again.
+const IDLE_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause before an engine that could not be started is tried again.
+const ENGINE_PAUSE: Duration = Duration::from_secs(30);
+
+/// What a worker is made of.
+struct Worker {
+    context: Context,
+    program: PathBuf,
+    arguments: WorkArgs,
+    name: String,
+    reporter: Reporter,
+    stop: watch::Receiver<bool>,
+    /// The jobs that this worker cannot work on, until when, and why.
+    refused: HashMap<String, Refusal>,
+}
+
+/// Why a worker leaves a job alone.
+struct Refusal {
+    /// When the job was submitted: another job of the same name may be different.
+    created_s: u64,
+    /// `None` means for ever.
+    until: Option<Instant>,
+}
+
+/// Works until the user interrupts it, or until all work is done if that is asked for.
+///
+/// # Errors
+/// The settings of the connection are wrong.
+pub(crate) async fn run(server: &ServerArgs, arguments: WorkArgs) -> Result<(), FleetError> {
+    let name = match &arguments.name {
+        Some(name) => name.clone(),
+        None => default_name(),
+    };
+    let client = connect_client(server, &name, true).await?;
+    let context = context_of(client.clone());
+    let stop = watch_signals();
+    let reporter = Reporter::new(&name);
+    let reports = tokio::spawn(reporter.clone().publish_forever(context.clone()));
+    let program = engine::program(arguments.engine.as_deref());
+    let refused = HashMap::new();
+    let mut worker = Worker { context, program, arguments, name, reporter, stop, refused };
+    let ended = worker.run().await;
+    reports.abort();
+    // The server forgets the worker by itself if it cannot be told now.
+    let goodbye = async {
+        let _ = WORKERS.remove(&worker.context, &worker.name).await;
+        let _ = client.flush().await;
+    };
+    let _ = tokio::time::timeout(Duration::from_secs(2), goodbye).await;
+    ended
+}
+
+/// The machine's name and the number of the process.
+fn default_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").ok();
+    let host = host.or_else(|| std::env::var("COMPUTERNAME").ok()).or_else(|| std::env::var("HOSTNAME").ok());
+    let allowed = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let host: String = host.unwrap_or_default().trim().chars().map(allowed).take(48).collect();
+    let host = checked_name(&host).unwrap_or_else(|_| "worker".to_owned());
+    format!("{host}-{}", std::process::id())
+}
+
+/// Becomes true at the first signal that asks the process to end. The second one ends it at once.
+fn watch_signals() -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(false);
+    tokio::spawn(async move {
+        signal().await;
+        print_error_line("ending; the pieces that are being worked on are finished first, if that is soon");
+        let _ = sender.send(true);
+        signal().await;
+        std::process::exit(1);
+    });
+    receiver
+}
+
+#[cfg(unix)]
+pub(crate) async fn signal() {
+    use tokio::signal::unix::{SignalKind, signal};
+    match signal(SignalKind::terminate()) {
+        Ok(mut terminate) => {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+        }
+        Err(_) => {
+            let _ = tokio::signal::ctrl_c().await;
+        }
+    }
+}
+
+#[cfg(not(unix))]
+pub(crate) async fn signal() {
+    let _ = tokio::signal::ctrl_c().await;
+}
+
+impl Worker {
+    async fn run(&mut self) -> Result<(), FleetError> {
+        // The engine stays for a job whose pieces come in portions.
+        let mut runner: Option<(String, u64, Runner)> = None;
+        let mut has_named_trouble = false;
+        while !*self.stop.borrow() {
+            let choice = match self.choose().await {
+                Ok(choice) => {
+                    has_named_trouble = false;
+                    choice
+                }
+                Err(error) => {
+                    if !has_named_trouble {
+                        print_error_line(&format!("{error}; tries again"));
+                        has_named_trouble = true;
+                    }
+                    self.pause(IDLE_PAUSE).await;
+                    continue;
+                }
+            };
+            let (job, consumer) = match choice {
+                Choice::Job(job, consumer) => (*job, *consumer),
+                Choice::Nothing { is_all_done: true } if self.arguments.once => return Ok(()),
+                Choice::Nothing { .. } => {
+                    self.reporter.set_job(None);
+                    runner = None;
+                    self.pause(IDLE_PAUSE).await;
+                    continue;
+                }
+            };
+            let is_same = runner
+                .as_ref()
+                .is_some_and(|(name, created_s, _)| *name == job.name && *created_s == job.created_s);
+            if !is_same {
+                // Two engines at once may not fit into the memory of a graphics card.
+                drop(runner.take());
+                match Runner::start(&self.context, &self.program, &job, &self.arguments).await {
+                    Ok(started) => runner = Some((job.name.clone(), job.created_s, started)),
+                    Err(refusal) => {
+                        let text = format!("job {}: {}", job.name, refusal.reason);
+                        print_error_line(&text);
+                        self.reporter.refuse(&job.name, &refusal.reason);
+                        let until = (!refusal.is_final).then(|| Instant::now() + ENGINE_PAUSE);
+                        let refusal = Refusal { created_s: job.created_s, until };
+                        self.refused.insert(job.name.clone(), refusal);
+                        continue;
+                    }
+                }
+            }
+            self.reporter.accept(&job.name);
+            if let Some((_, _, started)) = &mut runner {
+                match pieces::work(self, &job, &consumer, started).await {
+                    End::Idle | End::Stopped | End::OtherJob => {}
+                    // An engine that is lost again and again is started anew, after a pause.
+                    End::EngineLost(reason) => {
+                        print_error_line(&format!("job {}: {reason}", job.name));
+                        self.reporter.refuse(&job.name, &reason);
+                        runner = None;
+                        let until = Some(Instant::now() + ENGINE_PAUSE);
+                        self.refused.insert(job.name.clone(), Refusal { created_s: job.created_s, until });
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sleeps, unless the process should end.
+    async fn pause(&mut self, pause: Duration) {
+        let mut stop = self.stop.clone();
+        let _ = tokio::time::timeout(pause, stop.wait_for(|&stop| stop)).await;
+    }
+
+    /// The job to work on: the first one with pieces that wait. Without one, the first one with pieces that other workers
+    /// hold, because they may be lost.
+    async fn choose(&mut self) -> Result<Choice, FleetError> {
+        JOBS.open(&self.context).await?;
+        WORKERS.open(&self.context).await?;
+        let (jobs, others) = jobs(&self.context).await?;
+        for other in others {
+            let reason = format!(
+                "it has version {} of the protocol, and this worker {}",
+                other.protocol,
+                job::PROTOCOL
+            );
+            self.reporter.refuse(&other.name, &reason);
+        }
+        let (mut fallback, mut is_all_done) = (None, true);
+        for job in jobs {
+            if self.arguments.job.as_ref().is_some_and(|name| *name != job.name) || self.is_refused(&job) {
+                continue;
+            }
+            let stream = self.context.get_stream_no_info(job::work_stream(&job.name)).await;
+            let Ok(stream) = stream else { continue };
+            let Ok(mut consumer) = stream.get_consumer(job::CONSUMER).await else { continue };
+            let consumer: &mut PullConsumer = &mut consumer;
+            let Ok(Info { num_pending, num_ack_pending, .. }) = consumer.info().await else { continue };
+            let (waiting, held) = (*num_pending, *num_ack_pending);
+            if waiting > 0 {
+                return Ok(Choice::Job(Box::new(job), Box::new(consumer.clone())));
+            }
+            // A job that is being submitted will have more pieces.
+            is_all_done &= held == 0 && job.pieces.is_some();
+            if held > 0 && fallback.is_none() {
+                fallback = Some(Choice::Job(Box::new(job), Box::new(consumer.clone())));
+            }
+        }
+        Ok(fallback.unwrap_or(Choice::Nothing { is_all_done }))
+    }
+
+    fn is_refused(&self, job: &Job) -> bool {
+        self.refused.get(&job.name).is_some_and(|refusal| {
+            refusal.created_s == job.created_s && refusal.until.is_none_or(|until| Instant::now() < until)
+        })
+    }
+}
+
+/// What a worker does next.
+enum Choice {
+    Job(Box<Job>, Box<PullConsumer>),
+    /// There is no piece now. `is_all_done` says that there will be none either.
+    Nothing {
+        is_all_done: bool,
+    },
+}

@@ -1,0 +1,170 @@
+//! Works on a piece, by the kind of its job.
+
+use super::analysis::AnalysisEngine;
+use super::games::GameEngine;
+use crate::args::WorkArgs;
+use crate::engine::{self, Mode};
+use crate::job::{EngineIdentity, Job, Kind, Piece, PieceResult};
+use crate::server::FILES;
+use async_nats::jetstream::context::Context;
+use std::hint::black_box;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How a piece has ended.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// With a result.
+    Done(PieceResult),
+    /// With an error that is the piece's own.
+    Failed(String),
+    /// The engine has ended while it worked on this piece and perhaps on others.
+    EngineLost(String),
+}
+
+/// Why a worker cannot work on a job.
+pub(super) struct StartError {
+    pub(super) reason: String,
+    /// Whether it is no use to try again.
+    pub(super) is_final: bool,
+}
+
+/// What works on the pieces of a job. It is cheap to clone.
+#[derive(Clone)]
+pub(super) enum Runner {
+    Analysis(AnalysisEngine),
+    Games(GameEngine),
+    Test { pause: Duration, computes: bool },
+}
+
+impl Runner {
+    /// Starts the engine, and checks that it is the one that the job asks for.
+    pub(super) async fn start(
+        context: &Context,
+        program: &Path,
+        job: &Job,
+        arguments: &WorkArgs,
+    ) -> Result<Runner, StartError> {
+        let for_now = |reason: String| StartError { reason, is_final: false };
+        let for_ever = |reason: String| StartError { reason, is_final: true };
+        engine::refuse_flags(&job.flags).map_err(|error| for_ever(error.to_string()))?;
+        let flags: Vec<String> = job.flags.iter().chain(&arguments.flags).cloned().collect();
+        let (runner, found) = match &job.kind {
+            Kind::Test { milliseconds, computes } => {
+                let pause = Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
+                return Ok(Runner::Test { pause, computes: *computes });
+            }
+            Kind::Analysis { format } => {
+                let engine = AnalysisEngine::start(program, *format, &flags).await.map_err(for_now)?;
+                let found = engine.identity().clone();
+                (Runner::Analysis(engine), found)
+            }
+            Kind::Games { games, shards, openings } => {
+                let found = engine::identity(program, Mode::Games, &flags).await;
+                let found = found.map_err(|error| for_now(error.to_string()))?;
+                let file = match openings {
+                    None => None,
+                    Some(name) => {
+                        let bytes = FILES.get(context, &job.name).await;
+                        let bytes = bytes.map_err(|error| for_now(error.to_string()))?;
+                        let bytes = bytes.ok_or_else(|| for_now("its openings are gone".to_owned()))?;
+                        Some((name.as_str(), bytes))
+                    }
+                };
+                let engine = GameEngine::new(program, flags, *games, *shards, file).map_err(for_now)?;
+                (Runner::Games(engine), found)
+            }
+        };
+        match job.engine.as_ref().and_then(|wanted| difference(wanted, &found)) {
+            Some(reason) => Err(for_ever(reason)),
+            None => Ok(runner),
+        }
+    }
+
+    /// The engine in words.
+    pub(super) fn describe(&self) -> String {
+        match self {
+            Runner::Analysis(engine) => {
+                let EngineIdentity { version, network } = engine.identity();
+                format!("{version} with {}", network.as_deref().unwrap_or("no network"))
+            }
+            Runner::Games(_) => "games".to_owned(),
+            Runner::Test { .. } => "test".to_owned(),
+        }
+    }
+
+    /// The number of pieces that keep the engine busy, if a piece has about so many positions.
+    pub(super) fn slots(&self, positions: f64) -> usize {
+        match self {
+            // Half of the positions wait, so that no search is without one when another piece ends.
+            Runner::Analysis(engine) => {
+                1 + (2.0 * engine.parallelism() as f64 / positions.max(1.0)).ceil() as usize
+            }
+            Runner::Games(_) | Runner::Test { .. } => 1,
+        }
+    }
+
+    /// Works on a piece.
+    pub(super) async fn run(&self, piece: &Piece) -> Outcome {
+        match self {
+            Runner::Analysis(engine) => engine.run(piece).await,
+            Runner::Games(engine) => engine.run(piece).await,
+            Runner::Test { pause, computes } => {
+                let (pause, computes) = (*pause, *computes);
+                // The timer of the runtime is too coarse for a millisecond.
+                let _ = tokio::task::spawn_blocking(move || spend(pause, computes)).await;
+                Outcome::Done(PieceResult::new(piece.piece))
+            }
+        }
+    }
+}
+
+/// Spends a time by waiting or by computing.
+pub(crate) fn spend(time: Duration, computes: bool) {
+    if !computes {
+        return std::thread::sleep(time);
+    }
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        black_box((0..1000_u64).fold(0, |sum, term| black_box(sum + term)));
+    }
+}
+
+/// Why an engine is not the one that a job asks for.
+fn difference(wanted: &EngineIdentity, found: &EngineIdentity) -> Option<String> {
+    if wanted.version != found.version {
+        return Some(format!(
+            "it needs version {} of the engine, and this is {}",
+            wanted.version, found.version
+        ));
+    }
+    match (&wanted.network, &found.network) {
+        (Some(wanted), Some(found)) if wanted != found => {
+            Some(format!("it needs the network {wanted}, and this engine has {found}"))
+        }
+        (Some(wanted), None) => Some(format!("it needs the network {wanted}, and this engine has none")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_of_another_version_or_network_is_named() {
+        let of = |version: &str, network: Option<&str>| EngineIdentity {
+            version: version.to_owned(),
+            network: network.map(str::to_owned),
+        };
+        assert_eq!(difference(&of("1", Some("a")), &of("1", Some("a"))), None);
+        assert_eq!(difference(&of("1", None), &of("1", Some("a"))), None);
+        assert!(
+            difference(&of("1", None), &of("2", None)).is_some_and(|reason| reason.contains("this is 2"))
+        );
+        assert!(
+            difference(&of("1", Some("a")), &of("1", Some("b")))
+                .is_some_and(|reason| reason.contains("has b"))
+        );
+    }
+}

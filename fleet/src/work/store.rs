@@ -1,0 +1,124 @@
+//! Stores a result and acknowledges its piece.
+
+use crate::error::print_error_line;
+use crate::job::{self, Piece, PieceResult};
+use async_nats::jetstream::AckKind;
+use async_nats::jetstream::Message;
+use async_nats::jetstream::context::{Context, PublishErrorKind};
+use bytes::Bytes;
+use std::time::{Duration, Instant};
+
+/// The longest pause before a result is sent again.
+const LONGEST_PAUSE: Duration = Duration::from_secs(5);
+
+/// A piece that this worker holds.
+pub(super) struct Held {
+    pub(super) piece: Piece,
+    /// How often the piece was delivered, with this time.
+    pub(super) deliveries: u32,
+    /// When it was delivered.
+    pub(super) taken: Instant,
+    message: Message,
+}
+
+/// A message that is no piece.
+pub(super) struct NoPiece {
+    pub(super) result: PieceResult,
+    pub(super) message: Message,
+}
+
+impl Held {
+    /// Reads a message.
+    ///
+    /// # Errors
+    /// The message is no piece. The result says so, and the message is to be acknowledged.
+    pub(super) fn new(message: Message) -> Result<Held, Box<NoPiece>> {
+        let (deliveries, sequence) = match message.info() {
+            Ok(info) => (u32::try_from(info.delivered).unwrap_or(u32::MAX), info.stream_sequence),
+            Err(_) => (1, 1),
+        };
+        match serde_json::from_slice(&message.payload) {
+            Ok(piece) => Ok(Held { piece, deliveries, taken: Instant::now(), message }),
+            Err(error) => {
+                let mut result = PieceResult::new(sequence.saturating_sub(1));
+                result.error = Some(format!("the piece cannot be read: {error}"));
+                Err(Box::new(NoPiece { result, message }))
+            }
+        }
+    }
+
+    /// Tells the server that the piece is being worked on.
+    pub(super) async fn in_progress(&self) {
+        self.say(AckKind::Progress).await;
+    }
+
+    /// Gives the piece back, so that it is delivered again after `pause`.
+    pub(super) async fn give_back(&self, pause: Duration) {
+        self.say(AckKind::Nak((!pause.is_zero()).then_some(pause))).await;
+    }
+
+    /// Tells the server that the piece is done.
+    pub(super) async fn acknowledge(&self) {
+        self.say(AckKind::Ack).await;
+    }
+
+    async fn say(&self, kind: AckKind) {
+        // If the server does not hear it, the piece is delivered again, and its second result is ignored.
+        let _ = self.message.ack_with(kind).await;
+    }
+}
+
+/// Stores a result. Without the server, or while its disk is full, it waits.
+pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult) {
+    let mut pause = Duration::from_millis(100);
+    let mut has_said = false;
+    loop {
+        let subject = match result.error {
+            None => job::done_subject(job),
+            Some(_) => job::failed_subject(job),
+        };
+        let bytes = Bytes::from(serde_json::to_vec(&result).unwrap_or_default());
+        let length = bytes.len();
+        let error = match context.publish(subject, bytes).await {
+            Ok(ack) => match ack.await {
+                Ok(_) => return,
+                Err(error) => error,
+            },
+            Err(error) => error,
+        };
+        if error.kind() == PublishErrorKind::MaxPayloadExceeded && result.error.is_none() {
+            // A message of this length is never stored, so the piece would come back for ever.
+            let reason = format!(
+                "the result has {length} bytes, more than the server takes (max_payload); use smaller pieces"
+            );
+            result = PieceResult { error: Some(reason), ..PieceResult::new(result.piece) };
+            continue;
+        }
+        // The job was removed.
+        if error.kind() == PublishErrorKind::StreamNotFound && is_gone(context, job).await {
+            return;
+        }
+        if !has_said {
+            has_said = true;
+            print_error_line(&format!(
+                "job {job}: the server has not stored the result of piece {} ({error}); tries again",
+                result.piece
+            ));
+        }
+        tokio::time::sleep(pause).await;
+        pause = LONGEST_PAUSE.min(2 * pause);
+    }
+}
+
+/// Whether the server says that the stream of the results does not exist. A server that is just starting does not.
+async fn is_gone(context: &Context, job: &str) -> bool {
+    use async_nats::jetstream::ErrorCode;
+    use async_nats::jetstream::context::GetStreamErrorKind;
+    match context.get_stream(job::done_stream(job)).await {
+        Ok(_) => false,
+        Err(error) => matches!(
+            error.kind(),
+            GetStreamErrorKind::JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND
+        ),
+    }
+}

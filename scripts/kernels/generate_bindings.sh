@@ -31,6 +31,7 @@ hip+='|FuncGetAttribute)'
 hiprtc='hiprtc(Version|GetErrorString|CreateProgram|CompileProgram|DestroyProgram|GetCode|GetCodeSize|GetProgramLog|GetProgramLogSize)'
 rocblas='rocblas_(create_handle|destroy_handle|set_stream|set_workspace|set_atomics_mode|set_pointer_mode'
 rocblas+='|status_to_string|get_version_string|get_version_string_size|gemm_ex|gemm_strided_batched_ex)'
+rocblas_beta='rocblas_gemm_(ex|strided_batched_ex)_get_solutions'
 hipblaslt='hipblasLt(Create|Destroy|GetVersion|Matmul|MatmulAlgoGetHeuristic'
 hipblaslt+='|Matmul(Desc|Preference)(Create|Destroy|SetAttribute)|MatrixLayout(Create|Destroy|SetAttribute))'
 
@@ -43,7 +44,7 @@ generate() {
     printf '#include <%s>\n' $headers >"$work/input.hpp"
     bindgen "$work/input.hpp" --allowlist-function "$functions" --merge-extern-blocks --no-doc-comments \
         --no-prepend-enum-name --no-layout-tests --use-core --disable-header-comment --rust-target 1.85 --rust-edition 2024 --formatter none "$@" \
-        -- -x c++ -std=c++17 -I"$include" -D__HIP_PLATFORM_AMD__ -Wno-deprecated-declarations >"$work/raw.rs"
+        -- -x c++ -std=c++17 -I"$include" -D__HIP_PLATFORM_AMD__ -DROCBLAS_BETA_FEATURES_API -Wno-deprecated-declarations >"$work/raw.rs"
     # rustfmt does not format the inside of a macro call, so it runs before the block becomes one.
     rustfmt --edition 2024 --config-path rustfmt.toml "$work/raw.rs"
     {
@@ -72,6 +73,9 @@ generate hip/hip-runtime-sys/src/hiprtc_bindings.rs hip/hiprtc.h "$hiprtc" 'crat
 generate hip/rocblas-sys/src/bindings.rs rocblas/rocblas.h "$rocblas" 'hip_runtime_sys::function_table!' \
     --allowlist-type 'rocblas_gemm_flags_' \
     --blocklist-type '_*(hip|ihip).*' --raw-line 'use hip_runtime_sys::*;'
+# A library may lack these, so they have a table of their own, with the types of the other one.
+generate hip/rocblas-sys/src/beta_bindings.rs rocblas/rocblas.h "$rocblas_beta" 'hip_runtime_sys::function_table!' \
+    --blocklist-type '.*' --raw-line 'use crate::bindings::*;'
 generate hip/hipblaslt-sys/src/bindings.rs hipblaslt/hipblaslt.h "$hipblaslt" 'hip_runtime_sys::function_table!' \
     --allowlist-type 'hipblasOperation_t|hipblasLt(Epilogue|MatrixLayoutAttribute|PointerMode|MatmulDescAttributes|MatmulPreferenceAttributes|Order)_t' \
     --blocklist-type '_*(hip[A-Z]|ihip).*' --raw-line 'use hip_runtime_sys::*;'

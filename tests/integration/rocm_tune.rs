@@ -125,6 +125,30 @@ fn tuning_refuses_a_library_with_wrong_products_and_a_damaged_table() {
     );
 }
 
+/// rocBLAS's own choice is slow on this emulated card, and its kernels 11 and 12 compute something else.
+#[test]
+fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
+    let machine = Machine::new();
+    let options = "gemm=rocblas,max_batch=1,streams=1,wait=block";
+    let mut command = tune(&machine, &["-o", options]);
+    command.env("RUKH_EMULATOR_SLOW_ROCBLAS", "2").env("RUKH_EMULATOR_WRONG", "rocblas 11,rocblas 12");
+    let first = result(&command.output().expect("the binary starts"));
+    let notices = first["notices"].to_string();
+    assert!(notices.contains("rocBLAS has wrong algorithms for the product m="), "{first}");
+    let rows = rows(&machine);
+    let plain: Vec<_> = rows.iter().filter(|row| row["epilogue"] == "none").collect();
+    assert!(!plain.is_empty() && plain.iter().all(|row| row["solidx"] == "2003"), "{rows:?}");
+
+    // The next start runs the kernels that the table names, here a wrong one.
+    let file = table_file(&machine);
+    let table = fs::read_to_string(&file).expect("the table can be read");
+    fs::write(&file, table.replace(",rocblas,2003,", ",rocblas,11,")).expect("the table can be written");
+    let options = "gemm=rocblas,max_batch=1,streams=1,wait=block";
+    let said =
+        machine.search(&["--backend=rocm-fp16", "-o", options], &[("RUKH_EMULATOR_WRONG", "rocblas 11")]);
+    assert!(said.contains("error") || said.contains("wrong"), "{said}");
+}
+
 #[test]
 fn without_a_card_tune_says_so() {
     let machine = Machine::new();

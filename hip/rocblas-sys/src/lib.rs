@@ -1,4 +1,4 @@
-//! Bindings to rocBLAS ([`Rocblas`]).
+//! Bindings to rocBLAS ([`Rocblas`]), and to those of its functions that are still in test ([`RocblasBeta`]).
 //!
 //! The library is loaded at run time: a build never needs ROCm, and on a machine without it loading returns an error.
 //!
@@ -21,6 +21,17 @@
 )]
 mod bindings;
 
+/// The functions that rocBLAS calls beta features.
+#[allow(
+    missing_docs,
+    non_snake_case,
+    clippy::all,
+    clippy::undocumented_unsafe_blocks,
+    clippy::multiple_unsafe_ops_per_block,
+    reason = "generated from C headers"
+)]
+pub mod beta_bindings;
+
 pub use bindings::*;
 use hip_runtime_sys::loader::Candidates;
 use std::ffi::CStr;
@@ -32,6 +43,11 @@ pub const ROCBLAS: Candidates =
 hip_runtime_sys::library! {
     /// The functions of rocBLAS. Loading it loads HIP's runtime, too.
     pub struct Rocblas(Functions) from ROCBLAS;
+}
+
+hip_runtime_sys::library! {
+    /// The functions of rocBLAS that are beta features. A library may lack them.
+    pub struct RocblasBeta(beta_bindings::Functions) from ROCBLAS;
 }
 
 /// The name of a status, as `rocblas_status_to_string` returns it, for shims of rocBLAS.

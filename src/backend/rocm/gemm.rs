@@ -299,10 +299,13 @@ impl Gemms {
     /// our own kernels.
     pub(super) fn candidates(&self, problem: &GemmProblem, most: usize) -> Vec<GemmChoice> {
         let hipblaslt = self.proposals(problem).into_iter().take(most);
-        let rocblas =
-            self.may_ask(BlasLibrary::Rocblas, &problem.shape) && problem.shape.epilogue == Epilogue::None;
-        let rocblas = rocblas.then_some(GemmChoice::Rocblas { solution: None });
+        let rocblas = self.may_use_rocblas(&problem.shape).then_some(GemmChoice::Rocblas { solution: None });
         hipblaslt.chain(rocblas).chain(self.own_choices(&problem.shape)).collect()
+    }
+
+    /// Whether rocBLAS is available and may be asked for `shape`. It has no epilogues.
+    pub(super) fn may_use_rocblas(&self, shape: &GemmShape) -> bool {
+        shape.epilogue == Epilogue::None && self.may_ask(BlasLibrary::Rocblas, shape)
     }
 
     /// The choices of our own kernels, the one that should be fastest first.

@@ -30,6 +30,11 @@ const GRAPH_MICROSECONDS: f32 = 300.0;
 /// A proposal is timed again only if its first time is at most this multiple of the best first time.
 const FINALIST_RATIO: f32 = 1.15;
 
+/// The number of rocBLAS's kernels that are timed with the other choices, after all of them were timed briefly, with so
+/// many products each.
+const MOST_SOLUTIONS: usize = 4;
+const BRIEF_LAUNCHES: usize = 4;
+
 /// The most memory for the weights of the layers of one shape, in bytes.
 const MOST_WEIGHTS: usize = 256 << 20;
 
@@ -210,7 +215,10 @@ impl<'a> Measurer<'a> {
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
         let layers = self.layers(product);
-        let candidates = self.gemms.candidates(&layers[0], self.effort.proposals());
+        let mut candidates = self.gemms.candidates(&layers[0], self.effort.proposals());
+        if self.effort == Effort::Full && self.gemms.may_use_rocblas(&shape) {
+            candidates.extend(self.fastest_solutions(&layers, tell));
+        }
         let samples = Samples::new(&shape, &self.contents);
         let mut launches = None;
         let mut timed: Vec<Measured> = Vec::new();
@@ -246,6 +254,33 @@ impl<'a> Measurer<'a> {
         let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
         let split = may_split.then(|| self.split(product, launches, tell)).flatten();
         best.into_iter().chain(split).min_by(by_time)
+    }
+
+    /// The fastest of rocBLAS's kernels for a product. There can be hundreds of them, so each is timed briefly.
+    fn fastest_solutions(
+        &mut self,
+        layers: &[GemmProblem],
+        tell: &mut impl FnMut(Event<'_>) -> bool,
+    ) -> Vec<GemmChoice> {
+        let GemmProblem { shape, operands, .. } = &layers[0];
+        tell(Event::Begin(BlasLibrary::Rocblas, shape));
+        // A rocBLAS that fails to list its kernels can still choose one itself.
+        let solutions = self.lanes.rocblas_solutions(shape, operands).unwrap_or_default();
+        let mut timed = Vec::new();
+        for solution in solutions {
+            self.goes_on &= tell(Event::Begin(BlasLibrary::Rocblas, shape));
+            if !self.goes_on {
+                break;
+            }
+            let choice = GemmChoice::Rocblas { solution: Some(solution) };
+            // The first run may load the kernel, and the shorter one of two counts.
+            let time = self.program(layers, choice, BRIEF_LAUNCHES).map(|program| self.time(&program, 2));
+            if let Some(Ok(microseconds)) = time {
+                timed.push((microseconds, choice));
+            }
+        }
+        timed.sort_by(|a, b| a.0.total_cmp(&b.0));
+        timed.into_iter().take(MOST_SOLUTIONS).map(|(_, choice)| choice).collect()
     }
 
     /// Times the fastest choices again, in turn, so that all of them meet the same changes of the device's clock. The
@@ -333,12 +368,18 @@ impl<'a> Measurer<'a> {
         Some(Measured { error: product.error, ..measured })
     }
 
-    /// A program with `launches` products, ready to be timed; `None` if it cannot be computed.
-    fn prepared(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Prepared> {
+    /// A program with `launches` products; `None` if it cannot be computed.
+    fn program(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Program> {
         let some = layers.iter().cycle().take(launches);
         let steps: Option<Vec<Step>> =
             some.map(|layer| self.gemms.step_by("product", layer, choice).ok().flatten()).collect();
-        self.stopwatch.prepare(&self.stream, &self.lanes, Program::new(steps?, Vec::new())).ok()
+        Some(Program::new(steps?, Vec::new()))
+    }
+
+    /// The same, ready to be timed.
+    fn prepared(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Prepared> {
+        let program = self.program(layers, choice, launches)?;
+        self.stopwatch.prepare(&self.stream, &self.lanes, program).ok()
     }
 
     /// The device's time for a program in microseconds: the shortest of `runs`.

@@ -1,10 +1,12 @@
-//! rocBLAS's C interface: `gemm_ex` and `gemm_strided_batched_ex`, on the handle's stream.
+//! rocBLAS's C interface: `gemm_ex` and `gemm_strided_batched_ex`, on the handle's stream, and the lists of their
+//! solutions.
 
 use std::ffi::{c_char, c_void};
 use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::{hipErrorLaunchFailure, hipStream_t};
 use rocblas_sys as rb;
+use rocblas_sys::beta_bindings::signature as beta_signature;
 use rocblas_sys::{
     rocblas_atomics_mode, rocblas_datatype, rocblas_gemm_algo, rocblas_handle, rocblas_int,
     rocblas_operation, rocblas_pointer_mode, rocblas_status, rocblas_stride, signature,
@@ -45,8 +47,30 @@ unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), rocblas_status>
     unsafe { c_interface::write_result(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
+/// The solution indexes of every product. All of them compute it in the same way.
+const SOLUTIONS: [rocblas_int; 3] = [11, 12, 2003];
+
+/// Writes the number of solutions, or as many indexes as there is room for.
+///
+/// # Safety
+/// `count` is null or may be read and written. `list` is null or has room for so many indexes as `count` says.
+unsafe fn list_solutions(list: *mut rocblas_int, count: *mut rocblas_int) -> Result<(), rocblas_status> {
+    if list.is_null() {
+        // SAFETY: as the caller promises.
+        return unsafe { write_result(count, SOLUTIONS.len() as rocblas_int) };
+    }
+    // SAFETY: as the caller promises.
+    let room = unsafe { count.as_ref() }.copied().ok_or(rb::rocblas_status_invalid_pointer)?;
+    let room = usize::try_from(room).map_err(|_| rb::rocblas_status_invalid_size)?;
+    for (index, &solution) in SOLUTIONS.iter().enumerate().take(room) {
+        // SAFETY: `list` has room for so many indexes.
+        unsafe { list.add(index).write(solution) };
+    }
+    Ok(())
+}
+
 macro_rules! api {
-    ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
+    ($signatures:ident: $(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $body:block)*) => {
         $(
             /// rocBLAS's function of this name.
             ///
@@ -57,12 +81,14 @@ macro_rules! api {
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
                 answer(stringify!($name), rb::rocblas_status_internal_error, || $body)
             }
-            const _: signature::$name = $name;
+            const _: $signatures::$name = $name;
         )*
     };
 }
 
 api! {
+    signature:
+
     fn rocblas_create_handle(handle: *mut rocblas_handle) {
         let device = current_device().map_err(|_| rb::rocblas_status_internal_error)?;
         let settings = HandleSettings { stream: 0, pointer_mode: rb::rocblas_pointer_mode_host };
@@ -121,10 +147,10 @@ api! {
         k: rocblas_int, alpha: *const c_void, a: *const c_void, a_type: rocblas_datatype, lda: rocblas_int,
         b: *const c_void, b_type: rocblas_datatype, ldb: rocblas_int, beta: *const c_void, c: *const c_void,
         c_type: rocblas_datatype, ldc: rocblas_int, d: *mut c_void, d_type: rocblas_datatype, ldd: rocblas_int,
-        compute_type: rocblas_datatype, algo: rocblas_gemm_algo, _solution: i32, _flags: u32,
+        compute_type: rocblas_datatype, algo: rocblas_gemm_algo, solution: i32, _flags: u32,
     ) {
         let matrices = [(a.addr(), a_type, lda, 0), (b.addr(), b_type, ldb, 0), (c.addr(), c_type, ldc, 0), (d.addr(), d_type, ldd, 0)];
-        let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches: 1, matrices, compute_type, algo };
+        let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches: 1, matrices, compute_type, algo, solution };
         // SAFETY: the caller passes valid pointers.
         unsafe { call.submit(handle, alpha, beta) }
     }
@@ -136,15 +162,46 @@ api! {
         stride_b: rocblas_stride, beta: *const c_void, c: *const c_void, c_type: rocblas_datatype, ldc: rocblas_int,
         stride_c: rocblas_stride, d: *mut c_void, d_type: rocblas_datatype, ldd: rocblas_int,
         stride_d: rocblas_stride, batches: rocblas_int, compute_type: rocblas_datatype, algo: rocblas_gemm_algo,
-        _solution: i32, _flags: u32,
+        solution: i32, _flags: u32,
     ) {
         let matrices = [
             (a.addr(), a_type, lda, stride_a), (b.addr(), b_type, ldb, stride_b), (c.addr(), c_type, ldc, stride_c),
             (d.addr(), d_type, ldd, stride_d),
         ];
-        let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches, matrices, compute_type, algo };
+        let call = Call { operations: [trans_a, trans_b], sizes: [m, n, k], batches, matrices, compute_type, algo, solution };
         // SAFETY: the caller passes valid pointers.
         unsafe { call.submit(handle, alpha, beta) }
+    }
+}
+
+api! {
+    beta_signature:
+
+    fn rocblas_gemm_ex_get_solutions(
+        handle: rocblas_handle, _trans_a: rocblas_operation, _trans_b: rocblas_operation, _m: rocblas_int, _n: rocblas_int,
+        _k: rocblas_int, _alpha: *const c_void, _a: *const c_void, _a_type: rocblas_datatype, _lda: rocblas_int,
+        _b: *const c_void, _b_type: rocblas_datatype, _ldb: rocblas_int, _beta: *const c_void, _c: *const c_void,
+        _c_type: rocblas_datatype, _ldc: rocblas_int, _d: *mut c_void, _d_type: rocblas_datatype, _ldd: rocblas_int,
+        _compute_type: rocblas_datatype, _algo: rocblas_gemm_algo, _flags: u32, list: *mut rocblas_int,
+        count: *mut rocblas_int,
+    ) {
+        handle_of(handle)?;
+        // SAFETY: the caller passes null or a list of the length at `count`.
+        unsafe { list_solutions(list, count) }
+    }
+
+    fn rocblas_gemm_strided_batched_ex_get_solutions(
+        handle: rocblas_handle, _trans_a: rocblas_operation, _trans_b: rocblas_operation, _m: rocblas_int, _n: rocblas_int,
+        _k: rocblas_int, _alpha: *const c_void, _a: *const c_void, _a_type: rocblas_datatype, _lda: rocblas_int,
+        _stride_a: rocblas_stride, _b: *const c_void, _b_type: rocblas_datatype, _ldb: rocblas_int,
+        _stride_b: rocblas_stride, _beta: *const c_void, _c: *const c_void, _c_type: rocblas_datatype, _ldc: rocblas_int,
+        _stride_c: rocblas_stride, _d: *mut c_void, _d_type: rocblas_datatype, _ldd: rocblas_int,
+        _stride_d: rocblas_stride, _batches: rocblas_int, _compute_type: rocblas_datatype, _algo: rocblas_gemm_algo,
+        _flags: u32, list: *mut rocblas_int, count: *mut rocblas_int,
+    ) {
+        handle_of(handle)?;
+        // SAFETY: the caller passes null or a list of the length at `count`.
+        unsafe { list_solutions(list, count) }
     }
 }
 
@@ -156,6 +213,7 @@ struct Call {
     matrices: [(usize, rocblas_datatype, rocblas_int, rocblas_stride); 4],
     compute_type: rocblas_datatype,
     algo: rocblas_gemm_algo,
+    solution: i32,
 }
 
 fn type_of(kind: rocblas_datatype) -> Option<Type> {
@@ -237,9 +295,11 @@ impl Call {
         if a.kind != b.kind || c.kind != d.kind || !supported(a.kind, c.kind, compute) {
             return Err(rb::rocblas_status_not_implemented);
         }
-        if self.algo != rb::rocblas_gemm_algo_standard && self.algo != rb::rocblas_gemm_algo_solution_index {
-            return Err(rb::rocblas_status_invalid_value);
-        }
+        let chosen = match self.algo {
+            rb::rocblas_gemm_algo_standard => None,
+            rb::rocblas_gemm_algo_solution_index if SOLUTIONS.contains(&self.solution) => Some(self.solution),
+            _ => return Err(rb::rocblas_status_invalid_value),
+        };
         if alpha.is_null()
             || beta.is_null()
             || d.address == 0
@@ -253,7 +313,11 @@ impl Call {
         }
         // SAFETY: both point to a number of the compute type.
         let (alpha, beta) = unsafe { (scalar(alpha, compute), scalar(beta, compute)) };
-        let alpha = if crate::settings::settings().is_wrong("rocblas") { alpha * -0.5 } else { alpha };
+        let all = crate::settings::settings();
+        let is_wrong = all.is_wrong("rocblas")
+            || chosen.is_some_and(|solution| all.is_wrong(&format!("rocblas {solution}")));
+        let alpha = if is_wrong { alpha * -0.5 } else { alpha };
+        let delay = all.slow_rocblas.filter(|_| chosen.is_none());
         if beta != 0.0 && c.address == 0 {
             return Err(rb::rocblas_status_invalid_pointer);
         }
@@ -279,6 +343,7 @@ impl Call {
         let work = Arc::new(move || {
             let failed =
                 |message| Failure { code: hipErrorLaunchFailure, message: format!("rocblas: {message}") };
+            delay.into_iter().for_each(std::thread::sleep);
             product.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)

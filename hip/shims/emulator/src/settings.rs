@@ -27,8 +27,11 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_HEURISTIC`: products for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
     /// returns (`hang:64x256x32`), as m, n and k; `*` stands for any number.
     pub(crate) heuristic: String,
-    /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, `hipblaslt`, `graph`, or a
-    /// kernel such as `softmax_f16`, which then does nothing.
+    /// `RUKH_EMULATOR_SLOW_ROCBLAS`: so many milliseconds are added to a product for which rocBLAS chooses the solution
+    /// itself; none by default.
+    pub(crate) slow_rocblas: Option<Duration>,
+    /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, one of its solutions such as
+    /// `rocblas 11`, `hipblaslt`, `graph`, or a kernel such as `softmax_f16`, which then does nothing.
     pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
     /// the same stream, as ROCm 7.2 lets large graphs do; off by default.
@@ -135,6 +138,7 @@ pub(crate) fn settings() -> &'static Settings {
         let text = |name: &str| std::env::var(name).ok();
         let number =
             |name: &str, default: u64| text(name).and_then(|text| text.parse().ok()).unwrap_or(default);
+        let milliseconds = |name: &str| text(name)?.parse().ok().map(Duration::from_millis);
         let architecture = text("RUKH_EMULATOR_ARCH").unwrap_or_else(|| "gfx1100".to_owned());
         let memory_bytes = number("RUKH_EMULATOR_MEMORY_MIB", 16_384) << 20;
         let devices = text("RUKH_EMULATOR_DEVICES").unwrap_or_else(|| "1".to_owned());
@@ -149,6 +153,7 @@ pub(crate) fn settings() -> &'static Settings {
             hipblaslt_version: number("RUKH_EMULATOR_HIPBLASLT_VERSION", 100_100) as i32,
             clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),
             heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
+            slow_rocblas: milliseconds("RUKH_EMULATOR_SLOW_ROCBLAS"),
             wrong: text("RUKH_EMULATOR_WRONG").unwrap_or_default(),
             stale_graphs: text("RUKH_EMULATOR_STALE_GRAPHS").is_some_and(|text| text != "0"),
             bad_capture: text("RUKH_EMULATOR_BAD_CAPTURE").and_then(|text| match text.as_str() {
@@ -158,9 +163,7 @@ pub(crate) fn settings() -> &'static Settings {
                 "instantiate" => Some(BadCapture::Instantiate),
                 _ => None,
             }),
-            late_memset: text("RUKH_EMULATOR_LATE_MEMSET")
-                .and_then(|text| text.parse().ok())
-                .map(Duration::from_millis),
+            late_memset: milliseconds("RUKH_EMULATOR_LATE_MEMSET"),
             counts_instructions: text("RUKH_EMULATOR_CLOCK").as_deref() == Some("instructions"),
             hang: text("RUKH_EMULATOR_HANG").as_deref().and_then(Hang::read),
             log: text("RUKH_EMULATOR_LOG").is_some_and(|text| text != "0"),

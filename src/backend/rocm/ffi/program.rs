@@ -74,6 +74,12 @@ impl Lanes {
         })
     }
 
+    /// The solution indexes of rocBLAS's kernels for a product without an epilogue; none without rocBLAS.
+    pub(crate) fn rocblas_solutions(&self, shape: &GemmShape, operands: &GemmOperands) -> Result<Vec<i32>> {
+        let rocblas = self.main.rocblas.as_ref();
+        rocblas.map_or(Ok(Vec::new()), |rocblas| rocblas.solutions(shape, operands))
+    }
+
     /// A lane's stream, handles and event.
     fn at<'a>(&'a self, main: &'a Stream, lane: Lane) -> (&'a Stream, &'a BlasHandles, &'a Event) {
         match lane.checked_sub(1).and_then(|side| self.sides.get(side)) {

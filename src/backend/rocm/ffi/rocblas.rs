@@ -5,9 +5,10 @@ use super::gemm::{ElementType, GemmOperands, GemmShape};
 use super::hip::{DeviceBuffer, Stream};
 use hip_runtime_sys::loader::file_of;
 use rocblas_sys as sys;
-use std::ffi::CStr;
+use std::ffi::{CStr, c_void};
 use std::path::PathBuf;
 use std::ptr::{from_ref, null_mut};
+use std::sync::OnceLock;
 
 /// The table of rocBLAS's functions, which lives until the process ends.
 pub(crate) type Library = &'static sys::Rocblas;
@@ -107,43 +108,143 @@ impl Rocblas {
         operands: &GemmOperands,
         solution: Option<i32>,
     ) -> Result<()> {
-        let alpha = 1.0_f32;
-        let beta = if shape.accumulate { 1.0_f32 } else { 0.0 };
-        let (input, output) = (data_type(shape.input_type), data_type(shape.output_type));
+        let arguments = Arguments::new(shape, operands);
+        let Arguments { m, n, k, lda, ldb, ldd, strides, batch, a, b, y, input, output, .. } = arguments;
+        let (alpha, beta) = (from_ref(&arguments.alpha).cast(), from_ref(&arguments.beta).cast());
         let algorithm = match solution {
             Some(_) => sys::rocblas_gemm_algo_solution_index,
             None => sys::rocblas_gemm_algo_standard,
         };
         let solution = solution.unwrap_or(0);
-        let (m, n, k) = (int(shape.outputs), int(shape.rows), int(shape.inputs));
-        let (lda, ldb, ldd) = (int(shape.weights_stride), int(shape.x_stride), int(shape.y_stride));
-        let (transposed, plain) = (sys::rocblas_operation_transpose, sys::rocblas_operation_none);
-        let (alpha, beta) = (from_ref(&alpha).cast(), from_ref(&beta).cast());
-        let (a, b) = (operands.weights.pointer(), operands.x.pointer());
-        let y = operands.y.pointer();
-        let compute = sys::rocblas_datatype_f32_r;
-        let flags = sys::rocblas_gemm_flags_none;
         let status = if shape.batch == 1 {
             // SAFETY: the caller guarantees the matrices; the scalars are read before the call returns.
             unsafe {
                 (self.library.rocblas_gemm_ex)(
-                    self.raw, transposed, plain, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
-                    output, ldd, y, output, ldd, compute, algorithm, solution, flags,
+                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
+                    output, ldd, y, output, ldd, COMPUTE, algorithm, solution, FLAGS,
                 )
             }
         } else {
-            let [stride_a, stride_b, stride_d] = shape.batch_strides.map(|stride| stride as i64);
-            let batch = int(shape.batch);
+            let [stride_a, stride_b, stride_d] = strides;
             // SAFETY: as above.
             unsafe {
                 (self.library.rocblas_gemm_strided_batched_ex)(
-                    self.raw, transposed, plain, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
-                    stride_b, beta, y, output, ldd, stride_d, y, output, ldd, stride_d, batch, compute,
-                    algorithm, solution, flags,
+                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
+                    stride_b, beta, y, output, ldd, stride_d, y, output, ldd, stride_d, batch, COMPUTE,
+                    algorithm, solution, FLAGS,
                 )
             }
         };
         check(self.library, status, || format!("rocblas_gemm_ex ({shape})"))
+    }
+
+    /// The solution indexes of all kernels that rocBLAS has for a product without an epilogue. There are none if this
+    /// rocBLAS cannot list them.
+    pub(super) fn solutions(&self, shape: &GemmShape, operands: &GemmOperands) -> Result<Vec<i32>> {
+        let Some(beta) = beta_of(self.library) else { return Ok(Vec::new()) };
+        let mut count = 0;
+        self.list(beta, shape, operands, null_mut(), &mut count)?;
+        let mut list = vec![0; usize::try_from(count).unwrap_or(0)];
+        if !list.is_empty() {
+            self.list(beta, shape, operands, list.as_mut_ptr(), &mut count)?;
+        }
+        // The table of products writes the library's own choice as a negative index.
+        list.retain(|&solution| solution >= 0);
+        list.sort_unstable();
+        list.dedup();
+        Ok(list)
+    }
+
+    /// Asks for the number of solutions, or with a `list` that has room for `count` for their indexes.
+    fn list(
+        &self,
+        functions: &sys::RocblasBeta,
+        shape: &GemmShape,
+        operands: &GemmOperands,
+        list: *mut i32,
+        count: &mut i32,
+    ) -> Result<()> {
+        let arguments = Arguments::new(shape, operands);
+        let Arguments { m, n, k, lda, ldb, ldd, strides, batch, a, b, y, input, output, .. } = arguments;
+        let (alpha, beta) = (from_ref(&arguments.alpha).cast(), from_ref(&arguments.beta).cast());
+        let algorithm = sys::rocblas_gemm_algo_solution_index;
+        let status = if shape.batch == 1 {
+            // SAFETY: no product is computed. rocBLAS reads the scalars, and writes the number and at most `count`
+            // indexes, for which the caller has made room.
+            unsafe {
+                (functions.rocblas_gemm_ex_get_solutions)(
+                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
+                    output, ldd, y, output, ldd, COMPUTE, algorithm, FLAGS, list, count,
+                )
+            }
+        } else {
+            let [stride_a, stride_b, stride_d] = strides;
+            // SAFETY: as above.
+            unsafe {
+                (functions.rocblas_gemm_strided_batched_ex_get_solutions)(
+                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
+                    stride_b, beta, y, output, ldd, stride_d, y, output, ldd, stride_d, batch, COMPUTE,
+                    algorithm, FLAGS, list, count,
+                )
+            }
+        };
+        check(self.library, status, || format!("rocblas_gemm_ex_get_solutions ({shape})"))
+    }
+}
+
+/// The functions that list solutions, if they are in the same file as the others: a handle of one file must not be given
+/// to another. Without them, rocBLAS chooses.
+fn beta_of(library: Library) -> Option<&'static sys::RocblasBeta> {
+    static BETA: OnceLock<Option<sys::RocblasBeta>> = OnceLock::new();
+    let beta = BETA.get_or_init(|| sys::RocblasBeta::load().ok()).as_ref()?;
+    let functions_file = file_of(beta.rocblas_gemm_ex_get_solutions as usize)?;
+    (file(library)? == functions_file).then_some(beta)
+}
+
+const TRANSPOSED: sys::rocblas_operation = sys::rocblas_operation_transpose;
+const PLAIN: sys::rocblas_operation = sys::rocblas_operation_none;
+const COMPUTE: sys::rocblas_datatype = sys::rocblas_datatype_f32_r;
+const FLAGS: u32 = sys::rocblas_gemm_flags_none;
+
+/// A product in rocBLAS's terms. The result is both C and D.
+struct Arguments {
+    m: i32,
+    n: i32,
+    k: i32,
+    alpha: f32,
+    beta: f32,
+    a: *const c_void,
+    b: *const c_void,
+    y: *mut c_void,
+    input: sys::rocblas_datatype,
+    output: sys::rocblas_datatype,
+    lda: i32,
+    ldb: i32,
+    ldd: i32,
+    /// The distances of A, B and D from one product to the next.
+    strides: [i64; 3],
+    batch: i32,
+}
+
+impl Arguments {
+    fn new(shape: &GemmShape, operands: &GemmOperands) -> Arguments {
+        Arguments {
+            m: int(shape.outputs),
+            n: int(shape.rows),
+            k: int(shape.inputs),
+            alpha: 1.0,
+            beta: if shape.accumulate { 1.0 } else { 0.0 },
+            a: operands.weights.pointer(),
+            b: operands.x.pointer(),
+            y: operands.y.pointer(),
+            input: data_type(shape.input_type),
+            output: data_type(shape.output_type),
+            lda: int(shape.weights_stride),
+            ldb: int(shape.x_stride),
+            ldd: int(shape.y_stride),
+            strides: shape.batch_strides.map(|stride| stride as i64),
+            batch: int(shape.batch),
+        }
     }
 }
 

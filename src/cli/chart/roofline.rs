@@ -3,6 +3,9 @@
 //! The roof is the lower of two ceilings: the bytes that a copy moves in a second times that ratio, and the operations
 //! that the device can do in a second (Williams, Waterman and Patterson, *Roofline: an insightful visual performance
 //! model for multicore architectures*, 2009). Both axes are logarithmic.
+//!
+//! An operation without products does no operation for any byte. It stands in a strip at the left end of the axis, at the
+//! height of the bytes that it moves in a second, so that its distance to the slope of a copy is as for the others.
 
 use super::canvas::{Canvas, MARGIN};
 use super::scale::{Frame, number};
@@ -12,6 +15,10 @@ use std::path::Path;
 
 const PLOT_HEIGHT: f64 = 420.0;
 const FOOT_HEIGHT: f64 = 64.0;
+
+/// The strip of the operations without products: the number of places side by side, and their width.
+const STRIP_PLACES: usize = 4;
+const STRIP_PLACE_WIDTH: f64 = 22.0;
 
 /// The height of a line of the legend, and the number of its columns.
 const LEGEND_LINE: f64 = 20.0;
@@ -36,9 +43,19 @@ pub(in crate::cli) struct Roofline {
 #[derive(Clone, Debug)]
 pub(in crate::cli) struct Point {
     pub name: String,
-    /// Operations for each byte.
+    /// Operations for each byte; 0 without products.
     pub intensity: f64,
-    pub operations_per_second: f64,
+    pub bytes_per_second: f64,
+}
+
+impl Point {
+    fn operations_per_second(&self) -> f64 {
+        self.intensity * self.bytes_per_second
+    }
+
+    fn has_products(&self) -> bool {
+        self.intensity > 0.0
+    }
 }
 
 /// A logarithmic axis between two powers of ten.
@@ -87,33 +104,58 @@ impl Roofline {
         let head = canvas.head(&self.title, &self.facts, WIDTH);
         canvas.text("heading", (MARGIN, head + 30.0), "start", "Operations per second");
         let top = head + 44.0;
-        let frame = Frame { left: MARGIN + 62.0, right: WIDTH - MARGIN, top, bottom: top + PLOT_HEIGHT };
-        let points: Vec<(usize, &Point)> = self
-            .points
-            .iter()
-            .filter(|point| point.intensity > 0.0 && point.operations_per_second > 0.0)
-            .enumerate()
-            .collect();
+        let points: Vec<(usize, &Point)> =
+            self.points.iter().filter(|point| point.bytes_per_second > 0.0).enumerate().collect();
+        let has_strip = points.iter().any(|(_, point)| !point.has_products());
+        let strip = MARGIN + 62.0;
+        let strip_width = if has_strip { STRIP_PLACES as f64 * STRIP_PLACE_WIDTH } else { 0.0 };
+        let frame =
+            Frame { left: strip + strip_width, right: WIDTH - MARGIN, top, bottom: top + PLOT_HEIGHT };
         // The ridge, where both ceilings meet, is always inside.
         let ridges = self.copies.iter().map(|(_, speed)| self.operations_per_second / speed);
-        let x = Axis::of(points.iter().map(|(_, point)| point.intensity).chain(ridges));
-        let speeds = points.iter().map(|(_, point)| point.operations_per_second);
+        let intensities = points.iter().map(|(_, point)| point.intensity);
+        let x = Axis::of(intensities.filter(|&intensity| intensity > 0.0).chain(ridges));
+        let left_end = 10_f64.powf(x.low);
+        let height = |point: &Point| {
+            if point.has_products() {
+                point.operations_per_second()
+            } else {
+                left_end * point.bytes_per_second
+            }
+        };
+        let speeds = points.iter().map(|(_, point)| height(point));
         let y = Axis::of(speeds.chain([self.operations_per_second]));
         let x_of = |value: f64| frame.left + x.share(value) * (frame.right - frame.left);
         let y_of = |value: f64| frame.bottom - y.share(value) * (frame.bottom - frame.top);
-        axes(&frame, (&x, &y), &mut canvas);
+        axes(&frame, strip, (&x, &y), &mut canvas);
         self.roof(&x, (&x_of, &y_of), &mut canvas);
+        let mut in_strip = 0;
         for (index, point) in &points {
-            let (x, y) = (x_of(point.intensity), y_of(point.operations_per_second));
-            let tooltip = format!(
-                "{}: {} operations per second, {} per byte",
-                point.name,
-                number(point.operations_per_second),
-                number(point.intensity)
-            );
+            let x = if point.has_products() {
+                x_of(point.intensity)
+            } else {
+                in_strip += 1;
+                strip + ((in_strip - 1) % STRIP_PLACES) as f64 * STRIP_PLACE_WIDTH + STRIP_PLACE_WIDTH / 2.0
+            };
+            let y = y_of(height(point));
+            let tooltip = if point.has_products() {
+                let (speed, intensity) = (point.operations_per_second(), point.intensity);
+                format!(
+                    "{}: {} operations per second, {} per byte",
+                    point.name,
+                    number(speed),
+                    number(intensity)
+                )
+            } else {
+                format!("{}: {} bytes per second", point.name, number(point.bytes_per_second))
+            };
             let circle = format_args!("class=\"f1\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"10\"").to_string();
             canvas.shape("circle", circle, Some(&tooltip));
             canvas.text("inside small", (x, y + 4.0), "middle", &(index + 1).to_string());
+        }
+        if has_strip {
+            let middle = strip + strip_width / 2.0;
+            canvas.text("muted", (middle, frame.bottom + 22.0), "middle", "no products");
         }
         let middle = (frame.left + frame.right) / 2.0;
         canvas.text("", (middle, frame.bottom + 46.0), "middle", "Operations per byte");
@@ -159,13 +201,13 @@ impl Roofline {
     }
 }
 
-/// The lines and the numbers of both axes.
-fn axes(frame: &Frame, (x, y): (&Axis, &Axis), canvas: &mut Canvas) {
+/// The lines and the numbers of both axes. The strip left of the axis begins at `strip`.
+fn axes(frame: &Frame, strip: f64, (x, y): (&Axis, &Axis), canvas: &mut Canvas) {
     let Frame { left, right, top, bottom } = *frame;
     for tick in y.ticks() {
         let at = bottom - y.share(tick) * (bottom - top);
-        canvas.shape("path", format_args!("class=\"grid\" d=\"M{left:.1} {at:.1}H{right:.1}\""), None);
-        canvas.text("muted", (left - 9.0, at + 5.0), "end", &number(tick));
+        canvas.shape("path", format_args!("class=\"grid\" d=\"M{strip:.1} {at:.1}H{right:.1}\""), None);
+        canvas.text("muted", (strip - 9.0, at + 5.0), "end", &number(tick));
     }
     for tick in x.ticks() {
         let at = left + x.share(tick) * (right - left);

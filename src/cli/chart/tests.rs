@@ -121,11 +121,43 @@ fn bars_of_segments_and_rooflines_of_any_values_are_drawn() {
         let (title, x_label) = ("title".to_owned(), "us".to_owned());
         let rows = vec![row("a & b"), row("c")];
         check(&Stacked { title: title.clone(), facts: facts.clone(), x_label, rows }.to_svg());
-        let point = Point { name: "a & b".to_owned(), intensity: value, operations_per_second: value };
+        let point = Point { name: "a & b".to_owned(), intensity: value, bytes_per_second: value };
+        let idle = Point { intensity: 0.0, ..point.clone() };
         let copies = vec![("copies".to_owned(), value)];
-        let roofline = Roofline { title, facts, operations_per_second: value, copies, points: vec![point] };
+        let roofline =
+            Roofline { title, facts, operations_per_second: value, copies, points: vec![point, idle] };
         check(&without_tooltips(&roofline.to_svg()));
     }
+}
+
+/// An operation without products that copies as fast as a copy stands where the slope of the copy begins.
+#[test]
+fn an_operation_without_products_has_its_distance_to_the_slope() {
+    let point = |name: &str, intensity, bytes_per_second| Point {
+        name: name.to_owned(),
+        intensity,
+        bytes_per_second,
+    };
+    let svg = Roofline {
+        title: String::new(),
+        facts: Vec::new(),
+        operations_per_second: 1e12,
+        copies: vec![("copies".to_owned(), 1e11)],
+        points: vec![point("product", 2.0, 1e10), point("norm", 0.0, 1e11), point("softmax", 0.0, 1e9)],
+    }
+    .to_svg();
+    let number = |text: &str, name: &str| -> f64 {
+        let (_, rest) = text.split_once(&format!("{name}=\"")).expect(name);
+        rest.split_once('"').and_then(|(number, _)| number.parse().ok()).expect(name)
+    };
+    let circles: Vec<&str> = svg.lines().filter(|line| line.contains("<circle")).collect();
+    let heights: Vec<f64> = circles.iter().map(|circle| number(circle, "cy")).collect();
+    let slope = svg.lines().find(|line| line.contains("line s0")).expect("the slope of the copy");
+    let (_, begin) = slope.split_once("d=\"M").expect("a path");
+    let begin: Vec<f64> = begin.split(['L', ' ']).take(2).filter_map(|part| part.parse().ok()).collect();
+    assert_eq!(heights[1], begin[1], "{svg}");
+    assert!(heights[2] > heights[1] && number(circles[1], "cx") < begin[0], "{svg}");
+    assert!(number(circles[0], "cx") > begin[0] && svg.contains("no products"), "{svg}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn operations(measured: &Measured, facts: &[String]) -> Stacked {
     }
 }
 
-/// The operations that have products, under the ceilings.
+/// All operations, under the ceilings.
 fn roofline(measured: &Measured, facts: &[String]) -> Roofline {
     let rows = measured.operations();
     let ceilings = &measured.ceilings;
@@ -70,10 +70,9 @@ fn roofline(measured: &Measured, facts: &[String]) -> Roofline {
         copies,
         points: rows
             .into_iter()
-            .filter(|row| row.group.operations > 0.0)
             .map(|row| Point {
                 intensity: row.group.operations / row.group.bytes,
-                operations_per_second: row.teraflops * 1e12,
+                bytes_per_second: row.gigabytes_per_second * 1e9,
                 name: row.group.name,
             })
             .collect(),

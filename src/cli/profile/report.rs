@@ -31,6 +31,8 @@ pub(super) struct Row {
     pub(super) share: f64,
     pub(super) teraflops: f64,
     pub(super) gigabytes_per_second: f64,
+    /// The time that as many empty kernels take, in microseconds: the gaps between kernels. At most the whole time.
+    pub(super) gaps: f64,
     /// In microseconds.
     pub(super) floors: Floors,
     /// In microseconds.
@@ -84,6 +86,7 @@ impl Measured {
                 share: ratio(microseconds, sum),
                 teraflops: ratio(group.operations, microseconds) / 1e6,
                 gigabytes_per_second: ratio(group.bytes, microseconds) / 1e3,
+                gaps: (group.launches as f64 * self.ceilings.launch_microseconds).min(microseconds),
                 floors: Floors::of(&group, &self.ceilings),
                 terms,
                 limit: (self.ceilings != Ceilings::default()).then_some(limit),
@@ -180,20 +183,26 @@ pub(super) fn size(bytes: f64) -> String {
     }
 }
 
-const COLUMNS: &str = "   calls         us       %   TFLOP/s     GB/s  % compute  % copy  floor us  limit";
+const COLUMNS: &str = "         us       %   TFLOP/s     GB/s  % compute  % copy  floor us  limit";
+/// The columns that only a device has.
+const LAUNCH_COLUMNS: &str = "  launches   gaps us";
 
 /// A table with a line for each row. The columns "% compute" and "% copy" are shares of the ceilings, "floor us" is the
 /// time that the higher of the two ceilings allows, and the limit is followed by its share of the time.
 pub(super) fn table(title: &str, rows: &[Row]) -> Vec<String> {
     let width = rows.iter().map(|row| row.group.name.chars().count()).max().unwrap_or(0).max(title.len());
-    let mut lines = vec![format!("{title:<width$}{COLUMNS}")];
+    let has_launches = rows.iter().any(|row| row.group.launches > 0);
+    let launch_columns = if has_launches { LAUNCH_COLUMNS } else { "" };
+    let mut lines = vec![format!("{title:<width$}   calls{launch_columns}{COLUMNS}")];
     for row in rows {
         // An operation without products has no speed of products.
         let of_products = |text: String| if row.group.operations > 0.0 { text } else { String::new() };
+        let launches = format!("{:10}{:10.1}", row.group.launches, row.gaps);
         lines.push(format!(
-            "{:<width$}{:8}{:11.1}{:8.1}{:>10}{:9.1}{:>11}{:8.1}{:10.1}  {}",
+            "{:<width$}{:8}{}{:11.1}{:8.1}{:>10}{:9.1}{:>11}{:8.1}{:10.1}  {}",
             row.group.name,
             row.group.calls,
+            if has_launches { launches } else { String::new() },
             row.microseconds,
             row.share * 100.0,
             of_products(format!("{:.4}", row.teraflops)),
@@ -229,7 +238,7 @@ mod tests {
             ceilings: Ceilings {
                 operations_per_second: 1e12,
                 copies: vec![CopySpeed { bytes: 1e6, bytes_per_second: 1e10 }],
-                launch_microseconds: 0.0,
+                launch_microseconds: 0.5,
             },
             profile: Profile { positions: 4, whole_microseconds: vec![8.0], steps },
             other: None,
@@ -244,6 +253,8 @@ mod tests {
         // 2000 bytes in 6 us, at most 10,000 in a microsecond.
         assert!((rows[0].gigabytes_per_second - 1.0 / 3.0).abs() < 1e-9);
         assert!((rows[0].of_copy() - 1.0 / 30.0).abs() < 1e-9);
+        // Two kernels, and half a microsecond between them.
+        assert_eq!((rows[0].group.launches, rows[0].gaps, rows[1].gaps), (2, 1.0, 0.5));
         let text = measured.text();
         assert_eq!(text[1], "The steps take 8.0 us together, +0.0 % of the whole pass.");
         let lines: Vec<&String> =

@@ -18,6 +18,7 @@
 //! | [`chess`] | rules, positions, game history, moves as text |
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
+//! | [`cache_folder`] | the folder for what can be made again |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
@@ -60,6 +61,8 @@ pub mod chess;
 pub mod options;
 
 pub(crate) mod quote;
+
+pub(crate) mod cache_folder;
 
 pub(crate) mod lc0_folders;
 

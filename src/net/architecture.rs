@@ -20,6 +20,24 @@ pub enum InputFormat {
     CanonicalV2Armageddon = 133,
 }
 
+impl InputFormat {
+    /// All formats.
+    pub const ALL: [InputFormat; 7] = [
+        InputFormat::Classical112,
+        InputFormat::CastlingPlane,
+        InputFormat::Canonical,
+        InputFormat::CanonicalHectoplies,
+        InputFormat::CanonicalHectopliesArmageddon,
+        InputFormat::CanonicalV2,
+        InputFormat::CanonicalV2Armageddon,
+    ];
+
+    /// The format with this number in lc0's network files.
+    pub fn from_number(number: u32) -> Option<InputFormat> {
+        Self::ALL.into_iter().find(|&format| format as u32 == number)
+    }
+}
+
 /// An activation function. All are elementwise, except that softmax applies to a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "these are the usual names of the functions")]

@@ -75,17 +75,8 @@ fn unknown(what: &str, number: i32) -> Reason {
 }
 
 fn input_format(number: i32) -> Result<InputFormat, Reason> {
-    use schema::InputFormat as Schema;
-    Ok(match Schema::from_number(number) {
-        Some(Schema::Classical112) => InputFormat::Classical112,
-        Some(Schema::CastlingPlane) => InputFormat::CastlingPlane,
-        Some(Schema::Canonical) => InputFormat::Canonical,
-        Some(Schema::CanonicalHectoplies) => InputFormat::CanonicalHectoplies,
-        Some(Schema::CanonicalHectopliesArmageddon) => InputFormat::CanonicalHectopliesArmageddon,
-        Some(Schema::CanonicalV2) => InputFormat::CanonicalV2,
-        Some(Schema::CanonicalV2Armageddon) => InputFormat::CanonicalV2Armageddon,
-        Some(Schema::Unknown) | None => return Err(unknown("input format", number)),
-    })
+    let found = u32::try_from(number).ok().and_then(InputFormat::from_number);
+    found.ok_or_else(|| unknown("input format", number))
 }
 
 /// Whether the body is an encoder stack. [`crate::net::file::legacy::upgrade`] has replaced the older structures, so

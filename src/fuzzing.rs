@@ -14,12 +14,16 @@ use crate::net::onnx::proto::data_type;
 use crate::net::{HeadSelection, Network};
 use crate::options::{Options, config, find_uci};
 use crate::search::limits::{PositionCommand, StartPosition};
+use crate::selfplay::training::chunk;
+use crate::selfplay::training::planes::read_planes;
 use crate::uci::lines::{Line, LineReader};
 use crate::uci::parse::{self, Command};
 use prost::Message;
 use prost::bytes::Bytes;
 use std::fmt::Display;
+use std::io::Cursor;
 use std::path::Path;
+use zerocopy::IntoBytes;
 
 /// The length limit of error messages in bytes, however long the input is.
 const LONGEST_MESSAGE: usize = 2000;
@@ -141,6 +145,23 @@ pub fn analysed_file(bytes: &[u8]) {
     for message in analysis::read_all(bytes) {
         check_message(&message);
     }
+}
+
+/// Training data: a chunk is refused with a readable error, or its planes can be computed, and it stays the same when it is
+/// written and read again.
+pub fn training_chunk(bytes: &[u8]) {
+    let read = |bytes: Vec<u8>| chunk::read_chunk(Cursor::new(bytes));
+    let records = match read(bytes.to_vec()) {
+        Ok(records) => records,
+        Err(error) => return check_message(&error.to_string()),
+    };
+    for record in &records {
+        let planes = read_planes(record);
+        assert!(planes.is_ok(), "{planes:?} for a record that was checked");
+    }
+    let written = chunk::write_chunk(&records).unwrap_or_else(|error| panic!("{error}"));
+    let again = read(written).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(again.as_bytes(), records.as_bytes());
 }
 
 /// A configuration file: every error and note names its line, and no line counts twice.

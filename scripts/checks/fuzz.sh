@@ -50,7 +50,7 @@ seed() {
 # Inputs are no longer than these, because longer ones take longer and find little more.
 longest() {
     case $1 in
-        weights_file | onnx_model) echo 200000 ;;
+        weights_file | onnx_model | training_chunk) echo 200000 ;;
         syzygy_file) echo 10000 ;;
         *) echo 4096 ;;
     esac

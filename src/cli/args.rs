@@ -2,7 +2,7 @@
 
 use super::analyze_args::AnalyzeArgs;
 use super::check_args::CheckArgs;
-use super::defaults::default_options;
+use super::defaults::{default_options, for_training};
 use super::onnx2leela_args::Onnx2leelaArgs;
 use super::profile_args::ProfileArgs;
 use super::selfplay_args::{SelfplayArgs, take_player_flags};
@@ -448,8 +448,12 @@ pub(super) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Invocat
         flags::apply(&matches, options)?;
         flags::apply(mode_matches, options)
     };
+    let makes_training_data = matches!(&cli.mode, Some(Mode::Selfplay(selfplay)) if selfplay.training);
     let defaults = || {
         let mut options = default_options(mode_name);
+        if makes_training_data {
+            options = for_training(options);
+        }
         if asks_for_classic {
             options.search = SearchName::Classic;
         }

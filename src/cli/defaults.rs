@@ -1,6 +1,6 @@
 //! The options that a mode starts from. As in lc0, the benchmarks have defaults of their own.
 
-use crate::options::Options;
+use crate::options::{HistoryFill, Options, SearchName};
 
 /// The defaults of the option table, replaced by the mode's own defaults where it has them.
 pub(super) fn default_options(mode: Option<&str>) -> Options {
@@ -22,5 +22,28 @@ pub(super) fn default_options(mode: Option<&str>) -> Options {
         },
         Some("backendbench") => Options { threads: 1, ..options },
         _ => options,
+    }
+}
+
+/// The defaults of lc0's training games, in place of those of play: lc0's search without its shortcuts, noise at the root,
+/// and moves by their visits.
+pub(super) fn for_training(options: Options) -> Options {
+    Options {
+        search: SearchName::Classic,
+        graph_search: false,
+        cpuct: 1.2,
+        cpuct_factor: 0.0,
+        fpu_value: 0.0,
+        policy_softmax_temp: 1.0,
+        max_collision_events: 1,
+        max_collision_visits: 1,
+        out_of_order_eval: false,
+        cache_history_length: 7,
+        history_fill: HistoryFill::No,
+        temperature: 1.0,
+        noise_epsilon: 0.25,
+        sticky_endgames: false,
+        two_fold_draws: false,
+        ..options
     }
 }

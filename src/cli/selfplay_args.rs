@@ -3,6 +3,7 @@
 
 use super::flags;
 use super::shard::shard;
+use crate::net::InputFormat;
 use crate::options::Options;
 use crate::selfplay::config::{GameCount, Limits, OpeningsMode, PlayerConfig, Resignation, TournamentConfig};
 use crate::selfplay::elo::Sprt;
@@ -51,6 +52,26 @@ pub(super) struct SelfplayArgs {
     /// Percentage of games that are played to their end although a player would resign
     #[arg(long, default_value_t = 0.0, value_name = "PERCENT", value_parser = percentage)]
     resign_playthrough: f32,
+    /// Writes training data, and begins with the options of lc0's training games
+    #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = Set,
+          default_value_t = false, hide_default_value = true, value_name = "true|false",
+          overrides_with = "no_training")]
+    pub(super) training: bool,
+    #[arg(long, hide = true, overrides_with = "training")]
+    no_training: bool,
+    /// Folder of the training data; by default a new one in the user's cache folder
+    #[arg(long, value_name = "FOLDER", requires = "training")]
+    pub(super) training_dir: Option<PathBuf>,
+    /// Puts the training data of so many games into each tar archive; 0 makes a file for each game
+    #[arg(long, default_value_t = 0, value_name = "GAMES", requires = "training",
+          value_parser = clap::value_parser!(u32).range(0..=100_000_000))]
+    pub(super) training_tar: u32,
+    /// Number of the input format of the training data, as in network files: 1, 2, 3, 4, 5, 132 or 133
+    #[arg(long, default_value = "1", value_name = "N", value_parser = input_format, requires = "training")]
+    training_input_format: InputFormat,
+    /// Percentage of games that begin where --minimum-allowed-visits has refused a move, if there is such a position
+    #[arg(long, default_value_t = 0.0, value_name = "PERCENT", value_parser = percentage)]
+    discarded_start_chance: f32,
     /// Ends the tournament as soon as it decides between these two Elo differences, as in `0,5`; each error has a
     /// probability of 5 %
     #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = sprt)]
@@ -107,6 +128,12 @@ struct PlayerArgs {
     /// First move at which a player may resign
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1000))]
     resign_earliest_move: Option<u32>,
+    /// Visits below which a move that temperature has chosen is chosen anew, unless it is the best
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1_000_000))]
+    minimum_allowed_visits: Option<u32>,
+    /// Probability with which a game leaves its opening before each of its moves, or 1/n if n moves are left
+    #[arg(long, value_name = "P", value_parser = probability)]
+    opening_stop_prob: Option<f32>,
 }
 
 /// lc0's names of the orders.
@@ -124,6 +151,17 @@ fn limit() -> clap::builder::RangedI64ValueParser {
 fn percentage(text: &str) -> Result<f32, String> {
     let value = text.parse().ok().filter(|value| (0.0..=100.0).contains(value));
     value.ok_or_else(|| "not a number from 0 to 100".to_owned())
+}
+
+fn probability(text: &str) -> Result<f32, String> {
+    let value = text.parse().ok().filter(|value| (0.0..=1.0).contains(value));
+    value.ok_or_else(|| "not a number from 0 to 1".to_owned())
+}
+
+fn input_format(text: &str) -> Result<InputFormat, String> {
+    let format = text.parse().ok().and_then(InputFormat::from_number);
+    let numbers = || InputFormat::ALL.map(|format| (format as u32).to_string()).join(", ");
+    format.ok_or_else(|| format!("not one of {}", numbers()))
 }
 
 fn sprt(text: &str) -> Result<Sprt, String> {
@@ -157,10 +195,12 @@ impl PlayerArgs {
             ),
             no_resign_wdlstyle: false,
             resign_earliest_move: self.resign_earliest_move.or(all.resign_earliest_move),
+            minimum_allowed_visits: self.minimum_allowed_visits.or(all.minimum_allowed_visits),
+            opening_stop_prob: self.opening_stop_prob.or(all.opening_stop_prob),
         }
     }
 
-    fn config(&self, options: &Options) -> PlayerConfig {
+    fn config(&self, options: &Options, is_training: bool) -> PlayerConfig {
         let limit = |limit: Option<i64>| limit.and_then(|limit| u64::try_from(limit).ok());
         // A limit on visits is one on visits, whatever `go nodes` means.
         let options = Options { nodes_as_playouts: false, ..options.clone() };
@@ -171,12 +211,15 @@ impl PlayerArgs {
                 playouts: limit(self.playouts),
                 movetime_ms: limit(self.movetime),
             },
-            reuse_tree: self.reuse_tree.unwrap_or(true),
+            // As in lc0, training games begin each search with an empty tree.
+            reuse_tree: self.reuse_tree.unwrap_or(!is_training),
             resignation: Resignation {
                 percentage: self.resign_percentage.unwrap_or(0.0),
                 wdl_style: self.resign_wdlstyle.unwrap_or(false),
                 earliest_move: self.resign_earliest_move.unwrap_or(0),
             },
+            minimum_allowed_visits: self.minimum_allowed_visits.unwrap_or(0),
+            opening_stop_probability: self.opening_stop_prob.unwrap_or(0.0),
         }
     }
 }
@@ -219,8 +262,8 @@ impl SelfplayArgs {
     /// The openings cannot be read.
     pub(super) fn config(&self, options: &Options) -> Result<TournamentConfig, OpeningsError> {
         let player = |index: usize| match self.players.get(index) {
-            Some((player, options)) => player.config(options),
-            None => PlayerArgs::default().or(&self.player).config(options),
+            Some((player, options)) => player.config(options, self.training),
+            None => PlayerArgs::default().or(&self.player).config(options, self.training),
         };
         Ok(TournamentConfig {
             players: [player(0), player(1)],
@@ -239,6 +282,8 @@ impl SelfplayArgs {
             },
             mirror_openings: self.mirror_openings,
             resign_playthrough: self.resign_playthrough,
+            discarded_start_chance: self.discarded_start_chance,
+            training: self.training.then_some(self.training_input_format),
             sprt: self.sprt,
             tablebases: options.syzygy_paths.clone(),
             shard: self.shard.unwrap_or((0, 1)),

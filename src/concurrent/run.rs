@@ -28,17 +28,32 @@ pub(crate) fn run_to_end(
     evaluator: &SharedEvaluator,
     responder: Arc<dyn Responder>,
 ) -> io::Result<Ended> {
+    run_and_read(setup, is_timed, evaluator, responder, |_| ()).map(|(ended, ())| ended)
+}
+
+/// Runs a search like [`run_to_end`], and then calls `read` with the search, whose threads have ended.
+///
+/// # Errors
+/// The system starts no thread.
+pub(crate) fn run_and_read<T>(
+    setup: SearchSetup,
+    is_timed: bool,
+    evaluator: &SharedEvaluator,
+    responder: Arc<dyn Responder>,
+    read: impl FnOnce(&Search) -> T,
+) -> io::Result<(Ended, T)> {
     let threads = setup.params.threads;
     let _searching: Vec<_> = (0..threads).map(|_| evaluator.begin_search()).collect();
-    let search = if !is_timed && threads == 1 {
+    let mut search = if !is_timed && threads == 1 {
         Search::run(setup, responder)
     } else {
         let search = Search::start(setup, responder)?;
         search.wait_for_move();
         search
     };
-    // Dropping the search ends its threads.
-    Ok(Ended { playouts: search.playouts(), failure: search.failure() })
+    search.end_threads();
+    let read = read(&search);
+    Ok((Ended { playouts: search.playouts(), failure: search.failure() }, read))
 }
 
 /// The stoppers of a search, which also end it when a flag is set. It is only a flag, so its orderings are Relaxed.

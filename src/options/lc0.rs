@@ -179,18 +179,17 @@ pub fn is_backend_option(name: &str) -> bool {
 }
 
 const MATCHES: &str = "only the mode `rukh selfplay` has it";
-const TRAINING: &str = "Rukh makes no training data";
 const ONE_EVALUATION: &str = "use `go nodes 1`, which plays the move that the network's policy prefers";
 
 /// The options of lc0 that Rukh does not have: the long flag, the UCI name, and what to use instead.
 const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
     ("slowmover", "Slowmover", "use the option TimeManager, as in `--time-manager=legacy(slowmover=1.2)`"),
-    ("discarded-start-chance", "DiscardedStartChance", TRAINING),
+    ("discarded-start-chance", "DiscardedStartChance", MATCHES),
     ("games", "Games", MATCHES),
-    ("minimum-allowed-visits", "MinimumAllowedVisits", TRAINING),
+    ("minimum-allowed-visits", "MinimumAllowedVisits", MATCHES),
     ("mirror-openings", "MirrorOpenings", MATCHES),
     ("move-thinking", "MoveThinking", "`rukh selfplay` prints games, not searches"),
-    ("opening-stop-prob", "OpeningStopProb", TRAINING),
+    ("opening-stop-prob", "OpeningStopProb", MATCHES),
     ("openings-mode", "OpeningsMode", MATCHES),
     ("openings-pgn", "OpeningsPgnFile", MATCHES),
     ("parallelism", "Parallelism", MATCHES),
@@ -203,7 +202,7 @@ const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
     ("reuse-tree", "ReuseTree", "the tree is always kept; the button ClearTree empties it"),
     ("share-trees", "ShareTrees", MATCHES),
     ("tournament-results-file", "TournamentResultsFile", MATCHES),
-    ("training", "Training", TRAINING),
+    ("training", "Training", MATCHES),
     ("value-mode-size", "ValueModeSize", "`rukh selfplay` searches every move; `--visits=2` makes it quick"),
     ("verbose-thinking", "VerboseThinking", "use the option VerboseMoveStats"),
     ("visits", "Visits", "use `go nodes N`"),

@@ -62,6 +62,9 @@ pub use state::SearchSetup;
 pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
+pub(crate) use report::{RootMove, RootReport};
+
+use crate::chess::Move;
 use crate::sync::Arc;
 use crate::sync::atomic::Ordering;
 use crate::sync::thread::{self, JoinHandle};
@@ -208,7 +211,20 @@ impl Search {
         Released { threads: std::mem::take(&mut self.threads), tree_is_sound }
     }
 
-    fn end_threads(&mut self) {
+    /// What the search has found out about its root. [`Search::end_threads`] must have been called.
+    pub(crate) fn root_report(&self) -> RootReport {
+        report::root_report(&self.state.context)
+    }
+
+    /// Chooses a move once more, which may be another one if the temperature is not 0. [`Search::end_threads`] must have
+    /// been called.
+    pub(crate) fn choose_again(&self) -> Option<Move> {
+        let context = &self.state.context;
+        report::best_move(context, &report::ranked_root_moves(context)).best
+    }
+
+    /// Stops the search without sending a move, and waits for its threads.
+    pub(crate) fn end_threads(&mut self) {
         self.abort();
         for thread in self.threads.drain(..) {
             // `run_worker` has reported a worker's panic.

@@ -2,6 +2,7 @@
 
 use super::elo::Sprt;
 use super::openings::Opening;
+use crate::net::InputFormat;
 use crate::options::Options;
 
 /// The settings of one player.
@@ -15,6 +16,10 @@ pub struct PlayerConfig {
     pub reuse_tree: bool,
     /// When the player gives up.
     pub resignation: Resignation,
+    /// A move that temperature has chosen is chosen anew if it has fewer visits than this, unless it is the best.
+    pub minimum_allowed_visits: u32,
+    /// The probability that the game leaves its opening at a position in which this player is to move.
+    pub opening_stop_probability: f32,
 }
 
 /// The limits of each search. The one that is reached first ends it.
@@ -89,6 +94,10 @@ pub struct TournamentConfig {
     pub mirror_openings: bool,
     /// The percentage of games that are played to their end although a player would give up.
     pub resign_playthrough: f32,
+    /// The percentage of games that begin where a move was refused for its few visits, if there is such a position.
+    pub discarded_start_chance: f32,
+    /// The input format of the training data to make; `None` makes none.
+    pub training: Option<InputFormat>,
     /// The test that may end the tournament.
     pub sprt: Option<Sprt>,
     /// Directories of the tablebases that decide games; empty means none.

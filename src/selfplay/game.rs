@@ -1,11 +1,15 @@
 //! One game between two players, from its opening to its result.
 
 use super::adjudication::{Extremes, agreed, won_by};
+use super::openings::Opening;
 use super::player::{NoMove, Player};
 use super::schedule::Assignment;
 use super::score::GameScore;
+use super::training::chunk::write_chunk;
+use super::training::decision::{Decision, Outcome, records};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Color, GameResult, Move, PackedMove, PositionHistory};
+use crate::net::InputFormat;
 use crate::tree::Tree;
 use std::sync::Arc;
 
@@ -47,6 +51,11 @@ impl Ending {
             Ending::Length => "too many moves",
         }
     }
+
+    /// Whether the game could have gone on.
+    fn is_adjudication(self) -> bool {
+        matches!(self, Ending::Tablebases | Ending::Agreement | Ending::Length)
+    }
 }
 
 /// A finished game.
@@ -75,6 +84,11 @@ pub struct FinishedGame {
     /// The threshold at which the game would have ended with another result, if it was played to its end for that
     /// measurement.
     pub false_positive_threshold: Option<f32>,
+    /// The training data of the game as a gzip file of [records](super::training), if they were asked for and a position
+    /// was searched.
+    pub training_chunk: Option<Vec<u8>>,
+    /// The beginnings of games that end with a move that was refused for its few visits.
+    pub(super) discarded: Vec<Opening>,
 }
 
 /// The trees of player 1 and player 2, which may be one.
@@ -119,12 +133,14 @@ pub(super) fn play(
     players: &mut [Player; 2],
     trees: &mut Trees,
     tablebases: Option<&Tablebases>,
+    training: Option<InputFormat>,
 ) -> Result<FinishedGame, NoMove> {
     trees.clear();
     players.iter_mut().for_each(Player::new_game);
     let mut history = assignment.opening.history.clone();
     let mut moves = assignment.opening.moves.clone();
     let (mut playouts, mut extremes) = (0, Extremes::default());
+    let (mut decisions, mut discarded) = (Vec::new(), Vec::new());
     let (score, ending) = loop {
         if let Some(end) = end_of_game(&history, tablebases) {
             break end;
@@ -137,17 +153,39 @@ pub(super) fn play(
         }
         let searched = player.search(&trees.0[index], &history)?;
         playouts += searched.playouts;
-        extremes.add(searched.value, side);
+        let value = searched.value();
+        extremes.add(value, side);
         if !assignment.plays_through {
             let move_number = (history.positions().len() / 2 + 1) as u32;
             let rule = &player.config().resignation;
-            if let Some(score) = agreed(rule, searched.value, side, move_number) {
+            if let Some(score) = agreed(rule, value, side, move_number) {
                 break (score, Ending::Agreement);
             }
         }
-        history.push(searched.best);
-        moves.push(searched.best);
-        trees.advance(PackedMove::new(searched.best));
+        let chosen = searched.chosen;
+        if assignment.keeps_refused {
+            let refused = searched.refused.iter().map(|&m| assignment.opening.continued(&history, &moves, m));
+            discarded.extend(refused.filter(|opening| opening.history.result().is_none()));
+        }
+        if training.is_some() {
+            let options = &player.config().options;
+            decisions.push(Decision {
+                played: PackedMove::new(chosen),
+                root: searched.root,
+                evaluation: searched.evaluation,
+                policy_temperature: options.policy_softmax_temp,
+                fill: options.history_fill,
+            });
+        }
+        history.push(chosen);
+        moves.push(chosen);
+        trees.advance(PackedMove::new(chosen));
+    };
+    let outcome =
+        Outcome { score, is_adjudicated: ending.is_adjudication(), is_too_long: ending == Ending::Length };
+    let training_chunk = match training {
+        Some(format) => chunk(&assignment.opening, &moves, &decisions, format, outcome)?,
+        None => None,
     };
     let wdl_style = players[0].config().resignation.wdl_style;
     Ok(FinishedGame {
@@ -164,7 +202,23 @@ pub(super) fn play(
         score,
         ending,
         playouts,
+        training_chunk,
+        discarded,
     })
+}
+
+/// The training data of a game; `None` if no position was searched.
+fn chunk(
+    opening: &Opening,
+    moves: &[Move],
+    decisions: &[Decision],
+    format: InputFormat,
+    outcome: Outcome,
+) -> Result<Option<Vec<u8>>, NoMove> {
+    let searched = moves.get(opening.moves.len()..).unwrap_or_default();
+    let records = records(opening.history.clone(), searched, decisions, format, outcome);
+    let failed = |error| NoMove::Failed(format!("cannot compress the training data: {error}"));
+    (!records.is_empty()).then(|| write_chunk(&records).map_err(failed)).transpose()
 }
 
 /// The result of the game, if its last position ends it.

@@ -14,6 +14,7 @@
 //! | [`player`] | searches the positions of one side |
 //! | [`evaluators`] | makes the backends that the games share |
 //! | [`schedule`] | says which game comes next |
+//! | [`training`] | turns the searches of a game into training data, and stores them |
 //! | [`config`] | says what a tournament is asked to do |
 //! | [`elo`] | computes Elo differences and the sequential test |
 //! | [`score`] | counts results |
@@ -30,6 +31,7 @@ mod player;
 mod schedule;
 pub mod score;
 mod tournament;
+pub mod training;
 
 pub use game::{Ending, FinishedGame};
 pub use tournament::{Finish, Interrupter, Progress, Tournament, TournamentError};

@@ -28,6 +28,22 @@ impl Opening {
         Opening { fen: None, moves: Vec::new(), history: PositionHistory::new(Position::startpos()) }
     }
 
+    /// The first `plies` moves of this opening.
+    pub(super) fn first(&self, plies: usize) -> Opening {
+        let mut opening = self.clone();
+        opening.moves.truncate(plies);
+        // The first position is the one before the first move.
+        opening.history.truncate(opening.moves.len() + 1);
+        opening
+    }
+
+    /// The game that began with this opening and has come through `history` by `moves`, with one more move.
+    pub(super) fn continued(&self, history: &PositionHistory, moves: &[Move], m: Move) -> Opening {
+        let mut history = history.clone();
+        history.push(m);
+        Opening { fen: self.fen.clone(), moves: [moves, &[m]].concat(), history }
+    }
+
     fn from_fen(fen: &str) -> Result<Opening, String> {
         let position = Position::from_fen(fen).map_err(|error| error.to_string())?;
         Ok(Opening {

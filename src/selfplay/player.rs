@@ -1,17 +1,18 @@
 //! One side of a game: searches a position and keeps what it needs for the next one.
 
 use super::config::PlayerConfig;
-use crate::backend::{Backend, BackendError};
+use crate::backend::{Added, Backend, BackendError, EvalRequest, Evaluation};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Color, Move, PackedMove, PositionHistory};
 use crate::concurrent::evaluator::SharedEvaluator;
 use crate::concurrent::memory::Shares;
-use crate::concurrent::run::{FlagStopper, run_to_end};
+use crate::concurrent::run::{FlagStopper, run_and_read};
 use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{
-    BestMove, GoParams, Responder, SearchParams, SearchSetup, SearchStart, ThinkingInfo, build_stoppers,
+    BestMove, GoParams, Responder, RootReport, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,
+    build_stoppers,
 };
 use crate::tree::{Sample, Tree};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,16 +24,30 @@ pub(super) struct Surroundings {
     pub(super) shares: Shares,
     /// Whether all games should end now. It is only a flag, so its orderings are Relaxed.
     pub(super) is_ending: Arc<AtomicBool>,
+    /// Whether the players need the network's own evaluation of each position.
+    pub(super) is_training: bool,
 }
 
 /// The result of a search.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Searched {
-    pub(super) best: Move,
-    /// The value of the position from the player's view: that of the best move.
-    pub(super) value: Sample,
+    /// The move to play.
+    pub(super) chosen: Move,
+    /// The moves that were chosen before it and refused, because they had too few visits.
+    pub(super) refused: Vec<Move>,
+    /// What the search has found out.
+    pub(super) root: RootReport,
+    /// The network's own evaluation of the position, for training data.
+    pub(super) evaluation: Option<Evaluation>,
     /// The visits that the search made.
     pub(super) playouts: u64,
+}
+
+impl Searched {
+    /// The value of the position from the player's view: that of the best move.
+    pub(super) fn value(&self) -> Sample {
+        self.root.moves.first().map_or(self.root.sample, |best| self.root.value_of(best))
+    }
 }
 
 /// Why a player has no move.
@@ -57,6 +72,7 @@ pub(super) struct Player {
     subtree_bias: Option<Arc<SubtreeBias>>,
     tree_bytes: u64,
     is_ending: Arc<AtomicBool>,
+    is_training: bool,
     listener: Arc<Listener>,
 }
 
@@ -91,6 +107,7 @@ impl Player {
             subtree_bias: None,
             tree_bytes: surroundings.shares.tree_bytes_for(visits),
             is_ending: Arc::clone(&surroundings.is_ending),
+            is_training: surroundings.is_training,
             listener: Arc::default(),
         })
     }
@@ -110,6 +127,7 @@ impl Player {
     /// Searches the last position of `history`, which has a legal move and is the root of `tree`.
     pub(super) fn search(&mut self, tree: &Arc<Tree>, history: &PositionHistory) -> Result<Searched, NoMove> {
         let position = history.last();
+        let evaluation = if self.is_training { self.evaluation(history) } else { None };
         let limits = self.config.limits;
         let reused = u64::from(tree.node(tree.root()).visits());
         let playouts = limits.playouts.map(|playouts| reused.saturating_add(playouts));
@@ -131,37 +149,63 @@ impl Player {
             ..SearchSetup::new(Arc::clone(tree), Arc::clone(&self.backend), history.clone(), stopper)
         };
         let responder = Arc::clone(&self.listener) as Arc<dyn Responder>;
-        let ended = run_to_end(setup, limits.movetime_ms.is_some(), &self.evaluator, responder)
+        let is_timed = limits.movetime_ms.is_some();
+        let read = |search: &Search| (search.root_report(), self.choose(search));
+        let (ended, (root, choice)) = run_and_read(setup, is_timed, &self.evaluator, responder, read)
             .map_err(|error| NoMove::Failed(format!("cannot start a search: {error}")))?;
-        let best = self.listener.take();
         if self.is_ending.load(Ordering::Relaxed) {
             return Err(NoMove::Ending);
         }
         if let Some(failure) = ended.failure {
             return Err(NoMove::Failed(failure));
         }
-        let Some(best) = best else {
+        let Some((chosen, refused)) = choice else {
             return Err(NoMove::Failed(format!("no move in {}", position.to_fen())));
         };
-        // A move that was chosen at random says nothing about the position.
-        let is_random = self.config.options.temperature > 0.0;
-        let valued = if is_random { most_visited_move(tree) } else { Some(PackedMove::new(best)) };
-        let value = valued.map_or(Sample::default(), |m| value_of_move(tree, m));
-        Ok(Searched { best, value, playouts: ended.playouts })
+        Ok(Searched { chosen, refused, root, evaluation, playouts: ended.playouts })
     }
-}
 
-fn most_visited_move(tree: &Tree) -> Option<PackedMove> {
-    let links = tree.links(tree.node(tree.root())).map(|(_, link)| link);
-    links.max_by_key(|link| link.visits()).map(|link| link.edge().packed_move())
-}
+    /// The move that an ended search has sent, or another one if it has too few visits, and the moves that were refused.
+    fn choose(&self, search: &Search) -> Option<(Move, Vec<Move>)> {
+        /// After so many refusals the chosen move is played all the same. It takes so many only if nearly none is allowed.
+        const MOST_REFUSALS: usize = 1000;
+        let mut chosen = self.listener.take()?;
+        let (mut refused, mut refusals) = (Vec::new(), 0);
+        if self.config.minimum_allowed_visits == 0 {
+            return Some((chosen, refused));
+        }
+        let root = search.root_report();
+        let needed = self.config.minimum_allowed_visits.min(root.most_visits());
+        let best = root.moves.first().map(|best| best.packed);
+        let is_allowed = |m: Move| {
+            let found = root.find(PackedMove::new(m));
+            Some(PackedMove::new(m)) == best || found.is_none_or(|found| found.visits >= needed)
+        };
+        while !is_allowed(chosen) && refusals < MOST_REFUSALS {
+            if !refused.contains(&chosen) {
+                refused.push(chosen);
+            }
+            refusals += 1;
+            chosen = search.choose_again()?;
+        }
+        Some((chosen, refused))
+    }
 
-/// The value of a root move, from the view of the side that makes it. Zero if the move was never visited.
-fn value_of_move(tree: &Tree, m: PackedMove) -> Sample {
-    let mut links = tree.links(tree.node(tree.root())).map(|(_, link)| link);
-    let link = links.find(|link| link.edge().packed_move() == m);
-    let child = link.filter(|link| link.visits() > 0).and_then(|link| link.child());
-    child.map_or(Sample::default(), |child| tree.node(child).sample().for_parent())
+    /// The network's own evaluation of the last position of `history`. The search then finds it in the cache, so that it
+    /// is usually made only once. `None` if the backend fails, which the search will report.
+    fn evaluation(&self, history: &PositionHistory) -> Option<Evaluation> {
+        let mut moves = Vec::new();
+        history.last().packed_moves(&mut moves);
+        let request = EvalRequest { history, moves: &moves };
+        let _searching = self.evaluator.begin_search();
+        let mut batch = self.backend.new_batch();
+        if let Added::Ready(evaluation) = batch.add(request) {
+            return Some(evaluation);
+        }
+        let evaluations = batch.submit().wait().ok()?;
+        let (value, priors) = evaluations.iter().next()?;
+        Some(Evaluation { value, priors: priors.into() })
+    }
 }
 
 /// Receives the move of a search.

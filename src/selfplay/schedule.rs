@@ -2,9 +2,13 @@
 
 use super::config::{GameCount, OpeningsMode, TournamentConfig};
 use super::openings::Opening;
+use crate::chess::Color;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+
+/// The most positions that are kept to begin games from. More would only need memory.
+const MOST_DISCARDED: usize = 10_000;
 
 /// A game that is to be played.
 #[derive(Clone, Debug)]
@@ -17,6 +21,8 @@ pub(super) struct Assignment {
     pub(super) pair: Option<u64>,
     /// Whether the game is played to its end although a player would give up.
     pub(super) plays_through: bool,
+    /// Whether other games may begin with the moves that are refused in this one.
+    pub(super) keeps_refused: bool,
 }
 
 /// The list of all games. The same configuration gives the same list.
@@ -25,6 +31,13 @@ pub(super) struct Schedule {
     mode: OpeningsMode,
     mirrors: bool,
     playthrough: f32,
+    /// The probabilities with which player 1 and player 2 leave the opening in each position.
+    stop_probabilities: [f32; 2],
+    /// The beginnings of games that end with a refused move, and the percentage of games that begin with one of them.
+    discarded: Vec<Opening>,
+    discarded_chance: f32,
+    /// Makes the choices among them, which depend on the games. All other choices stay the same.
+    discarded_random: SmallRng,
     /// The number of games; `None` means no end.
     total: Option<u64>,
     /// The pairs of games that are played: remainder and number of shards.
@@ -55,6 +68,10 @@ impl Schedule {
             mode: config.openings_mode,
             mirrors: config.mirror_openings,
             playthrough: config.resign_playthrough,
+            stop_probabilities: config.players.each_ref().map(|player| player.opening_stop_probability),
+            discarded: Vec::new(),
+            discarded_chance: config.discarded_start_chance,
+            discarded_random: SmallRng::seed_from_u64(!config.seed),
             total,
             shard: config.shard,
             next: 0,
@@ -85,17 +102,23 @@ impl Schedule {
             self.next += 1;
             // Random choices are made for the games of other shards as well, so that all shards have the same list.
             self.choose_opening(number);
+            let player1_is_black = number % 2 == 1;
+            let plies = self.plies_of_opening(player1_is_black);
             let plays_through = self.random.random_range(0.0..100.0) < self.playthrough;
             let (remainder, shards) = self.shard;
             if number / 2 % shards != remainder {
                 continue;
             }
+            let discarded = self.take_discarded();
+            let is_usual = discarded.is_none() && self.stop_probabilities == [0.0; 2];
             return Some(Assignment {
                 number,
-                opening: self.openings[self.last].clone(),
-                player1_is_black: number % 2 == 1,
-                pair: self.mirrors.then_some(number / 2),
+                opening: discarded.unwrap_or_else(|| self.openings[self.last].first(plies)),
+                player1_is_black,
+                // The games of a pair may begin differently otherwise.
+                pair: (self.mirrors && is_usual).then_some(number / 2),
                 plays_through,
+                keeps_refused: self.discarded_chance > 0.0,
             });
         }
     }
@@ -112,5 +135,45 @@ impl Schedule {
             OpeningsMode::Random => self.random.random_range(0..count),
             OpeningsMode::Sequential | OpeningsMode::Shuffled => (round % count as u64) as usize,
         };
+    }
+
+    /// How many moves of the opening are played, with lc0's probabilities: in each position the opening is left with the
+    /// probability of the player to move, or with the one that makes all positions that are left equally probable, if
+    /// that is higher.
+    fn plies_of_opening(&mut self, player1_is_black: bool) -> usize {
+        let opening = &self.openings[self.last];
+        let count = opening.moves.len();
+        for (ply, position) in opening.history.positions().iter().take(count).enumerate() {
+            let is_black = position.side_to_move() == Color::Black;
+            let player = usize::from(is_black != player1_is_black);
+            let (now, next) = (self.stop_probabilities[player], self.stop_probabilities[1 - player]);
+            let positions = count - ply + 1;
+            let stops_left = now * positions.div_ceil(2) as f32 + next * (positions / 2) as f32;
+            if now > 0.0 && self.random.random::<f32>() < now.max(now / stops_left) {
+                return ply;
+            }
+        }
+        count
+    }
+
+    /// One of the discarded beginnings, with their probability.
+    fn take_discarded(&mut self) -> Option<Opening> {
+        let is_due = self.discarded_random.random_range(0.0..100.0) < self.discarded_chance;
+        if self.discarded.is_empty() || !is_due {
+            return None;
+        }
+        let place = self.discarded_random.random_range(0..self.discarded.len());
+        Some(self.discarded.swap_remove(place))
+    }
+
+    /// Keeps beginnings of games for later games. If there are too many, a random one is forgotten.
+    pub(super) fn keep_discarded(&mut self, openings: Vec<Opening>) {
+        for opening in openings {
+            self.discarded.push(opening);
+            if self.discarded.len() > MOST_DISCARDED {
+                let place = self.discarded_random.random_range(0..self.discarded.len());
+                self.discarded.swap_remove(place);
+            }
+        }
     }
 }

@@ -12,12 +12,13 @@ use crate::backend::multi::BatchCounts;
 use crate::chess::tablebase::{TablebaseError, Tablebases};
 use crate::concurrent::evaluator::SharedEvaluator;
 use crate::concurrent::memory::Shares;
+use crate::net::InputFormat;
 use crate::search::WORKER_STACK_BYTES;
 use crate::search::time::TimeManagerError;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -29,6 +30,12 @@ pub enum TournamentError {
         "say when a search ends: --visits, --playouts or --movetime (for one player: --player1.visits …)"
     )]
     NoLimit,
+    /// There would be nothing to learn from.
+    #[error("training data need searches of at least 2 visits, because the first one visits no move")]
+    NoVisits,
+    /// Both players would leave the opening, with different probabilities.
+    #[error("the players' --opening-stop-prob must be equal, unless one of them is 0")]
+    OpeningStops,
     /// The players cannot share a tree.
     #[error("the players cannot share a tree, because {0}; leave out --share-trees")]
     CannotShareTrees(String),
@@ -136,6 +143,17 @@ impl Tournament {
     pub fn new(config: TournamentConfig) -> Result<Tournament, TournamentError> {
         if config.players.iter().any(|player| player.limits.are_absent()) {
             return Err(TournamentError::NoLimit);
+        }
+        let visits =
+            |player: &PlayerConfig| player.limits.visits.into_iter().chain(player.limits.playouts).min();
+        if config.training.is_some()
+            && config.players.iter().any(|player| visits(player).is_some_and(|n| n < 2))
+        {
+            return Err(TournamentError::NoVisits);
+        }
+        let [first, second] = config.players.each_ref().map(|player| player.opening_stop_probability);
+        if first != second && first != 0.0 && second != 0.0 {
+            return Err(TournamentError::OpeningStops);
         }
         let evaluators = evaluators::make(&config.players)?;
         if config.share_trees {
@@ -285,6 +303,7 @@ impl Tournament {
             schedule: Arc::clone(schedule),
             events: self.sender.clone(),
             is_ending: Arc::clone(&self.surroundings.is_ending),
+            training: self.config.training,
         };
         // The search runs on this thread and recurses along the line of play.
         let builder = Builder::new().name("game".to_owned()).stack_size(WORKER_STACK_BYTES);
@@ -317,6 +336,7 @@ struct Table {
     schedule: Arc<Mutex<Schedule>>,
     events: Sender<Event>,
     is_ending: Arc<AtomicBool>,
+    training: Option<InputFormat>,
 }
 
 impl Table {
@@ -329,7 +349,10 @@ impl Table {
             let played = catch_unwind(AssertUnwindSafe(|| self.play(&assignment)));
             let failed = |reason| Event::Failed(TournamentError::Game { number, reason });
             let event = match played {
-                Ok(Ok(game)) => Event::Finished(Box::new(game)),
+                Ok(Ok(mut game)) => {
+                    self.schedule().keep_discarded(std::mem::take(&mut game.discarded));
+                    Event::Finished(Box::new(game))
+                }
                 Ok(Err(NoMove::Ending)) => break,
                 Ok(Err(NoMove::Failed(reason))) => failed(reason),
                 Err(_) => failed("the game's thread panicked".to_owned()),
@@ -345,11 +368,15 @@ impl Table {
     }
 
     fn next_assignment(&self) -> Option<Assignment> {
-        self.schedule.lock().unwrap_or_else(PoisonError::into_inner).next()
+        self.schedule().next()
+    }
+
+    fn schedule(&self) -> MutexGuard<'_, Schedule> {
+        self.schedule.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn play(&mut self, assignment: &Assignment) -> Result<FinishedGame, NoMove> {
-        play(assignment, &mut self.players, &mut self.trees, self.tablebases.as_deref())
+        play(assignment, &mut self.players, &mut self.trees, self.tablebases.as_deref(), self.training)
     }
 }
 
@@ -361,6 +388,7 @@ fn surroundings(config: &TournamentConfig, parallelism: usize) -> Surroundings {
     Surroundings {
         shares: Shares::new(&first.options, entries, trees, parallelism * 2),
         is_ending: Arc::default(),
+        is_training: config.training.is_some(),
     }
 }
 
@@ -382,7 +410,7 @@ fn check_shared_tree(
         return cannot("contempt values a position by the player");
     }
     if !(first.reuse_tree && second.reuse_tree) {
-        return cannot("it would not be reused (--no-reuse-tree)");
+        return cannot("it would not be reused without --reuse-tree");
     }
     Ok(())
 }

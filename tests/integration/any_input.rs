@@ -3,7 +3,10 @@
 use proptest::prelude::*;
 use rukh::chess::tablebase::Tablebases;
 use rukh::fuzzing;
+use rukh::net::InputFormat;
+use rukh::selfplay::training::record::{RECORD_BYTES, Record};
 use std::sync::LazyLock;
+use zerocopy::IntoBytes;
 
 /// Positions are looked up in these tables, of which the repository has some.
 static TABLES: LazyLock<Tablebases> = LazyLock::new(|| fuzzing::tables(env!("CARGO_MANIFEST_DIR")));
@@ -219,6 +222,33 @@ proptest! {
         fuzzing::analysed_file(format!("[Event \"a\"]\n\n1. e4 {sentence}").as_bytes());
         let magic: [&[u8]; 3] = [&[0x1f, 0x8b, 8, 0], &[0x28, 0xb5, 0x2f, 0xfd], b"{\"id\":"];
         fuzzing::analysed_file(&[magic[kind], &bytes].concat());
+    }
+
+    #[test]
+    fn training_chunk(
+        bytes in proptest::collection::vec(any::<u8>(), 0..200),
+        moves in proptest::collection::vec(0..1858_usize, 1..40),
+        damage in proptest::collection::vec((0.0..1.0, any::<u8>()), 0..4),
+        kept in 0.5..2.0,
+    ) {
+        let mut record = Record::empty(InputFormat::CanonicalV2);
+        moves.iter().for_each(|&index| record.probabilities[index] = 0.0.into());
+        record.probabilities[moves[0]] = 1.0.into();
+        record.best_idx = (moves[0] as u16).into();
+        record.played_idx = (moves[moves.len() - 1] as u16).into();
+        let mut chunk = [record.as_bytes(), record.as_bytes()].concat();
+        fuzzing::training_chunk(&chunk);
+        for (place, value) in damage {
+            // Half of the damage is among the fields after the probabilities, or in the version and the format.
+            let place = (place * RECORD_BYTES as f64) as usize;
+            let place = if value % 2 == 0 { place } else { (7440 + place % 924) % RECORD_BYTES };
+            chunk[place] = value;
+        }
+        fuzzing::training_chunk(&chunk);
+        chunk.truncate((kept * chunk.len() as f64) as usize);
+        fuzzing::training_chunk(&chunk);
+        fuzzing::training_chunk(&bytes);
+        fuzzing::training_chunk(&[&[0x1f, 0x8b, 8, 0], &bytes[..]].concat());
     }
 
     #[test]

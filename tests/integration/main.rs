@@ -74,6 +74,7 @@ mod tablebases;
 mod time;
 mod tournaments;
 mod trained_network;
+mod training_data;
 mod uci_features;
 mod uci_lines;
 mod uci_text;

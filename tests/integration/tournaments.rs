@@ -183,10 +183,10 @@ fn wrong_flags_have_clear_messages() {
 
 #[test]
 fn flags_of_lc0_that_are_absent_are_passed_over() {
-    let output = run_any(&trivial(&["--games=1", "--visits=2", "--no-share-trees", "--training=false"]));
+    let output = run_any(&trivial(&["--games=1", "--visits=2", "--no-share-trees", "--move-thinking=false"]));
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
-    assert!(stderr.contains("--training is a flag of lc0 that Rukh does not have"), "{stderr}");
+    assert!(stderr.contains("--move-thinking is a flag of lc0 that Rukh does not have"), "{stderr}");
     assert!(!stderr.contains("share-trees"), "{stderr}");
 }
 

@@ -3,8 +3,10 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`report`] | the lines that are printed |
+//! | [`training`] | the folder of the training data |
 
 mod report;
+mod training;
 
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
@@ -30,24 +32,40 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     // A wrong name is an error before the games, not after them.
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
+    let mut training = arguments.training.then(|| training::open(arguments)).transpose()?;
     let tournament = Tournament::new(config)?;
     tournament.notices().iter().for_each(|notice| print_error_line(notice));
     print_error_line(&format!("playing {} games at once", tournament.parallelism()));
+    if let Some(store) = &training {
+        print_error_line(&format!("writing training data to {}", store.folder().display()));
+    }
     let networks = tournament.networks().map(str::to_owned);
     let networks = [networks[0].as_str(), networks[1].as_str()];
     let interrupter = tournament.interrupter();
     catch_interrupt(move || interrupter.interrupt())?;
-    let mut failed_write = None;
+    let mut failed_write: Option<CliError> = None;
     let interrupter = tournament.interrupter();
     let (progress, finish) = tournament.run(|game, progress| {
-        if let Err(error) = append_game(pgn_file.as_mut(), game)
+        let chunk = game.training_chunk.as_deref();
+        let stored = training.as_mut().zip(chunk).map(|(store, chunk)| store.add(chunk)).transpose();
+        let appended = append_game(pgn_file.as_mut(), game);
+        let mut training_file = None;
+        let written: Result<(), CliError> = match (stored, appended) {
+            (Err(error), _) => Err(error.into()),
+            (_, Err(error)) => Err(format!("cannot write the games: {}", in_words(&error)).into()),
+            (Ok(path), Ok(())) => {
+                training_file = path;
+                Ok(())
+            }
+        };
+        if let Err(error) = written
             && failed_write.is_none()
         {
             failed_write = Some(error);
             interrupter.interrupt();
         }
         if !arguments.json {
-            let mut lines = report::game_lines(game, chess960);
+            let mut lines = report::game_lines(game, training_file.as_deref(), chess960);
             lines.push(report::status_line(progress, false));
             output.lines(&lines);
         }
@@ -59,7 +77,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         output.lines(&report::result_lines(&progress, finish, sprt));
     }
     if let Some(error) = failed_write {
-        return Err(format!("cannot write the games: {}", in_words(&error)).into());
+        return Err(error);
     }
     if let Some(file) = &mut results_file {
         let entry = report::results_file_entry(&progress.score, networks);

@@ -5,9 +5,10 @@ use crate::selfplay::elo::{self, Sprt, Verdict};
 use crate::selfplay::score::{GameScore, Score};
 use crate::selfplay::{Finish, FinishedGame, Progress};
 use std::fmt::Write;
+use std::path::Path;
 
-/// lc0's lines about a finished game.
-pub(super) fn game_lines(game: &FinishedGame, chess960: bool) -> Vec<String> {
+/// lc0's lines about a finished game, whose training data are in `training_file`.
+pub(super) fn game_lines(game: &FinishedGame, training_file: Option<&Path>, chess960: bool) -> Vec<String> {
     let mut lines = Vec::new();
     lines.extend(
         game.false_positive_threshold.map(|threshold| format!("resign_report fp_threshold {threshold:.6}")),
@@ -18,8 +19,9 @@ pub(super) fn game_lines(game: &FinishedGame, chess960: bool) -> Vec<String> {
         GameScore::Draw => "draw",
         GameScore::BlackWon => "blackwon",
     };
+    let file = training_file.map_or_else(String::new, |path| format!(" trainingfile {}", path.display()));
     let mut line = format!(
-        "gameready gameid {} play_start_ply {} player1 {color} result {result}",
+        "gameready{file} gameid {} play_start_ply {} player1 {color} result {result}",
         game.number, game.opening_plies
     );
     if !game.moves.is_empty() {

@@ -4,14 +4,17 @@
 //! |---|---|
 //! | [`move_statistics`] | the statistics of all root moves |
 //! | [`info_lines`] | the best moves with their scores and lines of play |
+//! | [`root`] | what a finished search has found out about its root, as plain data |
 //! | [`best_move`] | the ranking of moves, and the choice of the move to play |
 //! | [`score`] | the formulas for scores, which the engine uses too |
 
 mod best_move;
 mod info_lines;
 mod move_statistics;
+mod root;
 pub(crate) mod score;
 
 pub(crate) use best_move::{best_move, ranked_root_moves};
 pub(crate) use info_lines::{info_lines, is_news};
 pub(crate) use move_statistics::move_statistics_lines;
+pub(crate) use root::{RootMove, RootReport, root_report};

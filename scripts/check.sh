@@ -54,7 +54,7 @@ step_quick() {
 # Checks the protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
 step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
-# Tests the training scripts. Where PyTorch is missing, only the tests of the training record run.
+# Tests the training scripts. Where PyTorch is missing, only the tests of the records run.
 step_training() {
     local python=${PYTHON:-target/python/bin/python}
     [ -x "$python" ] || python=${PYTHON:-python3}
@@ -66,7 +66,7 @@ step_training() {
         unless_unchanged training scripts/training "$("$python" --version)" -- \
             "$python" -m unittest discover --quiet --start-directory scripts/training
     else
-        "$python" -m unittest discover --quiet --start-directory scripts/training --pattern test_records.py
+        "$python" -m unittest discover --quiet --start-directory scripts/training --pattern 'test_[rc]*.py'
         echo "skipped: test_train.py needs PyTorch"
     fi
 }

@@ -34,6 +34,8 @@ class Batch:
     plies_left: torch.Tensor
     #: [B] bool: whether `plies_left` is known
     plies_known: torch.Tensor
+    #: [B][1858] shares of a search's visits, which are the policy target instead of the labelled moves; or None
+    shares: torch.Tensor = None
 
 
 def _bits(data):
@@ -53,6 +55,34 @@ def _signed(data, count):
     return torch.where(value >= 32768, value - 65536, value)
 
 
+def board_planes(pieces, files, rule50, repeated):
+    """The planes [B][64][17] of boards: `pieces` [B][64][12], the files [B][4] of the rooks that can castle (ours to the
+    h-side and to the a-side, then theirs; 255 for none), the move counter [B], and whether the position is repeated [B]."""
+    size = len(pieces)
+    # The rooks of the side to move stand on the first rank, the opponent's on the eighth. File 255 matches no square.
+    squares = torch.arange(64, device=pieces.device)
+    king_side = (squares == files[:, 0:1]) | (squares == files[:, 2:3] + 56)
+    queen_side = (squares == files[:, 1:2]) | (squares == files[:, 3:4] + 56)
+    rule50 = (rule50.float() / RULE50_SCALE)[:, None, None].expand(size, 64, 1)
+    return torch.cat(
+        [
+            pieces.float(),
+            repeated.float()[:, None, None].expand(size, 64, 1),
+            queen_side[:, :, None].float(),
+            king_side[:, :, None].float(),
+            rule50,
+            torch.ones_like(rule50),
+        ],
+        dim=2,
+    )
+
+
+def mirrored_planes(planes):
+    """The planes [B][64][n] with mirrored files."""
+    size = len(planes)
+    return planes.view(size, 8, 8, -1).flip(2).view(size, 64, -1)
+
+
 def decode(raw, mirror=None, mirrored_index=None):
     """Decodes a uint8 tensor [B][296] on its device.
 
@@ -61,7 +91,6 @@ def decode(raw, mirror=None, mirrored_index=None):
     castling is not symmetric.
     """
     device = raw.device
-    size = raw.shape[0]
     occupied = _bits(bytes_of(raw, "occupied"))
     pairs = bytes_of(raw, "pieces")
     nibbles = torch.stack([pairs & 15, pairs >> 4], dim=2).flatten(1).long()
@@ -72,25 +101,9 @@ def decode(raw, mirror=None, mirrored_index=None):
     plane = torch.where(occupied == 1, plane, torch.full_like(plane, -1))
     pieces = plane[:, :, None] == torch.arange(12, device=device)
 
-    # The rooks of the side to move stand on the first rank, the opponent's on the eighth. File 255 matches no square.
     files = bytes_of(raw, "castling").long()
-    squares = torch.arange(64, device=device)
-    king_side = (squares == files[:, 0:1]) | (squares == files[:, 2:3] + 56)
-    queen_side = (squares == files[:, 1:2]) | (squares == files[:, 3:4] + 56)
-    rule50 = (bytes_of(raw, "rule50").float() / RULE50_SCALE)[:, None].expand(size, 64, 1)
     flags = bytes_of(raw, "flags")[:, 0].long()
-    repeated = ((flags & FLAG_REPEATED) != 0).float()[:, None, None].expand(size, 64, 1)
-    planes = torch.cat(
-        [
-            pieces.float(),
-            repeated,
-            queen_side[:, :, None].float(),
-            king_side[:, :, None].float(),
-            rule50,
-            torch.ones_like(rule50),
-        ],
-        dim=2,
-    )
+    planes = board_planes(pieces, files, bytes_of(raw, "rule50")[:, 0], (flags & FLAG_REPEATED) != 0)
 
     legal = _bits(torch.cat([bytes_of(raw, "legal"), bytes_of(raw, "legal_tail")], dim=1))[:, :POLICY_SIZE] == 1
     moves = _unsigned(bytes_of(raw, "moves"), 4)
@@ -99,8 +112,7 @@ def decode(raw, mirror=None, mirrored_index=None):
 
     if mirror is not None:
         mirror = mirror & (files == UNKNOWN).all(1)
-        flipped = planes.view(size, 8, 8, -1).flip(2).view(size, 64, -1)
-        planes = torch.where(mirror[:, None, None], flipped, planes)
+        planes = torch.where(mirror[:, None, None], mirrored_planes(planes), planes)
         legal = torch.where(mirror[:, None], legal[:, mirrored_index], legal)
         moves = torch.where(mirror[:, None], mirrored_index[moves], moves)
 

@@ -1,8 +1,9 @@
-"""Training data that grows during training: shards are read as they appear, and kept in the memory of the device.
+"""Training data that grows during training: files are read as they appear, and kept in the memory of the device.
 
-A thread looks for new shards (`train-*.bin`, `heldout-*.bin`; `*.part` files are not finished) and prepares them. The
-trainer takes the prepared shards between two steps. The shards that one scan finds form a generation. Newer generations
-are drawn more often until the records of all generations have been seen about equally often.
+A thread looks for new files and prepares their records. The files are shards of labelled positions (`train-*.bin`,
+`heldout-*.bin`; `*.part` files are not finished), or the chunks of games (`chunks.py`). The trainer takes the prepared
+records between two steps. The files that one scan finds form a generation. Newer generations are drawn more often until
+the records of all generations have been seen about equally often.
 """
 
 import queue
@@ -24,7 +25,7 @@ RATE_BOUNDS = (0.25, 4.0)
 class Generation:
     """The records of the shards that one scan has found."""
 
-    #: uint8 [records][296]
+    #: uint8 [records][size of a record]
     training: np.ndarray
     heldout: np.ndarray
     #: Indices of earlier training records whose positions are now held out.
@@ -32,48 +33,30 @@ class Generation:
     shards: int
 
 
-class ShardReader(threading.Thread):
-    """A thread that puts a `Generation` into the queue `ready` whenever there are new shards."""
+class Shards:
+    """The shards of labelled positions in folders."""
 
-    def __init__(self, directory, interval_s=20.0):
-        super().__init__(name="shards", daemon=True)
-        self.directory, self.interval_s = Path(directory), interval_s
-        self.ready = queue.Queue()
-        self.stopped = threading.Event()
-        self._seen = set()
-        self._training_hashes = np.zeros(0, dtype=np.uint64)
-        self._heldout_hashes = np.zeros(0, dtype=np.uint64)
+    record_size = RECORD_SIZE
 
-    def run(self):
-        while not self.stopped.is_set():
-            generation = self.look()
-            if generation is not None:
-                self.ready.put(generation)
-            self.stopped.wait(self.interval_s)
+    def __init__(self, *directories):
+        self.directories, self._seen = [Path(directory) for directory in directories], set()
 
-    def look(self):
-        """Reads all new shards; returns None if there are none."""
-        training = self._read_new("train-*.bin")
-        heldout = self._read_new("heldout-*.bin")
-        shards = len(training) + len(heldout)
-        if not shards:
-            return None
-        training, heldout = _join(training), _join(heldout)
+    def read_new(self):
+        """The records of the files that are new: training, held out, and the number of files."""
+        training, heldout = self._read_new("train-*.bin"), self._read_new("heldout-*.bin")
+        return training, heldout, len(training) + len(heldout)
 
-        new_heldout = np.unique(position_hash(heldout))
-        removed = np.nonzero(_contains(new_heldout, self._training_hashes))[0]
-        self._heldout_hashes = np.union1d(self._heldout_hashes, new_heldout)
-        hashes = position_hash(training)
-        kept = ~_contains(self._heldout_hashes, hashes)
-        self._training_hashes = np.concatenate([self._training_hashes, hashes[kept]])
-        return Generation(training[kept], heldout, removed, shards)
+    @staticmethod
+    def hashes(raw):
+        """A number for each record. A training record with the number of a record that is held out is left out."""
+        return position_hash(raw)
 
     def _read_new(self, pattern):
         arrays = []
-        for path in sorted(self.directory.glob(pattern)):
-            if path.name in self._seen:
+        for path in sorted(path for directory in self.directories for path in directory.glob(pattern)):
+            if path in self._seen:
                 continue
-            self._seen.add(path.name)
+            self._seen.add(path)
             try:
                 raw = read_shard(path)
             except OSError as error:
@@ -86,8 +69,45 @@ class ShardReader(threading.Thread):
         return arrays
 
 
-def _join(arrays):
-    return np.concatenate(arrays) if arrays else np.zeros((0, RECORD_SIZE), dtype=np.uint8)
+class ShardReader(threading.Thread):
+    """A thread that puts a `Generation` into the queue `ready` whenever there are new files. `source` has the methods of
+    `Shards`."""
+
+    def __init__(self, source, interval_s=20.0):
+        super().__init__(name="shards", daemon=True)
+        self.source, self.interval_s = source, interval_s
+        self.ready = queue.Queue()
+        self.stopped = threading.Event()
+        self._training_hashes = np.zeros(0, dtype=np.uint64)
+        self._heldout_hashes = np.zeros(0, dtype=np.uint64)
+
+    def run(self):
+        while not self.stopped.is_set():
+            generation = self.look()
+            if generation is not None:
+                self.ready.put(generation)
+            self.stopped.wait(self.interval_s)
+
+    def look(self):
+        """Reads all new files; returns None if there are none."""
+        training, heldout, shards = self.source.read_new()
+        if not shards:
+            return None
+        training, heldout = self._join(training), self._join(heldout)
+
+        if self.source.hashes is None:
+            return Generation(training, heldout, np.zeros(0, dtype=np.int64), shards)
+
+        new_heldout = np.unique(self.source.hashes(heldout))
+        removed = np.nonzero(_contains(new_heldout, self._training_hashes))[0]
+        self._heldout_hashes = np.union1d(self._heldout_hashes, new_heldout)
+        hashes = self.source.hashes(training)
+        kept = ~_contains(self._heldout_hashes, hashes)
+        self._training_hashes = np.concatenate([self._training_hashes, hashes[kept]])
+        return Generation(training[kept], heldout, removed, shards)
+
+    def _join(self, arrays):
+        return np.concatenate(arrays) if arrays else np.zeros((0, self.source.record_size), dtype=np.uint8)
 
 
 def _contains(ordered, values):
@@ -101,11 +121,11 @@ def _contains(ordered, values):
 class DeviceData:
     """The training records in the memory of a device, and random batches of them."""
 
-    def __init__(self, device, capacity, heldout_limit):
+    def __init__(self, device, capacity, heldout_limit, record_size=RECORD_SIZE):
         self.device, self.capacity, self.heldout_limit = device, capacity, heldout_limit
-        self.records = torch.empty((capacity, RECORD_SIZE), dtype=torch.uint8, device=device)
+        self.records = torch.empty((capacity, record_size), dtype=torch.uint8, device=device)
         self.count = 0
-        self.heldout = torch.empty((0, RECORD_SIZE), dtype=torch.uint8, device=device)
+        self.heldout = torch.empty((0, record_size), dtype=torch.uint8, device=device)
         # By generation: index of its first record, number of records, number of draws.
         self.starts, self.sizes, self.draws = [], [], []
 
@@ -151,7 +171,7 @@ class DeviceData:
         self._sizes = torch.tensor(self.sizes, **double)
 
     def batch(self, size):
-        """Random records [size][296]."""
+        """Random records [size][size of a record]."""
         place = torch.rand((2, size), dtype=torch.float64, device=self.device)
         generation = torch.searchsorted(self._bounds, place[0], right=True)
         index = self._starts[generation] + (place[1] * self._sizes[generation]).long()

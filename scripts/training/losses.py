@@ -82,6 +82,10 @@ class PolicyMap(nn.Module):
         """A mask [B][4288] of the logits of legal moves."""
         return F.pad(batch.legal, (0, 1))[:, self.index_of_logit]
 
+    def shares(self, batch):
+        """The shares of the visits [B][4288], by logit."""
+        return F.pad(batch.shares, (0, 1))[:, self.index_of_logit]
+
     def places(self, batch):
         """The places [B][4] of the labelled moves among the logits."""
         return self.logit_of_index[batch.moves]
@@ -108,7 +112,10 @@ class Loss(nn.Module):
         log_probabilities = self.policy_map.log_probabilities(logits, legal)
         labels = log_probabilities.gather(1, self.policy_map.places(batch))
         uniform = (log_probabilities * legal).sum(1) / legal.sum(1).clamp(min=1)
-        sharp = (label_weights(batch) * labels).sum(1)
+        if batch.shares is None:
+            sharp = (label_weights(batch) * labels).sum(1)
+        else:
+            sharp = (self.policy_map.shares(batch) * log_probabilities).sum(1)
         if repeats:
             sharp = torch.cat([sharp[:-repeats], self._again(batch, log_probabilities, labels, repeats)])
         policy = -((1 - weights.smoothing) * sharp + weights.smoothing * uniform).mean()

@@ -8,6 +8,7 @@ import random
 import chess
 import numpy as np
 
+import chunks
 from policy_map import INDEX_OF
 from records import RECORD, UNKNOWN
 
@@ -75,3 +76,27 @@ def raw_records(boards, **fields):
     """The records of boards as a uint8 array [boards][296]; `fields` are passed to `record`."""
     rows = b"".join(record(board, **fields).tobytes() for board in boards)
     return np.frombuffer(rows, dtype=np.uint8).reshape(-1, RECORD.itemsize).copy()
+
+
+def chunk_record(board, visits, input_format=1, **fields):
+    """A record of `chunks.RECORD` for a board whose game is not over, without history. `visits` are those of the legal
+    moves; `fields` are set as they are given."""
+    seen = board if board.turn else board.mirror()
+    out = np.zeros((), dtype=chunks.RECORD)
+    out["version"], out["input_format"] = chunks.VERSION, input_format
+    out["probabilities"] = -1
+    for move, share in zip(board.legal_moves, np.asarray(visits, dtype=np.float32) / sum(visits), strict=True):
+        out["probabilities"][policy_index(board, move)] = share
+    for square, piece in seen.piece_map().items():
+        plane = piece.piece_type - 1 + (0 if piece.color else 6)
+        out["planes"][plane, square // 8] |= 0x80 >> square % 8
+    for square in chess.SquareSet(seen.clean_castling_rights()):
+        ours = square < 8
+        king_side = square > seen.king(chess.WHITE if ours else chess.BLACK)
+        right = 1 if input_format == chunks.CLASSICAL else 1 << square % 8
+        out["castling"][(0 if ours else 2) + (1 if king_side else 0)] = right
+    out["rule50"] = min(board.halfmove_clock, 100)
+    out["side_to_move_or_enpassant"] = not board.turn
+    for name, value in fields.items():
+        out[name] = value
+    return out

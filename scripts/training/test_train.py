@@ -6,6 +6,7 @@ Needs PyTorch, numpy and python-chess; the tests in `test_records.py` do not nee
     python -m unittest discover scripts/training
 """
 
+import gzip
 import json
 import subprocess
 import sys
@@ -18,16 +19,19 @@ import chess
 import numpy as np
 import torch
 
+import batches
+import chunk_batches
+import chunks
 import lc0_file
 import optimizer
 import peers
 import repetition
 from batches import decode
-from data import DeviceData, ShardReader
+from data import DeviceData, ShardReader, Shards
 from losses import Loss, PolicyMap, Weights, expected_score, label_weights
 from model import Network, Shape
 from policy_map import MIRRORED_INDEX
-from positions import policy_index, random_games, raw_records
+from positions import chunk_record, policy_index, random_games, raw_records
 from records import PLANES, RULE50_SCALE, plausible, position_hash
 
 SMALL = Shape(width=32, layers=2, heads=2, ffn=48, smolgen=(4, 16, 8), policy=32, value=(4, 16), moves_left=(2, 8))
@@ -83,6 +87,73 @@ class DecodeTest(unittest.TestCase):
         self.assertTrue((again[:, :, PLANES.index(12)] == 1).all())
         again[:, :, PLANES.index(12)] = 0
         self.assertTrue(torch.equal(planes, again))
+
+
+class ChunkTest(unittest.TestCase):
+    """The decoding of chunks, against that of the labelled records."""
+
+    def setUp(self):
+        rng = np.random.default_rng(1)
+        self.boards = [*random_games(10), *random_games(4, plies=250, seed=2)]
+        self.visits = [rng.integers(0, 50, board.legal_moves.count()) + 1 for board in self.boards]
+        self.records = np.stack([chunk_record(*pair, best_q=0.25, best_d=0.5, result_q=-1) for pair in self.pairs()])
+
+    def pairs(self):
+        return zip(self.boards, self.visits, strict=True)
+
+    def test_rows_are_decoded_to_the_positions_planes_and_shares(self):
+        self.assertTrue(chunks.usable(self.records).all())
+        batch = chunk_batches.decode(torch.from_numpy(chunks.rows(self.records)))
+        wanted = batches.decode(torch.from_numpy(raw_records(self.boards)))
+        self.assertTrue(torch.equal(batch.planes, wanted.planes))
+        self.assertTrue(torch.equal(batch.legal, wanted.legal))
+        np.testing.assert_allclose(batch.shares.numpy(), self.records["probabilities"].clip(0), atol=1e-4)
+        np.testing.assert_allclose(batch.shares.sum(1).numpy(), 1, atol=1e-5)
+        best = self.records["probabilities"].max(axis=1)
+        np.testing.assert_allclose(batch.shares.gather(1, batch.moves[:, :1])[:, 0].numpy(), best, atol=1e-4)
+        np.testing.assert_allclose(batch.wdl[0].numpy(), [0.375, 0.5, 0.125])
+        np.testing.assert_allclose(batch.result[0].numpy(), [0, 0, 1])
+
+    def test_mirrored_rows_are_the_mirrored_positions(self):
+        kept = [i for i, board in enumerate(self.boards) if not board.castling_rights]
+        self.assertGreater(len(kept), 100)
+        every, index = torch.ones(len(kept), dtype=torch.bool), torch.from_numpy(MIRRORED_INDEX)
+        raw = torch.from_numpy(chunks.rows(self.records[kept]))
+        got, plain = chunk_batches.decode(raw, every, index), chunk_batches.decode(raw)
+        flipped = [self.boards[i].transform(chess.flip_horizontal) for i in kept]
+        wanted = batches.decode(torch.from_numpy(raw_records(flipped)))
+        self.assertTrue(torch.equal(got.planes, wanted.planes))
+        self.assertTrue(torch.equal(got.legal, wanted.legal))
+        self.assertTrue(torch.equal(got.shares, plain.shares[:, index]))
+
+    def test_the_policy_target_is_the_distribution_of_visits(self):
+        class Network(torch.nn.Module):
+            def forward(self, planes):
+                logits = torch.full((len(planes), 4288), -30.0)
+                logits[:, PolicyMap().logit_of_index] = batch.shares.clamp(min=1e-9).log()
+                return logits, batch.wdl.log().clamp(min=-30), batch.plies_left / 20
+
+        batch = chunk_batches.decode(torch.from_numpy(chunks.rows(self.records[:50])))
+        _, parts = Loss(Network(), Weights(smoothing=0.0, result=0.0))(batch)
+        entropy = -(batch.shares * batch.shares.clamp(min=1e-9).log()).sum(1).mean()
+        self.assertAlmostEqual(parts[1].item(), entropy.item(), places=4)
+
+    def test_a_network_learns_from_chunks(self):
+        with tempfile.TemporaryDirectory() as directory:
+            directory = Path(directory)
+            for game in range(40):
+                (directory / f"game_{game:06}.gz").write_bytes(gzip.compress(self.records[game::40].tobytes()))
+            network = directory / "network.pb.gz"
+            shape = ["--width=32", "--layers=1", "--heads=2", "--ffn=32", "--smolgen=2,8,8", "--policy=32", "--value=2,8"]
+            done = subprocess.run(
+                [sys.executable, Path(__file__).with_name("train.py"), "--chunks", "--data", directory, *shape,
+                 "--seconds=8", "--batch=64", "--minimum-records=1000", "--capacity=5000", "--no-compile",
+                 "--device=cpu", "--export", network],
+                capture_output=True, text=True, check=False,
+            )  # fmt: skip
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("40 new games", done.stdout)
+            self.assertEqual(lc0_file.read(network).shape.width, 32)
 
 
 class LossTest(unittest.TestCase):
@@ -198,7 +269,7 @@ class DataTest(unittest.TestCase):
         raw = raw_records(boards)
         with tempfile.TemporaryDirectory() as name:
             directory = Path(name)
-            reader = ShardReader(directory)
+            reader = ShardReader(Shards(directory))
             data = DeviceData(torch.device("cpu"), 10_000, 1_000)
             self.assertIsNone(reader.look())
             self.write(directory / "train-1.bin", raw[:400])
@@ -217,7 +288,7 @@ class DataTest(unittest.TestCase):
     def test_new_data_is_drawn_more_often_until_it_has_its_share(self):
         with tempfile.TemporaryDirectory() as name:
             directory, raw = Path(name), raw_records(list(random_games(4)))
-            reader, data = ShardReader(directory), DeviceData(torch.device("cpu"), 10_000, 0)
+            reader, data = ShardReader(Shards(directory)), DeviceData(torch.device("cpu"), 10_000, 0)
             self.write(directory / "train-1.bin", raw[:200])
             data.add(reader.look())
             for _ in range(20):

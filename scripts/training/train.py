@@ -3,7 +3,7 @@
 
     scripts/training/train.py --data DIR --seconds 900 --checkpoint run.pt --export run.pb.gz --name run
 
-The data may grow during training. --seconds counts from the start of the program, including the wait for data and the
+With --chunks, it trains on the chunks of self-play games instead (`rukh selfplay --training`). The data may grow during training. --seconds counts from the start of the program, including the wait for data and the
 compilation; a run that continues from a checkpoint counts the earlier runs too. The learning rate depends on the time
 alone, and always ends at a thousandth of --learning-rate. The exported network has the moving average of the weights.
 SIGTERM and SIGINT end training early, with a checkpoint and an export. Needs PyTorch and numpy.
@@ -26,17 +26,22 @@ import lc0_file
 import optimizer
 import peers
 import repetition
-from batches import decode
-from data import DeviceData, ShardReader
+import batches
+import chunk_batches
+from chunks import Chunks
+from data import DeviceData, ShardReader, Shards
 from losses import Loss, Metrics, PolicyMap, Weights
 from model import Network, Shape
 from policy_map import MIRRORED_INDEX
+from records import PLANES
 
 PARTS = ("loss", "policy", "value", "moves_left")
 #: Steps between two synchronisations with the device, after which times are meaningful.
 STEPS_BETWEEN_LOOKS = 10
 #: Held-out positions in a batch of the evaluation.
 EVALUATION_BATCH = 2048
+#: The plane that says that a position has occurred before.
+REPEATED_PLANE = 12
 
 
 def sizes(text):
@@ -46,7 +51,9 @@ def sizes(text):
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     files = parser.add_argument_group("files")
-    files.add_argument("--data", required=True, help="folder with train-*.bin and heldout-*.bin")
+    files.add_argument("--data", required=True, nargs="+", help="folders with train-*.bin and heldout-*.bin, or with chunks")
+    files.add_argument("--chunks", action="store_true",
+                       help="the folders and those below them hold chunks of games: files *.gz and archives *.tar")  # fmt: skip
     files.add_argument("--checkpoint", help="file to continue from, if it exists; written every --checkpoint-interval seconds")
     files.add_argument("--start-from", help="network file to start with, if there is no checkpoint yet")
     files.add_argument("--export", help="network file to write with each checkpoint")
@@ -113,6 +120,8 @@ class Trainer:
             self.loss = torch.compile(self.plain_loss)
         self.optimizers = optimizer.build(self.network, args.optimizer, args.learning_rate, args.weight_decay)
         self.policy_map = PolicyMap().to(self.device)
+        self.source = Chunks(*args.data) if args.chunks else Shards(*args.data)
+        self.decode = chunk_batches.decode if args.chunks else batches.decode
         self.mirrored_index = torch.from_numpy(MIRRORED_INDEX).to(self.device)
         self.step, self.seconds_before, self.training_from = 0, 0.0, None
         self.is_compiled = False
@@ -221,7 +230,8 @@ class Trainer:
 
     def repeats(self):
         """The number of positions in a batch that repeat other positions of the batch."""
-        return int(self.args.batch * min(self.args.repeated, 0.5))
+        # Chunks have positions that were repeated in their games.
+        return 0 if self.args.chunks else int(self.args.batch * min(self.args.repeated, 0.5))
 
     def autocast(self):
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
@@ -234,7 +244,7 @@ class Trainer:
         if repeats:
             raw = repetition.show_again(raw, repeats)
             mirror = None if mirror is None else torch.cat([mirror, mirror[:repeats]])
-        batch = decode(raw, mirror, self.mirrored_index)
+        batch = self.decode(raw, mirror, self.mirrored_index)
         for one in self.optimizers:
             one.zero_grad(set_to_none=True)
             for group in one.param_groups:
@@ -276,10 +286,12 @@ class Trainer:
         metrics = Metrics()
         for start in range(0, len(data.heldout), EVALUATION_BATCH):
             raw = data.heldout[start : start + EVALUATION_BATCH]
-            batch = decode(raw)
+            batch = self.decode(raw)
+            repeated = batch.planes.clone()
+            repeated[:, :, PLANES.index(REPEATED_PLANE)] = 1
             with self.autocast():
                 outputs = self.average(batch.planes)
-                again, _, _ = self.average(decode(repetition.as_repeated(raw)).planes)
+                again, _, _ = self.average(repeated)
             metrics.add(outputs, batch, self.policy_map, again)
         self.metrics = metrics.means()
         if self.metrics:
@@ -290,13 +302,13 @@ class Trainer:
         args = self.args
         machine = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else "cpu"
         self.say(f"{self.network.parameter_count()} parameters on {machine}, PyTorch {torch.__version__}: {args}")
-        reader = ShardReader(args.data, args.rescan_interval)
+        reader = ShardReader(self.source, args.rescan_interval)
         reader.start()
-        data = DeviceData(self.device, args.capacity, args.heldout)
+        data = DeviceData(self.device, args.capacity, args.heldout, self.source.record_size)
         while data.count < args.minimum_records and self.elapsed() < args.seconds and not self.stop:
             self.take(reader, data, timeout_s=1.0)
         if not data.count and not self.step:
-            sys.exit(f"{args.name}: no data in {args.data}")
+            sys.exit(f"{args.name}: no data in {' '.join(args.data)}")
         if self.training_from is None:
             self.training_from = self.elapsed()
         # If any process has no data, none trains.
@@ -315,7 +327,7 @@ class Trainer:
             except queue.Empty:
                 return
             data.add(generation)
-            self.say(f"{generation.shards} new shards: {data.count} records, {len(data.heldout)} held out",
+            self.say(f"{generation.shards} new {'games' if self.args.chunks else 'shards'}: {data.count} records, {len(data.heldout)} held out",
                      records=data.count)  # fmt: skip
             timeout_s = None
 

@@ -103,7 +103,7 @@ fn records_hold_what_the_search_prints() {
         _ => -1.0,
     };
 
-    let engine = Driver::start(&[SAME_SEARCH, &["--verbose-move-stats", "--chess960"]].concat());
+    let mut engine = Driver::start(&[SAME_SEARCH, &["--verbose-move-stats", "--chess960"]].concat());
     let backend = RandomBackend::new(RandomOptions::default());
     let mut history = PositionHistory::new(Position::startpos());
     let mut castlings = 0;

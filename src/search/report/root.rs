@@ -61,7 +61,7 @@ fn root_move(context: &SearchContext, child: &RankedChild) -> RootMove {
         packed: child.packed_move(),
         visits: child.visits,
         // The plies of a child begin one ply after the root.
-        sample: (child.visits > 0).then(|| Sample { m: child.sample.m + 1.0, ..child.sample }),
+        sample: (child.visits > 0).then_some(Sample { m: child.sample.m + 1.0, ..child.sample }),
         proven: child.proven.map(|(result, _)| result),
         best_possible: bounds.upper,
     }

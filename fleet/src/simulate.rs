@@ -14,6 +14,7 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
+use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
 /// The time before the measurement begins.
@@ -33,6 +34,8 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &SimulateArgs) -> Result
     // Only figures and a flag, so their orderings are Relaxed.
     let (count, ended) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicBool::new(false)));
     let mut workers = JoinSet::new();
+    // All workers begin together, when the last one has its connection.
+    let start = Arc::new(Barrier::new(if arguments.local { 1 } else { arguments.workers as usize + 1 }));
     for _ in 0..arguments.workers {
         let (count, ended) = (Arc::clone(&count), Arc::clone(&ended));
         if arguments.local {
@@ -45,10 +48,15 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &SimulateArgs) -> Result
             });
             continue;
         }
-        let client = connect_client(server, "rukh-fleet simulated worker", false).await?;
-        let (name, ahead) = (job.name.clone(), arguments.ahead);
-        workers.spawn(async move { work(context_of(client), name, pause, ahead, &count, &ended).await });
+        let (name, ahead, start) = (job.name.clone(), arguments.ahead, Arc::clone(&start));
+        let server = server.clone();
+        workers.spawn(async move {
+            let client = connect_client(&server, "rukh-fleet simulated worker", true).await;
+            start.wait().await;
+            work(context_of(client?), name, pause, ahead, &count, &ended).await
+        });
     }
+    start.wait().await;
     tokio::time::sleep(WARM_UP).await;
     let (begun, before) = (Instant::now(), count.load(Ordering::Relaxed));
     tokio::time::sleep(Duration::try_from_secs_f64(arguments.seconds).unwrap_or_default()).await;

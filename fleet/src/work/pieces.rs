@@ -277,7 +277,7 @@ impl Shift<'_> {
                 if result.positions > 0 {
                     self.mean_positions += 0.1 * (result.positions as f64 - self.mean_positions);
                 }
-                if !matches!(runner, Runner::Test { .. }) {
+                if !matches!(runner, Runner::Test(_)) {
                     result.worker.clone_from(&self.worker.name);
                 }
                 self.restarts = 0;

@@ -9,7 +9,11 @@ use crate::server::FILES;
 use async_nats::jetstream::context::Context;
 use std::hint::black_box;
 use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+/// The pieces of a test that have begun or wait for their turn.
+const TEST_PIECES: usize = 4;
 
 /// How a piece has ended.
 #[derive(Debug)]
@@ -34,7 +38,16 @@ pub(super) struct StartError {
 pub(super) enum Runner {
     Analysis(AnalysisEngine),
     Games(GameEngine),
-    Test { pause: Duration, computes: bool },
+    Test(TestRunner),
+}
+
+/// Spends time, one piece after the other.
+#[derive(Clone)]
+pub(super) struct TestRunner {
+    pause: Duration,
+    computes: bool,
+    /// Held during a piece.
+    turn: Arc<Mutex<()>>,
 }
 
 impl Runner {
@@ -52,7 +65,8 @@ impl Runner {
         let (runner, found) = match &job.kind {
             Kind::Test { milliseconds, computes } => {
                 let pause = Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
-                return Ok(Runner::Test { pause, computes: *computes });
+                let turn = Arc::default();
+                return Ok(Runner::Test(TestRunner { pause, computes: *computes, turn }));
             }
             Kind::Analysis { format } => {
                 let engine = AnalysisEngine::start(program, *format, &flags).await.map_err(for_now)?;
@@ -89,7 +103,7 @@ impl Runner {
                 format!("{version} with {}", network.as_deref().unwrap_or("no network"))
             }
             Runner::Games(_) => "games".to_owned(),
-            Runner::Test { .. } => "test".to_owned(),
+            Runner::Test(_) => "test".to_owned(),
         }
     }
 
@@ -100,7 +114,9 @@ impl Runner {
             Runner::Analysis(engine) => {
                 1 + (2.0 * engine.parallelism() as f64 / positions.max(1.0)).ceil() as usize
             }
-            Runner::Games(_) | Runner::Test { .. } => 1,
+            Runner::Games(_) => 1,
+            // The next pieces wait for their turn, so that one begins at once when another ends.
+            Runner::Test(_) => TEST_PIECES,
         }
     }
 
@@ -109,10 +125,14 @@ impl Runner {
         match self {
             Runner::Analysis(engine) => engine.run(piece).await,
             Runner::Games(engine) => engine.run(piece).await,
-            Runner::Test { pause, computes } => {
-                let (pause, computes) = (*pause, *computes);
+            Runner::Test(TestRunner { pause, computes, turn }) => {
+                let (pause, computes, turn) = (*pause, *computes, Arc::clone(turn));
                 // The timer of the runtime is too coarse for a millisecond.
-                let _ = tokio::task::spawn_blocking(move || spend(pause, computes)).await;
+                let spend_in_turn = move || {
+                    let _turn = turn.lock().unwrap_or_else(PoisonError::into_inner);
+                    spend(pause, computes);
+                };
+                let _ = tokio::task::spawn_blocking(spend_in_turn).await;
                 Outcome::Done(PieceResult::new(piece.piece))
             }
         }

@@ -20,10 +20,12 @@
 //! | [`position`] | one position with its counters |
 //! | [`epd`] | splits a line of EPD |
 //! | [`fen`] | reads and writes FEN |
+//! | [`bench_positions`] | the positions of benchmarks |
 //!
 //! The module knows nothing of networks or search. Its hot paths are [`PositionHistory::push`], called for each ply of
 //! every descent, and [`Position::packed_moves`], called once or twice for each leaf.
 
+pub(crate) mod bench_positions;
 pub mod epd;
 mod fen;
 mod history;

@@ -9,11 +9,11 @@
 //! processor to processor, and so do the nodes of a search with it. So the nodes are those of searches to a given depth
 //! on the `trivial` backend, with one thread. The speed is that of the timed searches with the network.
 
-use super::bench_positions::POSITIONS;
 use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::defaults::default_options;
 use super::error::{CliError, print_error_line};
 use super::machine;
+use crate::chess::bench_positions::POSITIONS;
 use crate::chess::uci_move;
 use crate::engine::Engine;
 use crate::options::{BackendName, Options};

@@ -18,7 +18,6 @@
 //! | [`onnx2leela_args`], [`selfplay_args`], [`analyze_args`], [`profile_args`], [`check_args`] | the flags of single tools |
 //! | [`shard`](mod@shard) | the flag by which several processes share the work |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
-//! | [`bench_positions`] | the positions that `bench` and `benchmark` search |
 //! | [`clippy`] | recommends a minibatch size |
 //! | [`perft`] | counts move sequences |
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
@@ -36,7 +35,6 @@ mod analyze_args;
 mod args;
 mod backendbench;
 mod bench;
-mod bench_positions;
 mod chart;
 mod check;
 mod check_args;

@@ -62,6 +62,15 @@ fn a_missing_network_at_the_start_is_an_error_and_the_embedded_one_plays() {
 }
 
 #[test]
+fn every_backend_of_the_processor_reports_a_missing_network_at_the_start() {
+    for backend in ["cpu", "cpu-bf16", "cpu-int8"] {
+        let engine = Driver::start(&["--threads=1", "-b", backend, "-w", MISSING]);
+        let first = engine.until("info string")[0].clone();
+        assert!(first.contains(&format!("error: cannot load network {MISSING}: ")), "{backend}: {first}");
+    }
+}
+
+#[test]
 fn a_network_that_cannot_be_read_leaves_the_one_that_worked() {
     let broken = concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml");
     let mut engine = Driver::start(&["--threads=1", "--backend=cpu", "-w", NETWORK]);

@@ -70,7 +70,8 @@ struct Memory {
 }
 
 impl CpuBackend {
-    /// Packs the network. If `network` is the only reference, each layer is freed as soon as it is packed.
+    /// Packs the network. If `network` is the only reference, each layer is freed as soon as it is packed. For 8-bit
+    /// products it evaluates some positions in fp32 first, which takes up to a second, or longer with a large network.
     ///
     /// `policy_softmax_temperature` divides the policy's logits before the softmax.
     ///

@@ -2,7 +2,7 @@
 //!
 //! [`crate::net::prepare`] walks the network and hands its layers to [`Packing`] one by one.
 
-use super::kernels::matrix::{Format, PackedMatrix};
+use super::kernels::matrix::{Format, InputStatistics, PackedMatrix};
 use super::kernels::planes::{BoardEmbedding, PlaneConvolution, PlaneEmbedding};
 use super::kernels::winograd::PackedConvolution;
 use super::simd::Isa;
@@ -13,12 +13,17 @@ use crate::net::weights::{Convolution, Dense, LayerNorm};
 use std::convert::Infallible;
 
 /// The instruction set and the number format that layers are packed for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Packing {
     /// The instruction set that will run the kernels.
     pub(super) isa: Isa,
     /// The number format of the weights in the large matrix products.
     pub(super) format: Format,
+    /// What the inputs of the dense layers are on real positions, in the order in which the layers are packed. Empty if
+    /// that is not known.
+    pub(super) statistics: Vec<InputStatistics>,
+    /// The number of dense layers that are packed.
+    pub(super) packed: usize,
 }
 
 pub(super) type Network = network::Network<Packing>;
@@ -75,7 +80,18 @@ impl LayerStore for Packing {
             | DenseRole::ScalarOutput
             | DenseRole::Promotion => Format::Fp32,
         };
-        Ok(PackedMatrix::new(self.isa, format, &layer.weights, &layer.biases, layer.inputs))
+        let number = self.packed;
+        self.packed += 1;
+        let Dense { weights, biases, inputs, .. } = &layer;
+        let packed = match format {
+            Format::Int8 => {
+                let statistics = self.statistics.get_mut(number).map(std::mem::take);
+                PackedMatrix::calibrated(self.isa, weights, biases, *inputs, statistics.as_ref())
+            }
+            _ => PackedMatrix::new(self.isa, format, weights, biases, *inputs),
+        };
+        // Only the inputs of these layers are looked at.
+        Ok(if role == DenseRole::Product { packed.with_number(number) } else { packed })
     }
 
     /// Always fp32: see [`super::kernels::winograd`].

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
 //! | [`profile`], [`ceilings`] | the time of each step; what the processor can do at most |
+//! | [`calibration`] | packs a network for 8-bit products, by what its layers compute on real positions |
 //! | [`pool`] | threads that share a batch |
 //! | [`forward`] | the forward pass, step by step, with shapes |
 //! | [`tower`], [`encoder`], [`heads`] | its stages |
@@ -28,6 +29,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;
+mod calibration;
 mod ceilings;
 mod encoder;
 mod forward;

@@ -1,6 +1,6 @@
 //! A network packed for the CPU, and its outputs.
 
-use super::kernels::matrix::{Format, is_bf16_faster};
+use super::kernels::matrix::{Format, InputStatistics, is_bf16_faster};
 use super::layers::{self, Body, Packing};
 use super::scratch::Outputs;
 use super::simd::{Factors, Isa};
@@ -22,10 +22,11 @@ pub enum Precision {
     /// this with a margin. Without instructions for bf16 it is emulated, with nearly the same results. A backend uses it
     /// only where it is faster than fp32 ([`InstructionSet::bf16_pays`]).
     Bf16,
-    /// Weights of the dense layers are rounded to 8 bits with a factor for each output, and their inputs to 8 bits with
-    /// a factor and a minimum for each row; sums are 32-bit integers. What bf16 leaves in fp32 stays in fp32 here too,
-    /// and with AMX attention is as in bf16. On x86-64 without VNNI and AMX the weights have 7 bits, because the processor
-    /// adds two products in 16 bits. The tests have the differences from lc0's fp32 for all golden networks.
+    /// Weights of the dense layers are rounded to 8 bits with a factor for each output, by what the layers' inputs are on
+    /// some positions; inputs are rounded to 8 bits with a factor and a minimum for each row; sums are 32-bit integers.
+    /// What bf16 leaves in fp32 stays in fp32 here too, and with AMX attention is as in bf16. On x86-64 without VNNI and
+    /// AMX the weights have 7 bits, because the processor adds two products in 16 bits. The tests have the differences
+    /// from lc0's fp32 for all golden networks.
     Int8,
 }
 
@@ -121,14 +122,20 @@ pub struct RawEvaluation {
 }
 
 impl CpuNetwork {
-    /// Packs a network. Each of its layers is freed as soon as it is packed.
-    pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
+    /// Packs a network. Each of its layers is freed as soon as it is packed. 8-bit weights are rounded by `statistics` of
+    /// the inputs of the dense layers, in the order in which the layers are packed, if there are any.
+    pub(super) fn pack(
+        network: Network,
+        precision: Precision,
+        instructions: InstructionSet,
+        statistics: Vec<InputStatistics>,
+    ) -> CpuNetwork {
         let format = match precision {
             Precision::Fp32 => Format::Fp32,
             Precision::Bf16 => Format::Bf16,
             Precision::Int8 => Format::Int8,
         };
-        let mut packing = Packing { isa: instructions.0, format };
+        let mut packing = Packing { isa: instructions.0, format, statistics, packed: 0 };
         let Ok(PreparedNetwork { network, policy_width, policy_places }) = network.prepare(&mut packing);
         CpuNetwork {
             isa: packing.isa,

@@ -1,7 +1,7 @@
 //! Single steps of the forward pass: dense layers, LayerNorms, activations.
 
 use super::kernels::elementary::ActivateRows;
-use super::kernels::matrix::{MatrixProduct, PackedMatrix, RoundedRows};
+use super::kernels::matrix::{InputStatistics, MatrixProduct, PackedMatrix, RoundedRows};
 use super::kernels::norm::LayerNorm;
 use super::kernels::winograd::PackedConvolution;
 use super::recorder::{Recorder, Work};
@@ -15,11 +15,13 @@ pub(super) struct Steps {
     /// The inputs of a step in the format of its layer.
     rounded: RoundedRows,
     pub(super) recorder: Recorder,
+    /// What the inputs of the network's dense layers are, by the layers' numbers. It is filled only if there is a list.
+    pub(super) statistics: Option<Vec<InputStatistics>>,
 }
 
 impl Steps {
     pub(super) fn new(isa: Isa) -> Steps {
-        Steps { isa, rounded: RoundedRows::default(), recorder: Recorder::default() }
+        Steps { isa, rounded: RoundedRows::default(), recorder: Recorder::default(), statistics: None }
     }
 
     /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows if it is too short. `name` is for the recorder.
@@ -85,6 +87,10 @@ impl Steps {
         activation: Activation,
         accumulate: bool,
     ) {
+        if let (Some(all), Some(number)) = (&mut self.statistics, weights.number()) {
+            all.resize_with(all.len().max(number + 1), InputStatistics::default);
+            all[number].add(self.isa, (x, x_stride), rows, weights.inputs());
+        }
         let product = MatrixProduct {
             weights,
             which: 0,

@@ -1,7 +1,8 @@
 //! Dense layers, `y = act(x W^T + b)`: most of the arithmetic of every network.
 //!
 //! When a network is loaded, its weights are packed into panels of `2 * LANES` outputs ([`pack`]). The last panel is
-//! padded with zeros. A product rounds the rows of x to the format of the weights ([`rounding`]). Its outer loop is over
+//! padded with zeros. To 8 bits they are rounded by what the layer's inputs are on real positions ([`quantise`],
+//! [`statistics`]). A product rounds the rows of x to the format of the weights ([`rounding`]). Its outer loop is over
 //! blocks of rows of x that fit the second-level cache, the next loop is over the panels, and the inner loop is over
 //! tiles of rows: in vector registers ([`crate::backend::cpu::simd::tile`]), or in the tile registers of AMX
 //! ([`crate::backend::cpu::simd::amx`]). The activation is applied to the rows of a panel's result while they are still
@@ -16,7 +17,9 @@
 mod finish;
 mod pack;
 mod product;
+mod quantise;
 mod rounding;
+mod statistics;
 #[cfg(target_arch = "x86_64")]
 mod tiles;
 mod vectors;
@@ -24,6 +27,7 @@ mod vectors;
 pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
 pub(crate) use rounding::{RoundedRows, round_row};
+pub(crate) use statistics::InputStatistics;
 
 use crate::backend::cpu::simd::Isa;
 use crate::backend::cpu::simd::tile::MAX_PANEL;

@@ -1,5 +1,7 @@
 //! Packs the weights of a dense layer into panels.
 
+use super::quantise::{Quantised, quantise, round_output};
+use super::statistics::InputStatistics;
 use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Word, bf16_bits};
 
 /// The number format of the factors in a layer's products. Sums are fp32, or 32-bit integers for `Int8`.
@@ -94,6 +96,11 @@ pub(crate) struct PackedMatrix {
     scales: AlignedVec<f32>,
     /// For `Int8`, in the same layout: the sum of the output's weights, after they were rounded.
     sums: AlignedVec<f32>,
+    /// For `Int8`, `[inputs]`, padded with zeros to whole vectors: the numbers by which the inputs are multiplied before
+    /// they are rounded. Empty if they are all 1.
+    factors: AlignedVec<f32>,
+    /// The number of the layer among those of a network.
+    number: Option<usize>,
     inputs: usize,
     outputs: usize,
     steps: usize,
@@ -109,6 +116,33 @@ impl PackedMatrix {
         let outputs = weights.len().checked_div(inputs).unwrap_or(0);
         assert_eq!(weights.len(), inputs * outputs, "weights are [outputs][inputs]");
         Self::from_fn(isa, format, outputs, inputs, biases, |output, input| weights[output * inputs + input])
+    }
+
+    /// Packs `weights` (`[outputs][inputs]`) and `biases` (`[outputs]`) in 8 bits. With `statistics` of the inputs, the
+    /// weights are rounded so that the outputs differ as little as possible on such inputs ([`super::quantise`]).
+    pub(crate) fn calibrated(
+        isa: Isa,
+        weights: &[f32],
+        biases: &[f32],
+        inputs: usize,
+        statistics: Option<&InputStatistics>,
+    ) -> Self {
+        let outputs = weights.len().checked_div(inputs).unwrap_or(0);
+        let Quantised { bytes, scales, factors } = quantise(isa, weights, inputs, statistics);
+        let mut packed = Self::from_fn(isa, Format::Int8, outputs, inputs, biases, |_, _| 0.0);
+        for (output, scale) in scales.iter().enumerate() {
+            packed.store_bytes(0, output, &bytes[output * inputs..][..inputs], *scale);
+        }
+        if !factors.is_empty() {
+            packed.factors = AlignedVec::zeroed(inputs.next_multiple_of(isa.lanes()));
+            packed.factors[..inputs].copy_from_slice(&factors);
+        }
+        packed
+    }
+
+    /// The same matrix as the layer `number` of a network.
+    pub(crate) fn with_number(self, number: usize) -> Self {
+        PackedMatrix { number: Some(number), ..self }
     }
 
     /// Packs the matrix with the elements `weight(output, input)`.
@@ -151,6 +185,8 @@ impl PackedMatrix {
             biases: AlignedVec::zeroed(padded),
             scales: AlignedVec::zeroed(if storage == Storage::Int8 { count * padded } else { 0 }),
             sums: AlignedVec::zeroed(if storage == Storage::Int8 { count * padded } else { 0 }),
+            factors: AlignedVec::default(),
+            number: None,
             inputs,
             outputs,
             steps,
@@ -170,10 +206,7 @@ impl PackedMatrix {
 
     /// Stores the weights of one output. `largest` is the largest 8-bit weight.
     fn store_column(&mut self, which: usize, output: usize, weights: &[f32], largest: i8) {
-        let PackedMatrix { steps, panel_width, group, .. } = *self;
-        let index = which * self.biases.len() + output;
-        let (panel, column) = (index / panel_width * steps * panel_width, output % panel_width);
-        let place = |step: usize| panel + (step / group * panel_width + column) * group + step % group;
+        let place = self.places(which, output);
         let words = match &mut self.panels {
             Panels::Fp32(numbers) => {
                 for (step, weight) in weights.iter().enumerate() {
@@ -190,21 +223,9 @@ impl PackedMatrix {
                 }
             }
             Storage::Int8 => {
-                let limit = f32::from(largest);
-                let scale = weights.iter().fold(0.0_f32, |most, weight| most.max(weight.abs())) / limit;
-                let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
-                let mut sum = 0;
-                for (step, four) in weights.chunks(4).enumerate() {
-                    let mut bytes = [0; 4];
-                    for (byte, weight) in bytes.iter_mut().zip(four) {
-                        let rounded = (weight * inverse).round_ties_even().clamp(-limit, limit) as i8;
-                        sum += i32::from(rounded);
-                        *byte = rounded as u8;
-                    }
-                    words[place(step)] = Word::from_le_bytes(bytes);
-                }
-                self.scales[index] = scale;
-                self.sums[index] = scale * sum as f32;
+                let mut bytes = vec![0; weights.len()];
+                let scale = round_output(weights, largest, &mut bytes);
+                self.store_bytes(which, output, &bytes, scale);
             }
             #[cfg(target_arch = "x86_64")]
             Storage::Split => {
@@ -219,12 +240,43 @@ impl PackedMatrix {
         }
     }
 
+    /// Stores the rounded weights of one output: multiples of `scale`.
+    fn store_bytes(&mut self, which: usize, output: usize, bytes: &[i8], scale: f32) {
+        let (place, index) = (self.places(which, output), which * self.biases.len() + output);
+        if let Panels::Words(words) = &mut self.panels {
+            for (step, four) in bytes.chunks(4).enumerate() {
+                let byte = |i: usize| four.get(i).map_or(0, |byte| *byte as u8);
+                words[place(step)] = Word::from_le_bytes([byte(0), byte(1), byte(2), byte(3)]);
+            }
+        }
+        self.scales[index] = scale;
+        self.sums[index] = scale * bytes.iter().map(|byte| i32::from(*byte)).sum::<i32>() as f32;
+    }
+
+    /// The place of each step of an output in the panels.
+    fn places(&self, which: usize, output: usize) -> impl Fn(usize) -> usize + use<> {
+        let PackedMatrix { steps, panel_width, group, .. } = *self;
+        let index = which * self.biases.len() + output;
+        let (panel, column) = (index / panel_width * steps * panel_width, output % panel_width);
+        move |step| panel + (step / group * panel_width + column) * group + step % group
+    }
+
     pub(crate) fn inputs(&self) -> usize {
         self.inputs
     }
 
     pub(crate) fn outputs(&self) -> usize {
         self.outputs
+    }
+
+    /// The number of the layer among those of a network, if it is one of them.
+    pub(crate) fn number(&self) -> Option<usize> {
+        self.number
+    }
+
+    /// For `Int8`: the numbers by which the inputs are multiplied before they are rounded, padded to whole vectors.
+    pub(super) fn factors(&self) -> Option<&[f32]> {
+        (!self.factors.is_empty()).then_some(&self.factors)
     }
 
     /// The size of one of the packed matrices.

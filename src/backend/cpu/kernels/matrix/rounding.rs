@@ -10,10 +10,13 @@ pub(crate) struct RoundedRows {
     pub(super) words: AlignedVec<Word>,
     /// Words from the start of one row to the start of the next: at least the steps of the product.
     pub(super) stride: usize,
-    /// For `Int8`, `[rows]`: the number that 1 stands for. An element of x is `scale * byte + minimum`.
+    /// For `Int8`, `[rows]`: the number that 1 stands for. An element of x, multiplied by the factor of its column if
+    /// there are factors, is `scale * byte + minimum`.
     pub(super) scales: AlignedVec<f32>,
     /// For `Int8`, `[rows]`: the number that 0 stands for. It is the least element of the row if bytes are unsigned.
     pub(super) minima: AlignedVec<f32>,
+    /// For `Int8`: a row of x, multiplied by the factors of its columns, and padded to whole vectors.
+    multiplied: AlignedVec<f32>,
     /// The sums of a part of a product in vector registers, before they are converted.
     pub(super) sums: AlignedVec<Word>,
     /// The sums of two parts of a product in tile registers.
@@ -60,7 +63,13 @@ impl RoundedRows {
             Storage::Int8 => {
                 self.scales.grow_to(rows);
                 self.minima.grow_to(rows);
-                isa.run(ToInt8(x, self));
+                match weights.factors() {
+                    None => isa.run(ToInt8(x, self)),
+                    Some(factors) => {
+                        self.multiplied.grow_to(factors.len());
+                        isa.run(MultipliedToInt8(x, factors, self));
+                    }
+                }
             }
             #[cfg(target_arch = "x86_64")]
             Storage::Split => isa.run(ToTerms(x, self)),
@@ -127,23 +136,48 @@ impl Kernel for ToInt8<'_> {
     fn run<S: Simd>(self, simd: S) {
         let ToInt8(rows, rounded) = self;
         for row in 0..rows.rows {
-            let x = rows.row(row);
-            let (least, most) = if x.is_empty() { (0.0, 0.0) } else { range(simd, x) };
-            let extent = most - least;
-            let inverse = if extent > 0.0 { 255.0 / extent } else { 0.0 };
-            // x * inverse + offset is between 0 and 255.
-            let (inverse, offset) = (simd.splat(inverse), simd.splat(-least * inverse));
-            let words = S::LANES / 4;
-            let mut places = rounded.words[row * rounded.stride..][..rounded.stride].chunks_exact_mut(words);
-            for (part, place) in x.chunks(S::LANES).zip(&mut places) {
-                simd.store_bytes(simd.mul_add(simd.load_some(part), inverse, offset), place);
-            }
-            // What follows is multiplied by weights of zero.
-            let scale = extent * (1.0 / 255.0);
-            rounded.scales[row] = scale;
-            rounded.minima[row] = least + f32::from(S::BYTE_OFFSET) * scale;
+            let places = &mut rounded.words[row * rounded.stride..][..rounded.stride];
+            (rounded.scales[row], rounded.minima[row]) = round_to_bytes(simd, rows.row(row), places);
         }
     }
+}
+
+/// Rows whose numbers are multiplied by factors before they are rounded.
+struct MultipliedToInt8<'a>(Rows<'a>, &'a [f32], &'a mut RoundedRows);
+
+impl Kernel for MultipliedToInt8<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, simd: S) {
+        let MultipliedToInt8(rows, factors, rounded) = self;
+        for row in 0..rows.rows {
+            let factors = factors.chunks_exact(S::LANES);
+            let products = rounded.multiplied.chunks_exact_mut(S::LANES);
+            for ((x, factors), product) in rows.row(row).chunks(S::LANES).zip(factors).zip(products) {
+                simd.store(simd.mul(simd.load_some(x), simd.load(factors)), product);
+            }
+            let places = &mut rounded.words[row * rounded.stride..][..rounded.stride];
+            let product = &rounded.multiplied[..rows.inputs];
+            (rounded.scales[row], rounded.minima[row]) = round_to_bytes(simd, product, places);
+        }
+    }
+}
+
+/// Rounds a row to bytes. Returns the number that 1 stands for, and the number that 0 stands for.
+#[inline(always)]
+fn round_to_bytes<S: Simd>(simd: S, x: &[f32], to: &mut [Word]) -> (f32, f32) {
+    let (least, most) = if x.is_empty() { (0.0, 0.0) } else { range(simd, x) };
+    let extent = most - least;
+    let inverse = if extent > 0.0 { 255.0 / extent } else { 0.0 };
+    // x * inverse + offset is between 0 and 255.
+    let (inverse, offset) = (simd.splat(inverse), simd.splat(-least * inverse));
+    for (part, place) in x.chunks(S::LANES).zip(to.chunks_exact_mut(S::LANES / 4)) {
+        simd.store_bytes(simd.mul_add(simd.load_some(part), inverse, offset), place);
+    }
+    // What follows the row is multiplied by weights of zero.
+    let scale = extent * (1.0 / 255.0);
+    (scale, least + f32::from(S::BYTE_OFFSET) * scale)
 }
 
 /// The least and the largest number of a row. They are infinite if all numbers are NaN.

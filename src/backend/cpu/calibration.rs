@@ -1,0 +1,82 @@
+//! Packs a network. 8-bit weights are rounded by what the inputs of their layers are on real positions.
+//!
+//! The positions are those of the benchmark, from openings to endgames, and the next ones after the move that the network
+//! prefers. The network evaluates them in fp32 first.
+
+use super::kernels::matrix::InputStatistics;
+use super::network::{CpuNetwork, InstructionSet, Precision};
+use super::scratch::{Outputs, Scratch};
+use crate::chess::{PackedMove, Position, PositionHistory, bench_positions, uci_move};
+use crate::net::Network;
+use crate::net::input::{HistoryFill, encode};
+use crate::net::policy_index::index_of;
+
+/// The most positions of each game: with more, the errors of the embedded network are no smaller.
+const MOST_PLIES: usize = 4;
+/// The most floating-point operations: a second on a core with AVX-512.
+const OPERATIONS: u64 = 100_000_000_000;
+/// The least number of games. Their positions may take more operations.
+const LEAST_GAMES: usize = 8;
+
+impl CpuNetwork {
+    /// Packs a network. Each of its layers is freed as soon as it is packed. For 8-bit products the network is packed in
+    /// fp32 first, and evaluates some positions.
+    pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
+        let statistics = match precision {
+            Precision::Int8 => statistics(&network, instructions),
+            Precision::Fp32 | Precision::Bf16 => Vec::new(),
+        };
+        CpuNetwork::pack(network, precision, instructions, statistics)
+    }
+}
+
+/// What the inputs of the network's dense layers are, in the order in which they are packed.
+fn statistics(network: &Network, instructions: InstructionSet) -> Vec<InputStatistics> {
+    let format = network.architecture.input_format;
+    let mut games: Vec<PositionHistory> = bench_positions::POSITIONS.into_iter().filter_map(game).collect();
+    let affordable = usize::try_from(OPERATIONS / network.flops().total().max(1)).unwrap_or(usize::MAX);
+    games.truncate(affordable.max(LEAST_GAMES));
+    let plies = affordable / games.len().max(1);
+    let packed = CpuNetwork::pack(network.clone(), Precision::Fp32, instructions, Vec::new());
+    let (mut scratch, mut outputs) = (Scratch::new(packed.isa), Outputs::default());
+    scratch.steps.statistics = Some(Vec::new());
+    for _ in 0..plies.clamp(1, MOST_PLIES) {
+        let (planes, transforms): (Vec<_>, Vec<u8>) =
+            games.iter().map(|game| encode(game, format, HistoryFill::FenOnly)).unzip();
+        packed.forward(&planes, &mut scratch, &mut outputs);
+        for (index, (game, transform)) in games.iter_mut().zip(transforms).enumerate() {
+            let logits = packed.logits(&outputs, index);
+            let side = game.last().side_to_move();
+            let logit = |place: u16| logits[usize::from(packed.policy_places[usize::from(place)])];
+            let moves = game.last().legal_moves();
+            let preferred = moves.iter().max_by(|&&a, &&b| {
+                let [a, b] = [a, b].map(|m| logit(index_of(PackedMove::new(m), side, transform)));
+                a.total_cmp(&b)
+            });
+            if let Some(&preferred) = preferred {
+                game.push(preferred);
+            }
+        }
+    }
+    scratch.steps.statistics.take().unwrap_or_default()
+}
+
+/// A FEN, with moves if there are any.
+fn game(text: &str) -> Option<PositionHistory> {
+    let (fen, moves) = text.split_once(" moves ").unwrap_or((text, ""));
+    let mut game = PositionHistory::new(Position::from_fen(fen).ok()?);
+    for text in moves.split_whitespace() {
+        game.push(uci_move::parse(game.last(), text).ok()?);
+    }
+    Some(game)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_positions_are_used() {
+        assert!(bench_positions::POSITIONS.into_iter().all(|text| game(text).is_some()));
+    }
+}

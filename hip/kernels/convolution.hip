@@ -1,11 +1,13 @@
-// 3x3 convolution on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3). These kernels compute the first and
-// the last step. A library computes the step between them, a strided batch of 36 matrix products:
+// 3x3 convolution on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3), in three steps. The second is a strided
+// batch of 36 matrix products:
 //
 //   V = B^T x B for each tile             winograd_input:  x [B][64][channels] -> V [36][4 B][channels]
-//   M[i] = V[i] W[i], i = 0...35          the library:     V -> M [36][4 B][outputs], with transformed weights W
+//   M[i] = V[i] W[i], i = 0...35          gemm, a library: V -> M [36][4 B][outputs], with transformed weights W
 //   y = act(A^T M A + bias + residual)    winograd_output: M -> y [B][64][outputs], and the means over the squares
 //
-// Arguments: WinogradArguments (kernels.h). Both kernels:
+// `convolution` computes all three steps in one launch, with its own products (gemm_tiles.h). Arguments:
+// ConvolutionArguments; grid: `blocks` of 128 threads; shared memory: that of the products. Arguments of the two
+// kernels for one step: WinogradArguments (kernels.h). These kernels:
 //   grid            (ceil(channels / 64), B) blocks of 128 threads: a block computes 64 channels of one position
 //   a thread owns   two neighbouring channels of one 4 x 4 tile of results: 32 lanes per tile, four tiles
 //   components      float for f32; fp16 for f16 and bf16. bf16 components would have four times the error of a direct
@@ -18,7 +20,7 @@
 // A tile of 4 x 4 results reads 6 x 6 squares; squares outside of the board are zeros. The interpolation points are 0,
 // +-5/8, +-3/2 and infinity, as in the CPU's convolution, whose transformed weights are used here too. These points
 // give half the error of the usual points 0, +-1, +-2.
-#include "activations.h"
+#include "gemm_tiles.h"
 
 #define TILE_LANES 32
 #define WINOGRAD_THREADS (4 * TILE_LANES)
@@ -76,11 +78,11 @@ GPU_FUNCTION void transform_output(const Two (&m)[SIDE], Two (&to)[RESULT]) {
     to[3] = NEAR * NEAR_SQUARED * near_difference + FAR * FAR_SQUARED * far_difference + m[5];
 }
 
+// The components of 64 channels of a position. `channels` is the number of these 64 channels.
 template <class T>
-GPU_FUNCTION void winograd_input(const WinogradArguments& a) {
+GPU_FUNCTION void winograd_input(const WinogradArguments& a, i32 channels, i32 position) {
     using Component = typename ComponentOf<T>::Type;
-    const i32 tile = thread() / TILE_LANES, position = block_y();
-    const i32 channel = 2 * (block_x() * TILE_LANES + thread() % TILE_LANES);
+    const i32 tile = thread() / TILE_LANES, channel = 2 * (channels * TILE_LANES + thread() % TILE_LANES);
     if (channel >= a.channels) return;
     const T* board = (const T*)a.input + (i64)position * 64 * a.channels + channel;
     const i32 top = tile / 2 * RESULT - 1, left = tile % 2 * RESULT - 1;
@@ -110,12 +112,11 @@ GPU_FUNCTION void winograd_input(const WinogradArguments& a) {
     }
 }
 
+// The board of 64 channels of a position. `sums` is shared memory for one value per thread.
 template <class T>
-GPU_FUNCTION void winograd_output(const WinogradArguments& a) {
+GPU_FUNCTION void winograd_output(const WinogradArguments& a, i32 channels, i32 position, Two* sums) {
     using Component = typename ComponentOf<T>::Type;
-    GPU_SHARED(Two, sums, WINOGRAD_THREADS);
-    const i32 tile = thread() / TILE_LANES, position = block_y();
-    const i32 channel = 2 * (block_x() * TILE_LANES + thread() % TILE_LANES);
+    const i32 tile = thread() / TILE_LANES, channel = 2 * (channels * TILE_LANES + thread() % TILE_LANES);
     Two sum = {};
     if (channel < a.channels) {
         const Component* from = (const Component*)a.input + (i64)(position * 4 + tile) * a.channels + channel;
@@ -166,14 +167,60 @@ GPU_FUNCTION void winograd_output(const WinogradArguments& a) {
     store_two(a.means + (i64)position * a.channels + channel, sum.first * (1.0f / 64.0f), sum.second * (1.0f / 64.0f));
 }
 
+// All three steps in one launch. A row of tiles of the products has the components of ROWS / 4 positions. These are a
+// group, whose counter counts the blocks that have ended: first those of the components, then those of all products' tiles
+// in this row, and then those of the board.
+template <class T, class Tile, i32 ROWS>
+GPU_FUNCTION void convolution(const ConvolutionArguments& a, Words4* shared) {
+    constexpr i32 GROUP = ROWS / 4;
+    const i32 number = number_of_block(a.counters, a.blocks, (u32*)shared);
+    const i32 inputs = (a.input.channels + 63) / 64, outputs = (a.output.channels + 63) / 64;
+    const i32 across = Tile::tiles_across(a.product), tiles = Tile::tiles_down(a.product) * across;
+    const i32 place = number - a.positions * inputs, last = place - tiles * a.product.products;
+    const i32 position = place < 0 ? number / inputs : last < 0 ? place % tiles / across * GROUP : last / outputs;
+    const i32 group = position / GROUP, left = a.positions - group * GROUP, positions = left < GROUP ? left : GROUP;
+    u32* counter = a.counters + 1 + group;
+    const i32 before_products = positions * inputs, before_board = before_products + across * a.product.products;
+    if (place < 0) {
+        winograd_input<T>(a.input, number % inputs, position);
+    } else if (last < 0) {
+        wait_for_blocks(counter, before_products);
+        Tile::compute(a.product, nullptr, {place % tiles, place / tiles, 0}, shared);
+    } else {
+        wait_for_blocks(counter, before_board);
+        winograd_output<T>(a.output, last % outputs, position, (Two*)shared);
+    }
+    end_block(counter, before_board + positions * outputs);
+}
+
 #define INSTANCES(type, T)                                                                                     \
     GPU_KERNEL(WINOGRAD_THREADS, winograd_input_##type, WinogradArguments) {                                   \
-        winograd_input<T>(arguments);                                                                          \
+        winograd_input<T>(arguments, block_x(), block_y());                                                    \
     }                                                                                                          \
     GPU_KERNEL(WINOGRAD_THREADS, winograd_output_##type, WinogradArguments) {                                  \
-        winograd_output<T>(arguments);                                                                         \
+        GPU_SHARED(Two, sums, WINOGRAD_THREADS);                                                               \
+        winograd_output<T>(arguments, block_x(), block_y(), sums);                                             \
     }
 INSTANCES(f32, float)
 INSTANCES(f16, Half)
 INSTANCES(bf16, Bfloat)
 #undef INSTANCES
+
+#if MATRIX_LAYOUT == MATRIX_NONE
+#define COMPONENT_CORE PlainCore
+#else
+#define COMPONENT_CORE MatrixCore
+#endif
+#define CONVOLUTION(type, T, Core, rows, columns, step_bytes)                                                  \
+    GPU_KERNEL(WINOGRAD_THREADS, convolution_##type##_##rows##x##columns, ConvolutionArguments) {              \
+        using Tile = Gemm<ComponentOf<T>::Type, Core, rows, columns, WINOGRAD_THREADS, step_bytes>;            \
+        GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
+        convolution<T, Tile, rows>(arguments, shared);                                                         \
+    }
+CONVOLUTION(f16, Half, COMPONENT_CORE, 64, 64, 64)
+CONVOLUTION(bf16, Bfloat, COMPONENT_CORE, 64, 64, 64)
+CONVOLUTION(f16, Half, COMPONENT_CORE, 64, 32, 64)
+CONVOLUTION(bf16, Bfloat, COMPONENT_CORE, 64, 32, 64)
+CONVOLUTION(f32, float, PlainCore, 64, 64, 64)
+#undef CONVOLUTION
+#undef COMPONENT_CORE

@@ -36,6 +36,10 @@
 //                                  blocks: what a thread has stored before publish() can be read after observe() by a
 //                                  block that has learned of it from the counter
 //   add_to_counter(counter, value) adds to a counter in global memory that blocks share, and returns the old value
+//   read_counter(counter)          the value of such a counter
+//   wait_a_moment()                lets other waves run for a moment
+//   in_memory(arguments)           the arguments of the entry point that is running, in memory whose arrays can be indexed
+//                                  at run time
 //   of_wave(value)                 a value that all lanes of a wave have, so that a branch on it is the wave's
 //   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
 //   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bf16: see matrix.h
@@ -79,6 +83,41 @@ GPU_FUNCTION i32 lane() {
 }
 GPU_FUNCTION i32 wave() {
     return thread() / WAVE;
+}
+
+// The number of a block among the `all` blocks of a launch, in the order in which they start. The counter is back at zero
+// when all have started. All threads of a block must call it. `scratch` is a word of shared memory.
+GPU_FUNCTION i32 number_of_block(u32* counter, u32 all, u32* scratch) {
+    if (thread() == 0) {
+        const u32 number = add_to_counter(counter, 1);
+        if (number == all - 1) add_to_counter(counter, 0u - all);
+        *scratch = number;
+    }
+    synchronise_block();
+    const i32 number = of_wave(*scratch);
+    // The scratch word is used for something else afterwards.
+    synchronise_block();
+    return number;
+}
+
+// Waits until `expected` blocks have ended (end_block). The block may then read what they have stored. All threads of a
+// block must call it.
+GPU_FUNCTION void wait_for_blocks(const u32* counter, u32 expected) {
+    if (expected == 0) return;
+    if (thread() == 0) {
+        while (read_counter(counter) < expected) wait_a_moment();
+    }
+    synchronise_block();
+    observe();
+}
+
+// Counts this block as ended. The last of `all` blocks sets the counter back to zero. All threads of a block must call
+// it.
+GPU_FUNCTION void end_block(u32* counter, u32 all) {
+    publish();
+    synchronise_block();
+    if (thread() != 0) return;
+    if (add_to_counter(counter, 1) == all - 1) add_to_counter(counter, 0u - all);
 }
 
 // Counts the blocks that come here. Returns, in all threads of a block, whether this block is the last of `expected`.

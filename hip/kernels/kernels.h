@@ -18,6 +18,7 @@
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
 // | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any product, in tiles of that size |
+// | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three products in a row, and LayerNorms of their results |
 // | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a product with splits |
 // | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
 // | attention_policy | AttentionPolicyArguments | 512 | B | softmax over the legal moves, from queries and keys |
@@ -25,6 +26,7 @@
 // | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | the last layer of the value and moves-left heads |
 // | winograd_input | WinogradArguments | 128 | ceil(channels / 64), B | board -> 36 components |
 // | winograd_output | WinogradArguments | 128 | ceil(channels / 64), B | 36 sums -> board, bias, residual, act, means |
+// | convolution_T_{rows}x{columns} | ConvolutionArguments | 128 | blocks | board -> components -> sums -> board |
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
 // attention_T_d*, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT in gpu.h), so
@@ -128,13 +130,40 @@ typedef struct GemmArguments {
     rukh_i32 splits;  // the number of parts of the summed axis: at least 1, and at most its steps of 64 bytes
     rukh_i32 activation;
     rukh_i32 reserved;
-    // Where this is not null, the last block of a row of tiles to end normalises these rows, as layer_norm does. There
-    // is one product; norm.input is its output, norm.width is outputs, a multiple of 8 and at most 1024. The counters
-    // are zero before and after: one per row of tiles, and then, with `splits` above 1, one per tile. With a norm
-    // there is no gemm_sum: the last part of a tile to end adds up its sums.
-    unsigned int* counters;
-    LayerNormArguments norm;
 } GemmArguments;
+
+// A product of a chain, and the LayerNorm of its results. Its blocks have numbers: first those of its tiles, for each part
+// of the summed axis, and then those of the norm. They come after the blocks of the links before.
+//
+// Rows are divided into groups, which have the same numbers in all links. Each group has a counter of the blocks that
+// have ended; of a tile in several parts, only the last part counts. A block waits until the counter of its rows has
+// reached all blocks of the links before, and for a norm also those of the tiles. The last group may have fewer rows,
+// so that each of these numbers is given twice: for all other groups, and for the last group.
+typedef struct ChainLink {
+    GemmArguments product;    // `products` is 1; `partial` is unused
+    LayerNormArguments norm;  // width 0 for none; otherwise width is `outputs`, a multiple of 8 and at most 8192
+    rukh_i32 first_block;
+    rukh_i32 first_norm_block;
+    rukh_i32 group_rows;     // the rows of a group: a multiple of the tile's rows
+    rukh_i32 first_counter;  // with `splits` above 1, the place of the first tile's counter
+    long long partial_start;  // the place of the partial sums in the workspace, a multiple of 8
+    rukh_i32 before_tiles[2];
+    rukh_i32 before_norm[2];
+} ChainLink;
+
+// Products of which each reads what the one before has written, in one launch. Blocks take their number from a counter,
+// so that every block that another one waits for has started before.
+typedef struct ChainArguments {
+    ChainLink links[3];
+    float* workspace;        // partial sums, laid out as for a product with splits
+    unsigned int* counters;  // zero before and after: the number of blocks that have started, then one counter per
+                             // group, then one per tile of each link with `splits` above 1
+    rukh_i32 count;       // of the links
+    rukh_i32 blocks;      // of the whole chain: the grid
+    rukh_i32 last_group;  // the number of the last group
+    rukh_i32 all[2];      // the blocks that count in a group's counter: for all but the last group, and for the last
+    rukh_i32 reserved;
+} ChainArguments;
 
 // output = softmax(scale * Q K^T + logits) V for each position and head. For (position, square, head),
 //   Q      begins at qkv + (64 * position + square) * stride + head * depth,
@@ -225,6 +254,18 @@ typedef struct WinogradArguments {
     rukh_i32 activation;
 } WinogradArguments;
 
+// A whole 3x3 convolution: winograd_input, 36 products of components, and winograd_output. The blocks are those of the
+// first, then those of the tiles of all products, and then those of the last. They wait for each other by counters, as in
+// a chain: the blocks that have started, and then a counter for each group of rows / 4 positions.
+typedef struct ConvolutionArguments {
+    WinogradArguments input;
+    GemmArguments product;  // of type C; x is input.output, output is output.input, and `splits` is 1
+    WinogradArguments output;
+    unsigned int* counters;  // zero before and after
+    rukh_i32 positions;
+    rukh_i32 blocks;  // of all three steps: the grid
+} ConvolutionArguments;
+
 // output [B][64][channels] T = act(sigmoid(scales) * branch + shifts + residual): see squeeze_excite.hip.
 typedef struct SqueezeExciteArguments {
     const void* branch;        // [B][64][channels] T
@@ -246,11 +287,14 @@ static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
 static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
-static_assert(sizeof(GemmArguments) == 208, "mirrored in arguments.rs");
+static_assert(sizeof(GemmArguments) == 112, "mirrored in arguments.rs");
+static_assert(sizeof(ChainLink) == 240, "mirrored in arguments.rs");
+static_assert(sizeof(ChainArguments) == 760, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");
 static_assert(sizeof(ScalarHeadArguments) == 64, "mirrored in arguments.rs");
 static_assert(sizeof(WinogradArguments) == 56, "mirrored in arguments.rs");
+static_assert(sizeof(ConvolutionArguments) == 240, "mirrored in arguments.rs");
 static_assert(sizeof(SqueezeExciteArguments) == 80, "mirrored in arguments.rs");
 #endif

@@ -9,12 +9,12 @@
 #pragma once
 #include "activations.h"
 
-// The sum of a value over all lanes that share a row. Each of these lanes gets the sum.
+// The sum of a value over all lanes that share a row. Each of these lanes gets the sum. If a row has more than 32 lanes,
+// these are the whole block, and `partial` is shared memory for a float per 32 lanes.
 template <i32 LANES>
-GPU_FUNCTION float sum_of_row(float value) {
+GPU_FUNCTION float sum_of_row(float value, [[maybe_unused]] float* partial) {
     value = sum_over_lanes<ROW_LANES>(value);
     if constexpr (LANES > ROW_LANES) {
-        GPU_SHARED(float, partial, LANES / ROW_LANES);
         // Other threads may still be reading the previous sum.
         synchronise_block();
         if (thread() % ROW_LANES == 0) partial[thread() / ROW_LANES] = value;
@@ -27,9 +27,9 @@ GPU_FUNCTION float sum_of_row(float value) {
 }
 
 // Normalises row number `row`. Lanes beyond the last row compute the last row again, because every lane must take part
-// in the sums. They write nothing.
+// in the sums. They write nothing. `partial` is that of sum_of_row.
 template <class T, i32 LANES, i32 VECTORS>
-GPU_FUNCTION void normalise_row(const LayerNormArguments& a, i32 row) {
+GPU_FUNCTION void normalise_row(const LayerNormArguments& a, i32 row, float* partial) {
     const i32 place = row < a.rows ? row : a.rows - 1;
     const i64 start = (i64)place * a.width;
     const i64 bias_start = (i64)(a.bias_rows == 1 ? 0 : place % a.bias_rows) * a.width;
@@ -61,7 +61,7 @@ GPU_FUNCTION void normalise_row(const LayerNormArguments& a, i32 row) {
         }
     }
     const float inverse_width = reciprocal((float)a.width);
-    const float mean = sum_of_row<LANES>(sum) * inverse_width;
+    const float mean = sum_of_row<LANES>(sum, partial) * inverse_width;
 
     float squares = 0.0f;
 #pragma unroll
@@ -73,7 +73,7 @@ GPU_FUNCTION void normalise_row(const LayerNormArguments& a, i32 row) {
             squares += distance * distance;
         }
     }
-    const float scale = reciprocal_root(sum_of_row<LANES>(squares) * inverse_width + a.epsilon);
+    const float scale = reciprocal_root(sum_of_row<LANES>(squares, partial) * inverse_width + a.epsilon);
 
     if (row >= a.rows) return;
 #pragma unroll

@@ -87,9 +87,9 @@ def check(architecture, name, row, code):
     elif "dense_" in name:
         if matrix == 0 or matrix % 4:
             fail(f"{where} has {matrix} matrix instructions, not a positive multiple of 4")
-    elif product := re.fullmatch(r"gemm_b?f16_(\d+)x(\d+)_(\d+)", name):
+    elif product := re.fullmatch(r"(?:gemm|gemm_chain|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
         # Each wave multiplies its part of the tile of results in steps of 16 x 16, twice per step of 32 elements.
-        rows, columns, threads = map(int, product.groups())
+        rows, columns, threads = map(int, product.groups(default="128"))
         waves = threads // (64 if architecture.startswith("gfx9") else 32)
         expected = 0 if architecture in WITHOUT_MATRIX else 2 * rows * columns // 256 // waves
         if matrix != expected:

@@ -24,7 +24,7 @@ static double transformed_weight(const double (&kernel)[9], i32 row, i32 column)
 
 template <class T>
 static void test_convolution(void (*input_kernel)(WinogradArguments), void (*output_kernel)(WinogradArguments),
-                             i32 positions, i32 inputs, i32 outputs, bool with_residual) {
+                             i32 positions, i32 inputs, i32 outputs, bool with_residual, void (*whole)(ConvolutionArguments) = nullptr) {
     using Component = typename ComponentOf<T>::Type;
     Check check{std::string("convolution_") + type_name<T>() + " " + std::to_string(inputs) + " to " + std::to_string(outputs)};
     Random random((u64)(inputs + outputs));
@@ -36,30 +36,41 @@ static void test_convolution(void (*input_kernel)(WinogradArguments), void (*out
     Buffer<T> y((size_t)positions * 64 * outputs);
     Buffer<float> means((size_t)positions * outputs);
 
-    launch(input_kernel, WinogradArguments{x.data(), transformed.data(), nullptr, nullptr, nullptr, input_stride, inputs, 0},
-           (inputs + 63) / 64, positions, 128);
-    // The matrix products, with weights rounded as the components are
+    // The weights, rounded as the components are
+    Buffer<Component> rounded((size_t)36 * outputs * inputs);
     for (i32 component = 0; component < 36; component++)
-        for (i32 output = 0; output < outputs; output++) {
-            std::vector<double> row(inputs);
-            for (i32 input = 0; input < inputs; input++) {
-                double kernel[9];
-                for (i32 i = 0; i < 9; i++) kernel[i] = weights.value(((size_t)output * inputs + input) * 9 + i);
-                Component rounded;
-                assign(rounded, (float)transformed_weight(kernel, component / 6, component % 6));
-                row[input] = value_of(rounded);
-            }
-            for (i32 tile = 0; tile < 4 * positions; tile++) {
-                double sum = 0.0;
-                for (i32 input = 0; input < inputs; input++)
-                    sum += row[input] * transformed.value((size_t)(component * input_stride + tile * inputs + input));
-                assign(products[(size_t)(component * output_stride + tile * outputs + output)], (float)sum);
-            }
+        for (i32 i = 0; i < outputs * inputs; i++) {
+            double kernel[9];
+            for (i32 tap = 0; tap < 9; tap++) kernel[tap] = weights.value((size_t)i * 9 + tap);
+            assign(rounded[(size_t)component * outputs * inputs + i], (float)transformed_weight(kernel, component / 6, component % 6));
         }
     const i32 activation = with_residual ? ACTIVATION_MISH : ACTIVATION_NONE;
-    launch(output_kernel, WinogradArguments{products.data(), y.data(), bias.data(), with_residual ? residual.data() : nullptr,
-                                            with_residual ? nullptr : means.data(), output_stride, outputs, activation},
-           (outputs + 63) / 64, positions, 128);
+    const WinogradArguments input = {x.data(), transformed.data(), nullptr, nullptr, nullptr, input_stride, inputs, 0};
+    const WinogradArguments output = {products.data(), y.data(), bias.data(), with_residual ? residual.data() : nullptr,
+                                      with_residual ? nullptr : means.data(), output_stride, outputs, activation};
+    if (whole) {
+        const i32 rows = 4 * positions, tiles = (rows + 63) / 64 * ((outputs + 63) / 64);
+        const i32 blocks = positions * ((inputs + 63) / 64 + (outputs + 63) / 64) + 36 * tiles;
+        const GemmArguments product = {transformed.data(), rounded.data(), products.data(), nullptr, nullptr, nullptr,
+                                       input_stride, (i64)outputs * inputs, output_stride, rows, outputs, inputs, inputs,
+                                       inputs, outputs, 36, 1, ACTIVATION_NONE, 0};
+        std::vector<u32> counters(1 + (rows + 63) / 64);
+        launch(whole, ConvolutionArguments{input, product, output, counters.data(), positions, blocks}, blocks, 1, 128);
+        for (u32 counter : counters)
+            if (counter != 0) host::fail("a counter is not back at zero", (i32)counter);
+    } else {
+        launch(input_kernel, input, (inputs + 63) / 64, positions, 128);
+        for (i32 component = 0; component < 36; component++)
+            for (i32 n = 0; n < outputs; n++)
+                for (i32 tile = 0; tile < 4 * positions; tile++) {
+                    double sum = 0.0;
+                    for (i32 k = 0; k < inputs; k++)
+                        sum += rounded.value(((size_t)component * outputs + n) * inputs + k) *
+                               transformed.value((size_t)(component * input_stride + tile * inputs + k));
+                    assign(products[(size_t)(component * output_stride + tile * outputs + n)], (float)sum);
+                }
+        launch(output_kernel, output, (outputs + 63) / 64, positions, 128);
+    }
 
     const double limit = sizeof(T) == 4 ? 2e-5 : 0.012 + 2 * precision<T>();
     for (i32 position = 0; position < positions; position++)
@@ -127,6 +138,8 @@ static void test_squeeze_excite(void (*kernel)(SqueezeExciteArguments), i32 posi
     test_convolution<T>(winograd_input_##type, winograd_output_##type, 2, 16, 16, false);                      \
     test_convolution<T>(winograd_input_##type, winograd_output_##type, 1, 112, 24, true);                      \
     test_convolution<T>(winograd_input_##type, winograd_output_##type, 3, 64, 80, false);                      \
+    test_convolution<T>(winograd_input_##type, winograd_output_##type, 17, 16, 8, true, convolution_##type##_64x64); \
+    test_convolution<T>(winograd_input_##type, winograd_output_##type, 2, 72, 72, false, convolution_##type##_64x64); \
     test_squeeze_excite<T>(squeeze_excite_##type, 2, 16, 8);                                                   \
     test_squeeze_excite<T>(squeeze_excite_##type, 1, 264, 40);
 

@@ -63,6 +63,19 @@ GPU_FUNCTION u32 add_to_counter(u32* counter, u32 value) {
                                   __HIP_MEMORY_SCOPE_AGENT);
 }
 
+GPU_FUNCTION u32 read_counter(const u32* counter) {
+    return __hip_atomic_load((const __attribute__((address_space(1))) u32*)counter, __ATOMIC_RELAXED,
+                             __HIP_MEMORY_SCOPE_AGENT);
+}
+GPU_FUNCTION void wait_a_moment() {
+    __builtin_amdgcn_s_sleep(1);
+}
+// Registers cannot be indexed at run time, so that the compiler would copy the arguments to scratch memory.
+template <class Arguments>
+GPU_FUNCTION const Arguments& in_memory(const Arguments&) {
+    return *(const Arguments*)__builtin_amdgcn_kernarg_segment_ptr();
+}
+
 GPU_FUNCTION void keep_order() {
     asm volatile("" ::: "memory");
     __builtin_amdgcn_sched_barrier(0);

@@ -52,6 +52,15 @@ GPU_FUNCTION u32 add_to_counter(u32* counter, u32 value) {
     return atomicAdd(counter, value);
 }
 
+GPU_FUNCTION u32 read_counter(const u32* counter) {
+    return *(const volatile u32*)counter;
+}
+GPU_FUNCTION void wait_a_moment() {}
+template <class Arguments>
+GPU_FUNCTION const Arguments& in_memory(const Arguments& arguments) {
+    return arguments;
+}
+
 GPU_FUNCTION void keep_order() {
     asm volatile("" ::: "memory");
 }

@@ -103,9 +103,10 @@ def dense(norm: bool, rows: int, inputs: int, outputs: int, kind: int, b: Bench)
 
 
 # GemmArguments.
-GEMM = "QQQQQQqqqiiiiiiiiiiQ" + LAYER_NORM
-# No counters, and no LayerNorm.
-NO_NORM = 15 * [0]
+GEMM = "QQQQQQqqqiiiiiiiiii"
+# ChainLink, and ChainArguments with three links.
+LINK = GEMM + LAYER_NORM + "iiiiqiiii"
+CHAIN = 3 * LINK + "QQiiiiii"
 
 
 def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int, kind: int, residual: bool, b: Bench) -> None:
@@ -119,7 +120,7 @@ def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int,
     distances = [rows * stride, outputs * inputs, rows * output_stride]
     counts = [rows, outputs, inputs, stride, inputs, output_stride, products, 1, kind, 0]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
-    b.run(GEMM, [*pointers, *distances, *counts, *NO_NORM], (tiles, products), threads)
+    b.run(GEMM, [*pointers, *distances, *counts], (tiles, products), threads)
     sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
     want = np.zeros((products, rows, output_stride))
     want[:, :, :outputs] = reference.activate(kind, sums) + (added.values[:, :, :outputs] if residual else 0)
@@ -133,27 +134,44 @@ def gemm_sum(b: Bench) -> None:
     bias, output = b.numbers(outputs), b.output(products, rows, outputs)
     pointers = [0, 0, output.address, bias.address, 0, partial.address]
     counts = [rows, outputs, 96, 96, 96, outputs, products, splits, SWISH, 0]
-    b.run(GEMM, [*pointers, 0, 0, rows * outputs, *counts, *NO_NORM], (1, products), 256)
+    b.run(GEMM, [*pointers, 0, 0, rows * outputs, *counts], (1, products), 256)
     b.compare(output, reference.activate(SWISH, partial.values.sum(0)[:, :, :outputs] + bias.values))
 
 
-def gemm_and_norm(tile: tuple[int, int, int], splits: int, b: Bench) -> None:
-    """The last block of each row of tiles normalises the row, and the counters are zero again."""
+def chain(tile: tuple[int, int, int], outputs: int, splits: int, b: Bench) -> None:
+    """Two products: the second reads two rows of the first as one and is normalised, and the counters are zero again."""
     tile_rows, tile_columns, threads = tile
-    rows, outputs, inputs = tile_rows + 6, tile_columns + 8, 200
-    x, weights = b.numbers(rows, inputs), b.numbers(outputs, inputs, scale=inputs**-0.5)
+    squares, channels, inputs = 2, 24, 40
+    rows, width = tile_rows + 6, squares * channels
+    x, first = b.numbers(squares * rows, inputs), b.numbers(channels, inputs, scale=inputs**-0.5)
+    weights = b.numbers(outputs, width, scale=width**-0.5)
     gammas, betas, bias = b.numbers(outputs), b.numbers(outputs), b.numbers(outputs)
     added, partial = b.numbers(rows, outputs), b.output(splits, rows, outputs, format=F32)
-    product, output = b.output(rows, outputs), b.output(rows, outputs)
-    tiles_down, tiles = -(-rows // tile_rows), -(-rows // tile_rows) * -(-outputs // tile_columns)
-    zeros = np.zeros(tiles_down + tiles, np.uint32)
+    between, product, output = b.output(squares * rows, channels), b.output(rows, outputs), b.output(rows, outputs)
+    # There are two groups of rows: one of a whole row of tiles, and the rest.
+    across, together = -(-outputs // tile_columns), 1 if outputs > 1024 else threads // 32
+    firsts = [squares, -(-squares * 6 // tile_rows)]
+    norms = [tile_rows // together, -(-6 // together)]
+    tiles = 2 * across
+    zeros = np.zeros(3 + tiles, np.uint32)
     counters = b.memory.add(zeros, writable=True)
-    pointers = [x.address, weights.address, product.address, 0, 0, partial.address]
-    counts = [rows, outputs, inputs, inputs, inputs, outputs, 1, splits, NONE, 0]
-    operands = [product.address, bias.address, added.address, gammas.address, betas.address, 0, 0, output.address]
-    norm = [*operands, rows, outputs, 1, MISH, 0.75, EPSILON]
-    b.run(GEMM, [*pointers, 0, 0, 0, *counts, counters, *norm], (tiles, splits), threads)
-    sums = reference.activate(MISH, b.format.round(x.values @ weights.values.T) + bias.values)
+    link = [x.address, first.address, between.address, 0, 0, 0, 0, 0, 0]
+    link += [squares * rows, channels, inputs, inputs, inputs, channels, 1, 1, NONE, 0]
+    link += 14 * [0] + [0, sum(firsts), squares * tile_rows, 0, 0, 0, 0, *firsts]
+    second = [between.address, weights.address, product.address, 0, 0, 0, 0, 0, 0]
+    second += [rows, outputs, width, width, width, outputs, 1, splits, NONE, 0]
+    second += [product.address, bias.address, added.address, gammas.address, betas.address, 0, 0, output.address]
+    second += [rows, outputs, 1, MISH, 0.75, EPSILON]
+    first_norm = sum(firsts) + tiles * splits
+    before_norm = [count + across for count in firsts]
+    second += [sum(firsts), first_norm, tile_rows, 3, 0, *firsts, *before_norm]
+    none = [*(19 * [0]), *(14 * [0]), *(9 * [0])]
+    blocks = first_norm + sum(norms)
+    all_blocks = [count + norm for count, norm in zip(before_norm, norms, strict=True)]
+    end = [partial.address, counters, 2, blocks, 1, *all_blocks, 0]
+    b.run(CHAIN, [*link, *second, *none, *end], (blocks, 1), threads)
+    values = b.format.round(x.values @ first.values.T).reshape(rows, width)
+    sums = reference.activate(MISH, b.format.round(values @ weights.values.T) + bias.values)
     b.compare(output, reference.layer_norm(0.75 * sums + added.values, gammas.values, betas.values, EPSILON))
     if (b.memory.read_buffer(counters, np.uint32, len(zeros)) != zeros).any():
         raise Fault("leaves a counter that is not zero")
@@ -257,6 +275,35 @@ def winograd_output(b: Bench) -> None:
     b.compare(means, want.mean(1), 2e-5)
 
 
+def convolution(columns: int, b: Bench) -> None:
+    """All three steps in one launch, for two groups of 16 positions, of which the second has one position."""
+    positions, inputs, outputs = 17, 8, 72
+    component, rows = F32 if b.format is F32 else F16, 4 * positions
+    x, bias = b.numbers(positions, 64, inputs), b.numbers(outputs)
+    residual, weights = b.numbers(positions, 64, outputs), b.numbers(36, outputs, inputs, scale=0.2, format=component)
+    transformed = b.output(36, rows, inputs, format=component)
+    products = b.output(36, rows, outputs, format=component)
+    output = b.output(positions, 64, outputs)
+    counters = b.memory.add(np.zeros(3, np.uint32), writable=True)
+    first = [x.address, transformed.address, 0, 0, 0, rows * inputs, inputs, 0]
+    product = [transformed.address, weights.address, products.address, 0, 0, 0]
+    product += [rows * inputs, outputs * inputs, rows * outputs]
+    product += [rows, outputs, inputs, inputs, inputs, outputs, 36, 1, NONE, 0]
+    last = [products.address, output.address, bias.address, residual.address, 0, rows * outputs, outputs, RELU]
+    blocks = positions * (1 + 2) + 36 * 2 * -(-outputs // columns)
+    transform = "QQQQQqii"
+    arguments = [*first, *product, *last, counters, positions, blocks]
+    b.run(transform + GEMM + transform + "Qii", arguments, (blocks, 1), 128)
+    boards = x.values.reshape(positions, 8, 8, inputs)
+    inner = component.round(reference.winograd_input(boards)).reshape(36, rows, inputs)
+    sums = component.round(inner @ weights.values.transpose(0, 2, 1)).reshape(36, positions, 4, outputs)
+    want = reference.activate(RELU, reference.winograd_output(sums) + bias.values + residual.values)
+    # Components and sums are fp16 in the 16-bit formats, and the last step multiplies them by up to 3.4 in each direction.
+    b.compare(output, want, 6e-5 if b.format is F32 else 8e-3)
+    if b.memory.read_buffer(counters, np.uint32, 3).any():
+        raise Fault("leaves a counter that is not zero")
+
+
 def squeeze_excite(b: Bench) -> None:
     positions, channels, hidden = 1, 72, 24
     branch, residual = b.numbers(positions, 64, channels), b.numbers(positions, 64, channels)
@@ -295,9 +342,12 @@ def cases_of(format: Format) -> list[Case]:
     for rows, threads in ((64, 128), (128, 256)):
         run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
         add(f"gemm_T_{rows}x{rows}_{threads}", "", run)
-    for splits in (1, 2):
-        run = partial(gemm_and_norm, (64, 64, 128), splits)
-        add("gemm_T_64x64_128", f"and a norm, {splits} parts", run)
+    for outputs, splits in ((72, 1), (72, 2), (1032, 1)):
+        run = partial(chain, (64, 64, 128), outputs, splits)
+        add("gemm_chain_T_64x64_128", f"{outputs} outputs, {splits} parts", run)
+    add("gemm_chain_T_128x128_256", "", partial(chain, (128, 128, 256), 136, 1))
+    if format is not F32:
+        add("gemm_chain_T_64x32_128", "", partial(chain, (64, 32, 128), 40, 1))
     add("gemm_sum_T", "", gemm_sum)
     add("gemm_any_T", "", partial(gemm, (16, 16, 256), (18, 5, 27), 2, MISH, True))
     add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1))
@@ -320,6 +370,8 @@ def cases_of(format: Format) -> list[Case]:
     add("policy_T", "", policy)
     add("winograd_input_T", "", winograd_input)
     add("winograd_output_T", "", winograd_output)
+    for columns in (64,) if format is F32 else (64, 32):
+        add(f"convolution_T_64x{columns}", "", partial(convolution, columns))
     add("squeeze_excite_T", "", squeeze_excite)
     return found
 

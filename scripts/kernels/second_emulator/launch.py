@@ -24,10 +24,10 @@ LIMIT = 50_000
 # invalidations, because there are no caches, and the signal of a split barrier, because waves are held at the barrier's
 # wait. Waits for memory are in waits.py.
 NOTHING = re.compile(
-    r"(buffer_(gl[01]_inv|wbinvl1_vol|wbl2|inv)|global_(inv|wb))$|s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt|sleep"
+    r"(buffer_(gl[01]_inv|wbinvl1_vol|wbl2|inv)|global_(inv|wb))$|s_(nop|clause|delay_alu|(set_)?inst_prefetch(_distance)?|sendmsg|waitcnt_depctr|wait_alu|wait_idle|sethalt"
     r"|setprio|barrier_signal)$"
 )
-STEP, BRANCH, BARRIER, END = range(4)
+STEP, BRANCH, BARRIER, SLEEP, END = range(5)
 
 
 @dataclass
@@ -100,6 +100,8 @@ def compile_place(code: KernelObject, place: int, lanes: int) -> Compiled:
         return Compiled(END, lambda w: None, waits)
     if i.name in ("s_barrier", "s_barrier_wait"):
         return Compiled(BARRIER, lambda w: None, waits)
+    if i.name == "s_sleep":
+        return Compiled(SLEEP, lambda w: None, waits)
     if i.name in BRANCHES:
         words = int(i.operands[0], 0) & 0xFFFF
         words -= (words & 0x8000) << 1
@@ -157,21 +159,34 @@ class Launch:
         return waves
 
     def run_all(self, first: Waves, per_group: int) -> None:
-        """Always runs the waves that are furthest behind, so that they catch up with the others and can be joined."""
-        ready, parked = [first], []
-        while ready or parked:
+        """Always runs the waves that are furthest behind, so that they catch up with the others and can be joined. Waves
+        that sleep, because they wait for other workgroups, go on when all others have ended or wait as well."""
+        ready, parked, asleep = [first], [], []
+        while ready or parked or asleep:
             if not ready:
-                ready, parked = self.release(parked, per_group), []
+                ready, parked = self.release(parked, asleep, per_group)
+                ready += asleep
+                asleep = []
             place = min(w.place for w in ready)
             now = Waves.join([w for w in ready if w.place == place])
             ready = [w for w in ready if w.place != place]
-            self.run_some(now, min((w.place for w in ready), default=1 << 60), ready, parked)
+            self.run_some(now, min((w.place for w in ready), default=1 << 60), ready, parked, asleep)
 
-    def release(self, parked: list[Waves], per_group: int) -> list[Waves]:
-        """Lets waves continue that wait at a barrier: all waves of a workgroup must wait at the same one."""
-        count = np.zeros(len(self.shared.data) // self.shared.words, I64)
+    def release(self, parked: list[Waves], asleep: list[Waves], per_group: int) -> tuple[list[Waves], list[Waves]]:
+        """The waves at a barrier that continue, and those that still wait because a wave of their workgroup sleeps. All
+        waves of a workgroup must wait at the same barrier."""
+        late = np.zeros(len(self.shared.data) // self.shared.words, bool)
+        for w in asleep:
+            late[w.number // per_group] = True
+        count = np.zeros(len(late), I64)
         places: dict[int, int] = {}
+        released, waiting = [], []
         for w in parked:
+            waits = late[w.number // per_group]
+            for some, to in ((waits, waiting), (~waits, released)):
+                if some.any():
+                    to.append(w.take(some))
+        for w in released:
             for group in w.number // per_group:
                 count[group] += 1
                 if places.setdefault(int(group), w.place) != w.place:
@@ -179,9 +194,11 @@ class Launch:
             w.epoch = w.epoch + 1
         if ((count != 0) & (count != per_group)).any():
             raise Fault("some waves of a workgroup wait at a barrier, and others have ended")
-        return parked
+        return released, waiting
 
-    def run_some(self, w: Waves, limit: int, ready: list[Waves], parked: list[Waves]) -> None:
+    def run_some(
+        self, w: Waves, limit: int, ready: list[Waves], parked: list[Waves], asleep: list[Waves]
+    ) -> None:
         """Runs waves until they end, wait, separate, or reach the place where others are."""
         compiled = self.compiled
         while w.place < limit:
@@ -206,6 +223,9 @@ class Launch:
                 return
             if now.kind == BARRIER:
                 parked.append(w)
+                return
+            if now.kind == SLEEP:
+                asleep.append(w)
                 return
             if taken.all():
                 w.place = now.target

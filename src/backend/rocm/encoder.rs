@@ -117,22 +117,30 @@ fn generate(
     let activation = stack.smolgen_activation;
     // [T][width] -> dense -> [T][channels] = [B][64 channels]
     let compressed = steps.region(Region::Compressed, rows * smolgen.compress.outputs);
-    let compress = format!("{name} smolgen compress");
-    steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
     // [B][64 channels] -> dense -> act -> LayerNorm -> [B][hidden]
     // -> dense -> act -> LayerNorm -> [B][heads * generated] = [B * heads][generated]
     let hidden = steps.region(Region::Hidden, positions * smolgen.dense1.outputs);
-    let norm = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
+    let norm1 = Norm::in_place(&smolgen.ln1, hidden, smolgen.dense1.bias, activation);
     let generated = steps.region(Region::Generated, positions * smolgen.dense2.outputs);
-    steps.product_norm_product(
-        (&format!("{name} smolgen dense1"), &smolgen.dense1),
-        (&format!("{name} smolgen LayerNorm 1"), norm),
-        (&format!("{name} smolgen dense2"), &smolgen.dense2),
-        positions,
-        (compressed, generated),
-    )?;
-    let norm = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
-    steps.layer_norm(&format!("{name} smolgen LayerNorm 2"), norm, positions)?;
+    let norm2 = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
+    let [norm1_name, norm2_name] = [1, 2].map(|number| format!("{name} smolgen LayerNorm {number}"));
+    let links = [
+        steps.link(&smolgen.compress, rows, (x, compressed), None)?,
+        steps.link(&smolgen.dense1, positions, (compressed, hidden), Some((&norm1_name, &norm1)))?,
+        steps.link(&smolgen.dense2, positions, (hidden, generated), Some((&norm2_name, &norm2)))?,
+    ];
+    if !steps.products_in_a_row(&format!("{name} smolgen hidden layers"), &links) {
+        let compress = format!("{name} smolgen compress");
+        steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
+        steps.product_norm_product(
+            (&format!("{name} smolgen dense1"), &smolgen.dense1),
+            (&norm1_name, norm1),
+            (&format!("{name} smolgen dense2"), &smolgen.dense2),
+            positions,
+            (compressed, generated),
+        )?;
+        steps.layer_norm(&norm2_name, norm2, positions)?;
+    }
     // [B * heads][generated] -> dense -> [B][heads][64 queries][64 keys]
     let heads = positions * stack.heads;
     let logits = steps.region(Region::Logits, heads * SQUARES * SQUARES);

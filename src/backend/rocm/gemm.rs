@@ -5,9 +5,9 @@
 //! Plans and descriptors are cached, so that all buckets and slots share them.
 
 use super::avoided::{Avoided, BlasLibrary};
+use super::chain::{Link, WholeConvolution};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::arguments::LayerNormArguments;
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::{Address, Device};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
@@ -405,23 +405,30 @@ impl Gemms {
         self.step_by(name, &problem, GemmChoice::Rocblas { solution })
     }
 
-    /// The step for a product without an epilogue and the LayerNorm `norm` of its results; `None` if these need two steps.
-    ///
-    /// # Errors
-    /// The architecture lacks our own kernel.
-    pub(super) fn step_with_norm(
-        &self,
-        name: &str,
-        shape: &GemmShape,
-        operands: GemmOperands,
-        norm: &LayerNormArguments,
-    ) -> Result<Option<Step>> {
-        let is_survey = self.survey.borrow().is_some();
-        match (self.choice(shape), &self.own) {
-            (Some(GemmChoice::Own(choice)), Some(own)) if !is_survey && own.has_norm(shape, choice) => {
-                own.step(name, shape, (operands, Address::NULL), choice, Some(norm)).map(Some)
-            }
-            _ => Ok(None),
+    /// The step that computes a chain of products, each of which reads the results of the one before, and the LayerNorms
+    /// of their results; `None` if a library computes one of the products, or our kernels cannot compute the chain.
+    pub(super) fn chain(&self, name: &str, links: &[Link]) -> Option<Step> {
+        if self.survey.borrow().is_some() {
+            return None;
+        }
+        let own = self.own.as_ref()?;
+        let choices = links.iter().map(|link| match self.choice(&link.shape) {
+            Some(GemmChoice::Own(choice)) => Some(choice),
+            _ => None,
+        });
+        let choices: Vec<OwnChoice> = choices.collect::<Option<_>>()?;
+        own.chain(name, links, &choices)
+    }
+
+    /// The step that computes a whole convolution; `None` if a library computes its products, or our kernels cannot
+    /// compute all of it in one launch.
+    pub(super) fn convolution(&self, name: &str, convolution: &WholeConvolution) -> Option<Step> {
+        if self.survey.borrow().is_some() {
+            return None;
+        }
+        match (self.choice(&convolution.shape), &self.own) {
+            (Some(GemmChoice::Own(choice)), Some(own)) => own.convolution(name, convolution, choice),
+            _ => None,
         }
     }
 
@@ -441,7 +448,7 @@ impl Gemms {
         let GemmProblem { shape, operands, bias } = *problem;
         match choice {
             GemmChoice::Own(choice) => match &self.own {
-                Some(own) => own.step(name, &shape, (operands, bias), choice, None).map(Some),
+                Some(own) => own.step(name, &shape, (operands, bias), choice).map(Some),
                 None => Ok(None),
             },
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),

@@ -34,6 +34,7 @@
 //! | [`kernel_work`] | the operations and bytes of each kernel |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
+//! | [`chain`] | several products, LayerNorms of their results, or a whole convolution in one launch |
 //! | [`own`] | our own kernels for products |
 //! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
@@ -57,6 +58,7 @@ mod backend;
 mod blas_files;
 mod buckets;
 mod cache;
+mod chain;
 pub(crate) mod child;
 mod choice;
 mod code_objects;

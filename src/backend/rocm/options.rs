@@ -84,10 +84,9 @@ pub struct RocmOptions {
     /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
     /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
     pub few_rows: usize,
-    /// Whether the last block of a product of our own normalises its rows, where a LayerNorm follows. That saves a
-    /// launch, but a few threads take longer than the launch does where this was measured: on an NVIDIA H100, through
-    /// `hip/shims/cuda`.
-    pub fuse_norms: bool,
+    /// Whether products of our own share a launch with the LayerNorm or the products that follow. `None` means what
+    /// `rukh tune` has measured on this card, or else the default of the architecture.
+    pub fuse: Option<bool>,
     /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
     /// sleeps otherwise.
     pub waiting: Option<Waiting>,
@@ -129,7 +128,7 @@ impl Default for RocmOptions {
             graph: true,
             fork: None,
             few_rows: 0,
-            fuse_norms: false,
+            fuse: None,
             waiting: None,
             timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
@@ -164,7 +163,7 @@ impl RocmOptions {
                 None => None,
             },
             few_rows: options.number("few_rows", defaults.few_rows, 0..=largest_batch)?,
-            fuse_norms: options.flag("fuse_norms", defaults.fuse_norms)?,
+            fuse: options.choice("fuse", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
             waiting: options.choice(
                 "wait",
                 &[
@@ -199,6 +198,15 @@ impl RocmOptions {
     pub(super) fn settled_fork(&self, architecture: &str) -> usize {
         let default = if architecture.starts_with("gfx") { 0 } else { EVERY_BATCH };
         self.fork.unwrap_or(default)
+    }
+
+    /// [`RocmOptions::fuse`], or what was `measured`, or a default for the architecture. Blocks that wait for each other
+    /// need what others have stored. The dies of gfx94x and gfx950 do not share their second-level caches, which are
+    /// written back for that, and what this costs is not known. Nor was it measured on devices other than AMD's.
+    pub(super) fn settled_fuse(&self, architecture: &str, measured: Option<bool>) -> bool {
+        let has_one_cache = !["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start));
+        let default = architecture.starts_with("gfx") && has_one_cache;
+        self.fuse.or(measured).unwrap_or(default)
     }
 
     /// [`RocmOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a

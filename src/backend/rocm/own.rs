@@ -4,8 +4,8 @@
 //! too few tiles for the card, the summed axis is divided among several blocks, and a second launch adds up their sums.
 
 use super::error::{Result, RocmError};
-use super::ffi::arguments::{GemmArguments, LayerNormArguments};
-use super::ffi::gemm::{COUNTERS, ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::arguments::GemmArguments;
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::Address;
 use super::ffi::module::{Function, Module};
 use super::ffi::program::{LanePlaces, Step};
@@ -56,16 +56,10 @@ const TILES: [Tile; 6] = [
 const ANY: Tile = tile(16, 16, 256, 100.0);
 
 /// The number of elements that kernels load at a time.
-const VECTOR: usize = 8;
+pub(super) const VECTOR: usize = 8;
 
-/// The indices of the words of [`GemmArguments`] that are the addresses of the partial sums and of the counters.
+/// The index of the word of [`GemmArguments`] that is the address of the partial sums.
 const PARTIAL: usize = std::mem::offset_of!(GemmArguments, partial) / size_of::<u64>();
-const BLOCKS_ENDED: usize = std::mem::offset_of!(GemmArguments, counters) / size_of::<u64>();
-
-/// The widest rows that a product's last block can normalise, and the most elements. One block does that alone while
-/// other rows are multiplied, so that a long time of it would be waited for in the end.
-const LARGEST_NORM: usize = 1024;
-const MOST_NORM_ELEMENTS: usize = 128 * LARGEST_NORM;
 
 /// The bytes of each row that a kernel multiplies in one step.
 const STEP_BYTES: usize = 64;
@@ -122,6 +116,11 @@ impl OwnChoice {
     fn size_and_cost(self) -> Tile {
         TILES.get(self.tile).copied().unwrap_or(ANY)
     }
+
+    /// The size of the tile.
+    pub(super) fn size(self) -> TileSize {
+        self.size_and_cost().size
+    }
 }
 
 /// Our own kernels on a device.
@@ -138,7 +137,7 @@ impl OwnKernels {
     }
 
     /// The kernel with this name; `None` if the architecture has none.
-    fn function(&self, name: String) -> Option<Function> {
+    pub(super) fn function(&self, name: String) -> Option<Function> {
         let mut functions = self.functions.borrow_mut();
         let find = |name: &String| self.module.function(name).ok();
         functions.entry(name).or_insert_with_key(find).clone()
@@ -157,30 +156,33 @@ impl OwnKernels {
         if !has_vectors(shape) {
             return vec![OwnChoice { tile: TILES.len(), splits: 1 }];
         }
-        let mut choices: Vec<OwnChoice> = Vec::new();
-        for tile in 0..TILES.len() {
-            let whole = OwnChoice { tile, splits: 1 };
-            if self.tile_function(shape.input_type, whole).is_none() {
-                continue;
-            }
-            choices.push(whole);
-            for per_unit in BLOCKS_PER_UNIT {
-                let wanted = (self.compute_units * per_unit).div_ceil(blocks(shape, whole));
-                let choice = OwnChoice { tile, splits: fewest_splits(shape, wanted) };
-                if choice.splits > 1
-                    && !choices.contains(&choice)
-                    && partial_bytes(shape, choice) <= WORKSPACE_BYTES
-                {
-                    choices.push(choice);
-                }
-            }
-        }
+        let is_there =
+            |&tile: &usize| self.tile_function(shape.input_type, OwnChoice { tile, splits: 1 }).is_some();
+        let tiles = (0..TILES.len()).filter(is_there);
+        let mut choices: Vec<OwnChoice> = tiles.flat_map(|tile| self.choices_of_tile(shape, tile)).collect();
         choices.sort_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)));
         choices
     }
 
+    /// The choices for a shape that have the tile with this number.
+    pub(super) fn choices_of_tile(&self, shape: &GemmShape, tile: usize) -> Vec<OwnChoice> {
+        let whole = OwnChoice { tile, splits: 1 };
+        let mut choices = vec![whole];
+        for per_unit in BLOCKS_PER_UNIT {
+            let wanted = (self.compute_units * per_unit).div_ceil(blocks(shape, whole));
+            let choice = OwnChoice { tile, splits: fewest_splits(shape, wanted) };
+            if choice.splits > 1
+                && !choices.contains(&choice)
+                && partial_bytes(shape, choice.splits) <= WORKSPACE_BYTES
+            {
+                choices.push(choice);
+            }
+        }
+        choices
+    }
+
     /// An estimate of a product's time, for products that have not been timed.
-    fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
+    pub(super) fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
         let tile = choice.size_and_cost();
         let rounds = (blocks(shape, choice)).div_ceil(self.compute_units) as f64;
         let steps = steps(shape).div_ceil(choice.splits) as f64 + STEPS_OF_A_BLOCK;
@@ -188,25 +190,11 @@ impl OwnKernels {
         if choice.splits == 1 {
             return products;
         }
-        let sums = (partial_bytes(shape, choice) / 4) as f64;
+        let sums = (partial_bytes(shape, choice.splits) / 4) as f64;
         products + sums * COST_OF_A_SUM / self.compute_units as f64 + COST_OF_A_LAUNCH
     }
 
-    /// Whether `choice` can also normalise the rows of its results.
-    pub(super) fn has_norm(&self, shape: &GemmShape, choice: OwnChoice) -> bool {
-        let size = choice.size_and_cost().size;
-        let counters = shape.rows.div_ceil(size.rows) + tiles(shape, choice.size_and_cost());
-        shape.batch == 1
-            && choice.tile < TILES.len()
-            && shape.outputs.is_multiple_of(VECTOR)
-            && shape.y_stride == shape.outputs
-            && shape.outputs <= LARGEST_NORM
-            && size.rows * shape.outputs <= MOST_NORM_ELEMENTS
-            && counters <= COUNTERS
-    }
-
-    /// The step that computes a product and then `norm`, whose input is the product's output. A choice that
-    /// [`OwnKernels::has_norm`] refuses must not have a norm.
+    /// The step that computes a product.
     ///
     /// # Errors
     /// The architecture has no such kernel.
@@ -216,18 +204,13 @@ impl OwnKernels {
         shape: &GemmShape,
         (operands, bias): (GemmOperands, Address),
         choice: OwnChoice,
-        norm: Option<&LayerNormArguments>,
     ) -> Result<Step> {
         let element = shape.input_type;
-        let aligned =
-            [operands.weights, operands.x, operands.y, bias].iter().all(|address| address.is_aligned(16));
-        let choice = if aligned { choice } else { OwnChoice { tile: TILES.len(), splits: 1 } };
+        let is_aligned = are_aligned(&operands, bias);
+        let choice = if is_aligned { choice } else { OwnChoice { tile: TILES.len(), splits: 1 } };
         let absent = || RocmError::Unsupported(format!("no kernel of our own computes the product {shape}"));
-        if norm.is_some() && !self.has_norm(shape, choice) {
-            return Err(absent());
-        }
         let function = self.tile_function(element, choice).ok_or_else(absent)?;
-        let sum = if choice.splits > 1 && norm.is_none() {
+        let sum = if choice.splits > 1 {
             let function = self.function(format!("gemm_sum_{}", element.name())).ok_or_else(absent)?;
             let runs = shape.rows * shape.outputs.div_ceil(VECTOR);
             Some((function, grid(runs.div_ceil(256), shape.batch, 256)))
@@ -236,32 +219,46 @@ impl OwnKernels {
         };
         let tile = choice.size_and_cost();
         let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
-        let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
-        let arguments = GemmArguments {
-            x: operands.x,
-            weights: operands.weights,
-            output: operands.y,
-            bias: if shape.epilogue == Epilogue::None { Address::NULL } else { bias },
-            residual: if shape.accumulate { operands.y } else { Address::NULL },
-            partial: Address::NULL,
-            x_batch,
-            weights_batch,
-            output_batch,
-            rows: shape.rows as i32,
-            outputs: shape.outputs as i32,
-            inputs: shape.inputs as i32,
-            x_stride: shape.x_stride as i32,
-            weights_stride: shape.weights_stride as i32,
-            output_stride: shape.y_stride as i32,
-            products: shape.batch as i32,
-            splits: choice.splits as i32,
-            activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
-            reserved: 0,
-            counters: Address::NULL,
-            norm: *norm.unwrap_or(&LayerNormArguments::NONE),
-        };
-        let places = LanePlaces { workspace: PARTIAL, counters: norm.map(|_| BLOCKS_ENDED) };
-        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), shape))
+        let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
+        let arguments = product_arguments(shape, operands, bias, choice.splits);
+        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
+    }
+}
+
+/// Whether our kernels can load and store the operands 16 bytes at a time.
+pub(super) fn are_aligned(operands: &GemmOperands, bias: Address) -> bool {
+    let GemmOperands { weights, x, y } = *operands;
+    [weights, x, y, bias].iter().all(|address| address.is_aligned(16))
+}
+
+/// The arguments of a product, whose summed axis has so many parts. The address of the partial sums is null.
+pub(super) fn product_arguments(
+    shape: &GemmShape,
+    operands: GemmOperands,
+    bias: Address,
+    splits: usize,
+) -> GemmArguments {
+    let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
+    GemmArguments {
+        x: operands.x,
+        weights: operands.weights,
+        output: operands.y,
+        bias: if shape.epilogue == Epilogue::None { Address::NULL } else { bias },
+        residual: if shape.accumulate { operands.y } else { Address::NULL },
+        partial: Address::NULL,
+        x_batch,
+        weights_batch,
+        output_batch,
+        rows: shape.rows as i32,
+        outputs: shape.outputs as i32,
+        inputs: shape.inputs as i32,
+        x_stride: shape.x_stride as i32,
+        weights_stride: shape.weights_stride as i32,
+        output_stride: shape.y_stride as i32,
+        products: shape.batch as i32,
+        splits: splits as i32,
+        activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
+        reserved: 0,
     }
 }
 
@@ -280,7 +277,7 @@ pub(super) fn activation(epilogue: Epilogue) -> Activation {
 }
 
 /// Whether all rows of both factors begin at a multiple of [`VECTOR`] elements.
-fn has_vectors(shape: &GemmShape) -> bool {
+pub(super) fn has_vectors(shape: &GemmShape) -> bool {
     let GemmShape { inputs, weights_stride, x_stride, batch, batch_strides: [weights, x, _], .. } = *shape;
     let batches = if batch > 1 { [weights, x] } else { [0, 0] };
     [inputs, weights_stride, x_stride].iter().chain(&batches).all(|count| count.is_multiple_of(VECTOR))
@@ -305,8 +302,9 @@ fn fewest_splits(shape: &GemmShape, wanted: usize) -> usize {
     steps.div_ceil(each).max(1)
 }
 
-fn partial_bytes(shape: &GemmShape, choice: OwnChoice) -> usize {
-    choice.splits * shape.batch * shape.rows * shape.outputs.next_multiple_of(VECTOR) * size_of::<f32>()
+/// The size of the partial sums of a product whose summed axis has so many parts.
+pub(super) fn partial_bytes(shape: &GemmShape, splits: usize) -> usize {
+    splits * shape.batch * shape.rows * shape.outputs.next_multiple_of(VECTOR) * size_of::<f32>()
 }
 
 #[cfg(test)]

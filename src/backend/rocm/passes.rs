@@ -19,6 +19,9 @@ use std::time::Instant;
 /// The first part of the names of the files that keep a ladder.
 const NAME: &str = "ladder";
 
+/// The first part of the names of the files that keep whether products share launches.
+const FUSING: &str = "fusing";
+
 /// How often each batch size is timed, unless the time is over before.
 const ROUNDS: usize = 15;
 
@@ -55,6 +58,25 @@ pub(super) fn kept(key: &str) -> std::result::Result<Vec<usize>, String> {
 pub(super) fn keep(key: &str, sizes: &[usize]) -> io::Result<()> {
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
     cache::keep_line(NAME, key, &sizes.join(" "))
+}
+
+/// Whether products share launches with what follows them, if that was kept under `key`.
+pub(super) fn kept_fusing(key: &str) -> Option<bool> {
+    cache::kept_line(FUSING, key)?.parse().ok()
+}
+
+/// Keeps whether products share launches, for the next start.
+///
+/// # Errors
+/// There is no cache folder, or it cannot be written.
+pub(super) fn keep_fusing(key: &str, fuses: bool) -> io::Result<()> {
+    cache::keep_line(FUSING, key, &fuses.to_string())
+}
+
+/// Whether `times` are shorter than those of the same batch sizes in `others`, in the geometric mean.
+pub(super) fn are_shorter(times: &[PassTime], others: &[PassTime]) -> bool {
+    let pairs = times.iter().zip(others).filter(|(time, other)| time.positions == other.positions);
+    pairs.map(|(time, other)| (time.milliseconds / other.milliseconds).ln()).sum::<f32>() < 0.0
 }
 
 /// The ladder that follows from these times, which are in ascending order of the sizes.
@@ -121,4 +143,23 @@ pub(super) fn start_positions(size: usize, maker: &SlotMaker<'_>) -> Requests {
     let mut requests = Requests::default();
     (0..size).for_each(|_| requests.push(&planes, indices.iter().copied()));
     requests
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_geometric_mean_of_the_ratios_decides() {
+        let times = |milliseconds: [f32; 2]| {
+            [1, 8]
+                .into_iter()
+                .zip(milliseconds)
+                .map(|(positions, milliseconds)| PassTime { positions, milliseconds })
+        };
+        let shorter = |a, b| are_shorter(&times(a).collect::<Vec<_>>(), &times(b).collect::<Vec<_>>());
+        assert!(shorter([1.0, 11.0], [2.0, 10.0]));
+        assert!(!shorter([2.0, 9.0], [1.0, 10.0]));
+        assert!(!shorter([1.0, 10.0], [1.0, 10.0]), "without a difference nothing changes");
+    }
 }

@@ -103,8 +103,8 @@ pub(super) struct SlotMaker<'a> {
     pub(super) fork: usize,
     /// The most rows of a product that our own kernel computes.
     pub(super) few_rows: usize,
-    /// Whether the last block of a product normalises its rows.
-    pub(super) fuse_norms: bool,
+    /// Whether products of our own share a launch with what follows them.
+    pub(super) fuse: bool,
     pub(super) waiting: Waiting,
 }
 
@@ -193,7 +193,7 @@ impl SlotMaker<'_> {
         let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(scratch))
             .forking(positions <= self.fork)
             .with_few_rows(self.few_rows)
-            .fusing_norms(self.fuse_norms);
+            .fusing(self.fuse);
         forward(&pass, &mut steps)?;
         Ok(Program::new(steps.finish().0, vec![scratch.buffer()]))
     }

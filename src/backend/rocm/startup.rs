@@ -50,20 +50,24 @@ pub(super) fn start(
     let kept = tuning::recall(gpu, &gemms, options, &origin, tunes);
     let mut notices = gemms.refusals().to_vec();
     let mut ladder = Vec::new();
+    let mut fused = None;
     if tunes {
-        match passes::kept(&passes::key(&origin.versions, element, &network.architecture)) {
+        let key = passes::key(&origin.versions, element, &network.architecture);
+        match passes::kept(&key) {
             Ok(sizes) => ladder = sizes,
             Err(notice) => notices.push(notice),
         }
+        fused = passes::kept_fusing(&key);
     }
+    let fuse = options.settled_fuse(&gpu.architecture, fused);
     let check = options.warm_up.then(|| {
         let depends_on = figures_depend_on(gpu, &origin.versions, element, options);
-        let depends_on = format!("{depends_on},{ladder:?}");
+        let depends_on = format!("{depends_on},{fuse},{ladder:?}");
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
     let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
     let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
-    let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..maker };
+    let maker = SlotMaker { inverse_temperature, ladder: &ladder, fuse, ..maker };
     let mut is_settled = true;
     if let Some(kept) = kept {
         let tuned =
@@ -84,9 +88,9 @@ pub(super) fn start(
 
 /// What the figures depend on, apart from the network and the products.
 fn figures_depend_on(gpu: &Gpu, versions: &str, element: ElementType, options: &RocmOptions) -> String {
-    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse_norms, gemm, .. } = options;
+    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
     format!(
-        "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{fuse_norms},{}",
+        "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
         env!("RUKH_VERSION"),
         cache::hash_of(&gpu.code.0),
         element.name(),
@@ -113,7 +117,7 @@ pub(super) fn slot_maker<'a>(
         has_graphs: options.graph,
         fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows,
-        fuse_norms: options.fuse_norms,
+        fuse: options.settled_fuse(&gpu.architecture, None),
         waiting: options.settled_waiting(),
     }
 }

@@ -3,6 +3,7 @@
 //! A pass is first laid out without memory, to measure the size of each [`Region`]. Then it is laid out for each bucket
 //! with the allocated memory.
 
+use super::chain::{Link, WholeConvolution};
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, DenseArguments, LayerNormArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
@@ -111,8 +112,8 @@ pub(super) struct StepList<'a> {
     forks: bool,
     /// The most rows of a product that our own kernel computes.
     few_rows: usize,
-    /// Whether the last block of a product normalises its rows.
-    fuses_norms: bool,
+    /// Whether products of our own share a launch with what follows them.
+    fuses: bool,
     /// The lane of the next step.
     lane: Lane,
     sizes: ScratchSizes,
@@ -137,7 +138,7 @@ impl<'a> StepList<'a> {
             scratch,
             forks: false,
             few_rows: 0,
-            fuses_norms: false,
+            fuses: false,
             lane: MAIN_LANE,
             sizes,
             steps: Vec::new(),
@@ -149,9 +150,9 @@ impl<'a> StepList<'a> {
         StepList { few_rows, ..self }
     }
 
-    /// Sets whether products of our own also compute the LayerNorm that follows, where they can.
-    pub(super) fn fusing_norms(self, fuses_norms: bool) -> StepList<'a> {
-        StepList { fuses_norms, ..self }
+    /// Sets whether products of our own share a launch with the LayerNorm or the product that follows, where they can.
+    pub(super) fn fusing(self, fuses: bool) -> StepList<'a> {
+        StepList { fuses, ..self }
     }
 
     /// Sets whether branches run on side lanes.
@@ -323,6 +324,52 @@ impl<'a> StepList<'a> {
         Ok(())
     }
 
+    /// Appends a chain of products, if our kernels are to compute all of them in one launch.
+    fn chain(&mut self, name: &str, links: &[Link]) -> bool {
+        let step = if self.fuses { self.gemms.chain(name, links) } else { None };
+        self.push_if_some(step)
+    }
+
+    /// A product of a chain: `y = x W^T + b`, or the LayerNorm of `x W^T` that `norm` describes, with its name.
+    pub(super) fn link(
+        &self,
+        layer: &Dense,
+        rows: usize,
+        (x, y): (Address, Address),
+        norm: Option<(&str, &Norm<'_>)>,
+    ) -> Result<Link> {
+        // A LayerNorm adds the bias itself.
+        let has_bias = layer.bias != Address::NULL && norm.is_none();
+        let epilogue = if has_bias { Epilogue::Bias } else { Epilogue::None };
+        let norm = norm.map(|(name, norm)| norm_arguments(name, norm, rows)).transpose()?;
+        let operands = GemmOperands { weights: layer.weights, x, y };
+        Ok(Link {
+            shape: GemmShape { epilogue, ..self.shape(layer, rows) },
+            operands,
+            bias: layer.bias,
+            norm,
+        })
+    }
+
+    /// Appends the products of `links`, each of which reads the results of the one before, as one launch. Returns whether
+    /// our kernels can do that; if not, nothing is appended.
+    pub(super) fn products_in_a_row(&mut self, name: &str, links: &[Link]) -> bool {
+        let is_for_few_rows = links.iter().any(|link| link.shape.rows <= self.few_rows);
+        !is_for_few_rows && self.chain(name, links)
+    }
+
+    /// Appends a convolution as one launch. Returns whether our kernels can do that; if not, nothing is appended.
+    pub(super) fn whole_convolution(&mut self, name: &str, convolution: &WholeConvolution) -> bool {
+        let step = if self.fuses { self.gemms.convolution(name, convolution) } else { None };
+        self.push_if_some(step)
+    }
+
+    fn push_if_some(&mut self, step: Option<Step>) -> bool {
+        let is_some = step.is_some();
+        step.into_iter().for_each(|step| self.push(step));
+        is_some
+    }
+
     fn shape(&self, layer: &Dense, rows: usize) -> GemmShape {
         GemmShape::plain(rows, layer.outputs, layer.inputs, self.element)
     }
@@ -393,13 +440,11 @@ impl<'a> StepList<'a> {
         operands: GemmOperands,
         (norm_name, norm): (&str, Norm<'_>),
     ) -> Result<()> {
-        if self.fuses_norms {
-            let arguments = norm_arguments(norm_name, &norm, shape.rows)?;
-            let both = format!("{name} and {}", last_words(norm_name));
-            if let Some(step) = self.gemms.step_with_norm(&both, shape, operands, &arguments)? {
-                self.push(step);
-                return Ok(());
-            }
+        let arguments = norm_arguments(norm_name, &norm, shape.rows)?;
+        let both = format!("{name} and {}", last_words(norm_name));
+        let link = Link { shape: *shape, operands, bias: Address::NULL, norm: Some(arguments) };
+        if self.chain(&both, &[link]) {
+            return Ok(());
         }
         self.gemm(name, shape, operands)?;
         self.layer_norm(norm_name, norm, shape.rows)

@@ -2,7 +2,9 @@
 //!
 //! A convolution has three steps: the input is transformed to Winograd's components, 36 matrices are multiplied, and
 //! the products are transformed back to the board. The last step also does the operations that follow the convolution.
+//! Where our own kernels multiply, the three steps can be one launch.
 
+use super::chain::WholeConvolution;
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
 use super::ffi::gemm::{GemmOperands, GemmShape};
@@ -135,28 +137,33 @@ fn convolution(
         activation: 0,
     };
     // x [T][inputs] -> [36][4 B][inputs]
-    let blocks = grid(layer.inputs.div_ceil(64), steps.positions, 128);
-    let launch = (steps.kernels.function("winograd_input", "")?, blocks);
-    let arguments = transform(x, components, tiles * layer.inputs, layer.inputs);
-    steps.kernel(format!("{name} components"), launch, arguments);
+    let input = transform(x, components, tiles * layer.inputs, layer.inputs);
     // -> 36 products -> [36][4 B][outputs]
     let shape = GemmShape {
         batch: COMPONENTS,
         batch_strides: [layer.outputs * layer.inputs, tiles * layer.inputs, tiles * layer.outputs],
         ..GemmShape::plain(tiles, layer.outputs, layer.inputs, element)
     };
-    steps.gemm(name, &shape, GemmOperands { weights: layer.weights, x: components, y: sums })?;
+    let operands = GemmOperands { weights: layer.weights, x: components, y: sums };
     // -> y [T][outputs]
-    let blocks = grid(layer.outputs.div_ceil(64), steps.positions, 128);
-    let launch = (steps.kernels.function("winograd_output", "")?, blocks);
-    let arguments = WinogradArguments {
+    let output = WinogradArguments {
         bias: layer.bias,
         residual: finish.residual,
         means: finish.means,
         activation: elementwise(name, finish.activation)?,
         ..transform(sums, y, tiles * layer.outputs, layer.outputs)
     };
-    steps.kernel(format!("{name} board"), launch, arguments);
+    let whole = WholeConvolution { element: steps.element, input, shape, operands, output };
+    if steps.whole_convolution(name, &whole) {
+        return Ok(());
+    }
+    let blocks = grid(layer.inputs.div_ceil(64), steps.positions, 128);
+    let launch = (steps.kernels.function("winograd_input", "")?, blocks);
+    steps.kernel(format!("{name} components"), launch, input);
+    steps.gemm(name, &shape, operands)?;
+    let blocks = grid(layer.outputs.div_ceil(64), steps.positions, 128);
+    let launch = (steps.kernels.function("winograd_output", "")?, blocks);
+    steps.kernel(format!("{name} board"), launch, output);
     Ok(())
 }
 

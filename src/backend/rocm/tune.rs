@@ -15,6 +15,7 @@ use super::tuning::{self, Control};
 use crate::backend::BackendError;
 use crate::net::Network;
 use crate::os_error::in_words;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -55,7 +56,7 @@ pub struct TuneOutcome {
 }
 
 /// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
-/// have been measured, times whole passes and places the ladder of batch sizes. `tell` gets what is being measured, how
+/// have been measured, times whole passes, with and without launches that products share, and places the ladder of batch sizes. `tell` gets what is being measured, how
 /// much of it is done, and how much there is; if it returns false, tuning ends. What has been measured is kept in any
 /// case, and the next call goes on from there.
 ///
@@ -102,15 +103,28 @@ fn tune_device(
     let mut times = Vec::new();
     // Products that run with the default would move the steps.
     if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty()) {
-        times = passes::times(&maker, &mut |done, all| {
-            begin.elapsed() < budget && tell(TuneStage::Passes, done, all)
-        })?;
+        let by_default = maker.fuse;
+        let settings: &[bool] =
+            if options.fuse.is_some() { &[by_default] } else { &[by_default, !by_default] };
+        let (mut fuse, mut timed) = (by_default, 0);
+        for (index, &setting) in settings.iter().enumerate() {
+            let maker = SlotMaker { fuse: setting, ..maker };
+            let some = passes::times(&maker, &mut |done, all| {
+                let before = index * all;
+                begin.elapsed() < budget && tell(TuneStage::Passes, before + done, settings.len() * all)
+            })?;
+            timed += usize::from(!some.is_empty());
+            if index == 0 || passes::are_shorter(&some, &times) {
+                (fuse, times) = (setting, some);
+            }
+        }
+        if options.fuse.is_none() && timed == settings.len() {
+            keep(passes::keep_fusing(&key, fuse), "the choice of launches is", &mut notices);
+        }
     }
     if !times.is_empty() {
         ladder = passes::ladder_of(&times);
-        if let Err(error) = passes::keep(&key, &ladder) {
-            notices.push(format!("the batch sizes are not kept: {}", in_words(&error)));
-        }
+        keep(passes::keep(&key, &ladder), "the batch sizes are", &mut notices);
     }
     let count = |library: BlasLibrary| tuned.libraries.iter().filter(|&&by| by == library).count();
     let by_library = BlasLibrary::ALL.map(|library| (library.name(), count(library)));
@@ -126,4 +140,11 @@ fn tune_device(
         passes: times,
         notices,
     })
+}
+
+/// Tells the user that something is not kept for the next start.
+fn keep(outcome: io::Result<()>, what: &str, notices: &mut Vec<String>) {
+    if let Err(error) = outcome {
+        notices.push(format!("{what} not kept: {}", in_words(&error)));
+    }
 }

@@ -19,8 +19,8 @@ fn hip_alone() -> tempfile::TempDir {
 fn check_buckets(set: &GoldenSet, (precision, limit): (RocmPrecision, &Limit), sizes: &[usize]) {
     let largest = sizes.iter().copied().max().unwrap_or(1);
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-    for fuse_norms in [false, true] {
-        let backend = backend(set, precision, &RocmOptions { fuse_norms, ..options(largest) });
+    for fuse in [false, true] {
+        let backend = backend(set, precision, &RocmOptions { fuse: Some(fuse), ..options(largest) });
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
         for &size in sizes {
             for first in [0, 7] {

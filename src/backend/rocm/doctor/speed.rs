@@ -38,7 +38,7 @@ struct Setting {
 }
 
 /// The settings to try, each instead of the user's own.
-const SETTINGS: [Setting; 13] = [
+const SETTINGS: [Setting; 14] = [
     Setting { text: "streams=1", change: |load| load.streams = 1 },
     Setting { text: "streams=2", change: |load| load.streams = 2 },
     Setting { text: "streams=3", change: |load| load.streams = 3 },
@@ -47,7 +47,8 @@ const SETTINGS: [Setting; 13] = [
     Setting { text: "fork=1024", change: |load| load.maker.fork = 1024 },
     Setting { text: "few_rows=0", change: |load| load.maker.few_rows = 0 },
     Setting { text: "few_rows=64", change: |load| load.maker.few_rows = 64 },
-    Setting { text: "fuse_norms=true", change: |load| load.maker.fuse_norms = true },
+    Setting { text: "fuse=true", change: |load| load.maker.fuse = true },
+    Setting { text: "fuse=false", change: |load| load.maker.fuse = false },
     Setting { text: "wait=spin", change: |load| load.maker.waiting = Waiting::Spin },
     Setting { text: "wait=yield", change: |load| load.maker.waiting = Waiting::Yield },
     Setting { text: "wait=block", change: |load| load.maker.waiting = Waiting::Block },
@@ -241,8 +242,8 @@ impl Load<'_> {
     /// Whether a setting changes nothing.
     fn has(&self, setting: Setting) -> bool {
         let facts = |load: &Load<'_>| {
-            let SlotMaker { has_graphs, fork, few_rows, fuse_norms, waiting, .. } = load.maker;
-            (load.streams, has_graphs, fork, few_rows, fuse_norms, waiting)
+            let SlotMaker { has_graphs, fork, few_rows, fuse, waiting, .. } = load.maker;
+            (load.streams, has_graphs, fork, few_rows, fuse, waiting)
         };
         let mut changed = *self;
         (setting.change)(&mut changed);

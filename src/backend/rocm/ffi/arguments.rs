@@ -5,6 +5,9 @@
 use super::hip::Address;
 use super::program::KernelArguments;
 
+/// The most products of a [`ChainArguments`].
+pub(crate) const LONGEST_CHAIN: usize = 3;
+
 macro_rules! kernel_arguments {
     ($($(#[$attribute:meta])* $name:ident { $($field:ident: $type:ty,)* })*) => {$(
         $(#[$attribute])*
@@ -75,7 +78,7 @@ kernel_arguments! {
         epsilon: f32,
         reserved: i32,
     }
-    /// `act(x weights^T + bias) + residual` for `products` products. If `counters` is not null, `norm` follows.
+    /// `act(x weights^T + bias) + residual` for `products` products.
     GemmArguments {
         x: Address,
         weights: Address,
@@ -96,8 +99,29 @@ kernel_arguments! {
         splits: i32,
         activation: i32,
         reserved: i32,
-        counters: Address,
+    }
+    /// A product of a chain, and the LayerNorm of its results.
+    ChainLink {
+        product: GemmArguments,
         norm: LayerNormArguments,
+        first_block: i32,
+        first_norm_block: i32,
+        group_rows: i32,
+        first_counter: i32,
+        partial_start: i64,
+        before_tiles: [i32; 2],
+        before_norm: [i32; 2],
+    }
+    /// Up to three products, each of which reads what the one before has written.
+    ChainArguments {
+        links: [ChainLink; LONGEST_CHAIN],
+        workspace: Address,
+        counters: Address,
+        count: i32,
+        blocks: i32,
+        last_group: i32,
+        all: [i32; 2],
+        reserved: i32,
     }
     /// `softmax(scale * Q K^T + logits) V`.
     AttentionArguments {
@@ -164,6 +188,15 @@ kernel_arguments! {
         channels: i32,
         activation: i32,
     }
+    /// A 3x3 convolution: both transforms, and the products between them.
+    ConvolutionArguments {
+        input: WinogradArguments,
+        product: GemmArguments,
+        output: WinogradArguments,
+        counters: Address,
+        positions: i32,
+        blocks: i32,
+    }
     /// Squeeze and excitation: `act(sigmoid(scales) * branch + shifts + residual)`.
     SqueezeExciteArguments {
         branch: Address,
@@ -182,7 +215,7 @@ kernel_arguments! {
 }
 
 impl LayerNormArguments {
-    /// The arguments of no kernel.
+    /// The arguments of no LayerNorm.
     pub(crate) const NONE: LayerNormArguments = LayerNormArguments {
         input: Address::NULL,
         bias: Address::NULL,
@@ -201,17 +234,60 @@ impl LayerNormArguments {
     };
 }
 
+impl GemmArguments {
+    /// The arguments of no product.
+    pub(crate) const NONE: GemmArguments = GemmArguments {
+        x: Address::NULL,
+        weights: Address::NULL,
+        output: Address::NULL,
+        bias: Address::NULL,
+        residual: Address::NULL,
+        partial: Address::NULL,
+        x_batch: 0,
+        weights_batch: 0,
+        output_batch: 0,
+        rows: 0,
+        outputs: 0,
+        inputs: 0,
+        x_stride: 0,
+        weights_stride: 0,
+        output_stride: 0,
+        products: 1,
+        splits: 1,
+        activation: 0,
+        reserved: 0,
+    };
+}
+
+impl ChainLink {
+    /// A link without a product.
+    pub(crate) const NONE: ChainLink = ChainLink {
+        product: GemmArguments::NONE,
+        norm: LayerNormArguments::NONE,
+        first_block: 0,
+        first_norm_block: 0,
+        group_rows: 1,
+        first_counter: 0,
+        partial_start: 0,
+        before_tiles: [0; 2],
+        before_norm: [0; 2],
+    };
+}
+
 // kernels.h asserts the same sizes.
 const _: () = {
     assert!(size_of::<PlanesArguments>() == 48);
     assert!(size_of::<ActivationArguments>() == 56);
     assert!(size_of::<LayerNormArguments>() == 88);
     assert!(size_of::<DenseArguments>() == 72);
-    assert!(size_of::<GemmArguments>() == 208);
+    assert!(size_of::<GemmArguments>() == 112);
+    assert!(size_of::<ChainLink>() == 240);
+    assert!(size_of::<ChainArguments>() == 760);
     assert!(size_of::<AttentionArguments>() == 56);
     assert!(size_of::<AttentionPolicyArguments>() == 72);
     assert!(size_of::<PolicyArguments>() == 64);
     assert!(size_of::<ScalarHeadArguments>() == 64);
     assert!(size_of::<WinogradArguments>() == 56);
+    assert!(size_of::<ConvolutionArguments>() == 240);
     assert!(size_of::<SqueezeExciteArguments>() == 80);
 };

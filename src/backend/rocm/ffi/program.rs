@@ -11,11 +11,8 @@ use super::rocblas::{self, Rocblas};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 
-/// The size of the largest argument structure of a kernel, in 64-bit words.
-const ARGUMENT_WORDS: usize = 26;
-
-/// Memory for any argument structure. A smaller structure leaves the rest uninitialised.
-type ArgumentWords = [MaybeUninit<u64>; ARGUMENT_WORDS];
+/// A kernel's argument structure, as words because a word may be replaced when the kernel is enqueued.
+type ArgumentWords = Box<[MaybeUninit<u64>]>;
 
 /// A structure that a kernel takes as its only argument.
 ///
@@ -130,8 +127,8 @@ enum Operation {
         grid: Grid,
         arguments: ArgumentWords,
     },
-    /// A matrix product by our own kernel, and the launch that adds up its partial sums. These are in the lane's
-    /// workspace. The kernel's blocks count in the lane's counters.
+    /// A matrix product or a chain of them by our own kernel, and the launch that adds up a product's partial sums. These
+    /// are in the lane's workspace. A chain's blocks count in the lane's counters.
     OwnProduct {
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
@@ -155,16 +152,16 @@ enum Operation {
 /// The arguments that a kernel gets from the lane that it runs on, as indices of 64-bit words.
 #[derive(Clone, Copy)]
 pub(crate) struct LanePlaces {
-    /// The address of the workspace.
-    pub(crate) workspace: usize,
+    /// The address of the workspace; `None` if the kernel needs none.
+    pub(crate) workspace: Option<usize>,
     /// The address of the counters; `None` if the kernel does not count.
     pub(crate) counters: Option<usize>,
 }
 
 fn words_of<A: KernelArguments>(arguments: A) -> ArgumentWords {
-    const { assert!(size_of::<A>() <= size_of::<ArgumentWords>()) };
-    let mut words = [MaybeUninit::uninit(); ARGUMENT_WORDS];
-    // SAFETY: the assertion above checks that the structure fits.
+    const { assert!(size_of::<A>().is_multiple_of(size_of::<u64>())) };
+    let mut words = vec![MaybeUninit::uninit(); size_of::<A>() / size_of::<u64>()].into_boxed_slice();
+    // SAFETY: the words have the size of the structure, as the assertion above checks.
     unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
     words
 }
@@ -190,6 +187,10 @@ impl Work {
     fn of_product(shape: &GemmShape) -> Work {
         Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes() }
     }
+
+    fn and(self, other: Work) -> Work {
+        Work { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
+    }
 }
 
 impl Step {
@@ -204,17 +205,18 @@ impl Step {
         Step::of(name, operation, Work::default())
     }
 
-    /// A matrix product by our own kernel. `sum` adds up the partial sums of a product whose summed axis is divided. It
-    /// takes the same arguments. Those at `places` are set when the step is enqueued.
+    /// Matrix products of these shapes by our own kernel. `sum` adds up the partial sums of a product whose summed axis is
+    /// divided. It takes the same arguments. Those at `places` are set when the step is enqueued.
     pub(crate) fn own_product<A: KernelArguments>(
         name: String,
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
         (arguments, places): (A, LanePlaces),
-        shape: &GemmShape,
+        shapes: impl IntoIterator<Item = GemmShape>,
     ) -> Step {
         let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), places };
-        Step::of(name, operation, Work::of_product(shape))
+        let work = shapes.into_iter().map(|shape| Work::of_product(&shape)).fold(Work::default(), Work::and);
+        Step::of(name, operation, work)
     }
 
     /// A matrix product by rocBLAS.
@@ -286,8 +288,8 @@ impl Step {
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
             }
             Operation::OwnProduct { launch, sum, arguments, places } => {
-                let mut arguments = *arguments;
-                if let Some(word) = arguments.get_mut(places.workspace) {
+                let mut arguments = arguments.clone();
+                if let Some(word) = places.workspace.and_then(|place| arguments.get_mut(place)) {
                     word.write(blas.workspace.address().0);
                 }
                 if let Some(word) = places.counters.and_then(|place| arguments.get_mut(place)) {

@@ -1,6 +1,7 @@
 //! Tests of the kernels that work on whole boards: input planes, the two transforms of a convolution, and
 //! squeeze-and-excitation.
 
+use crate::gemm::Gemm;
 use crate::kernels::{TYPES, Type, module, run, sigmoid};
 use crate::{libraries, noise};
 
@@ -58,6 +59,7 @@ fn planes_are_the_bits_of_their_boards() {
 
 /// `WinogradArguments` of kernels.h.
 #[repr(C)]
+#[derive(Clone, Copy)]
 struct Winograd {
     input: *const u8,
     output: *mut u8,
@@ -67,6 +69,114 @@ struct Winograd {
     component_stride: i64,
     channels: i32,
     activation: i32,
+}
+
+/// `ConvolutionArguments` of kernels.h.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Convolution {
+    input: Winograd,
+    product: Gemm,
+    output: Winograd,
+    counters: *mut u32,
+    positions: i32,
+    blocks: i32,
+}
+
+/// One launch computes what the two transforms and the products between them compute in three, to the last bit.
+#[test]
+fn a_convolution_in_one_launch_is_that_in_three() {
+    let (lib, _turn) = libraries();
+    let module = module(lib);
+    for kind in TYPES {
+        let components = if kind == Type::F32 { Type::F32 } else { Type::F16 };
+        for (positions, inputs, outputs, columns) in [(17, 72, 40, 64), (5, 16, 136, 64), (33, 8, 40, 32)] {
+            if kind == Type::F32 && columns < 64 {
+                continue;
+            }
+            let (x, _) = kind.upload(lib, &noise(81, positions * 64 * inputs));
+            let (bias, _) = kind.upload(lib, &noise(82, outputs));
+            let (residual, _) = kind.upload(lib, &noise(83, positions * 64 * outputs));
+            let scaled: Vec<f32> = noise(84, 36 * outputs * inputs).iter().map(|w| w * 0.1).collect();
+            let (weights, _) = components.upload(lib, &scaled);
+            let rows = 4 * positions;
+            let (v_stride, m_stride) = (rows * inputs, rows * outputs);
+            let compute = |is_whole: bool| {
+                let y = lib.empty::<u8>(positions * 64 * outputs * kind.bytes());
+                let means = lib.empty::<f32>(positions * outputs);
+                let input = Winograd {
+                    input: x,
+                    output: lib.empty::<u8>(36 * v_stride * components.bytes()),
+                    bias: std::ptr::null(),
+                    residual: std::ptr::null(),
+                    means: std::ptr::null_mut(),
+                    component_stride: v_stride as i64,
+                    channels: inputs as i32,
+                    activation: 0,
+                };
+                let sums = lib.empty::<u8>(36 * m_stride * components.bytes());
+                let output = Winograd {
+                    input: sums,
+                    output: y,
+                    bias,
+                    residual,
+                    means,
+                    component_stride: m_stride as i64,
+                    channels: outputs as i32,
+                    activation: 1,
+                };
+                let product = Gemm {
+                    x: input.output,
+                    weights,
+                    output: sums,
+                    bias: std::ptr::null(),
+                    residual: std::ptr::null(),
+                    partial: std::ptr::null_mut(),
+                    x_batch: v_stride as i64,
+                    weights_batch: (outputs * inputs) as i64,
+                    output_batch: m_stride as i64,
+                    rows: rows as i32,
+                    outputs: outputs as i32,
+                    inputs: inputs as i32,
+                    x_stride: inputs as i32,
+                    weights_stride: inputs as i32,
+                    output_stride: outputs as i32,
+                    products: 36,
+                    splits: 1,
+                    activation: 0,
+                    reserved: 0,
+                };
+                let transform = |channels: usize| (channels.div_ceil(64) as u32, positions as u32);
+                let tiles = rows.div_ceil(64) * outputs.div_ceil(columns);
+                let name = kind.name();
+                if is_whole {
+                    let blocks = positions * (inputs.div_ceil(64) + outputs.div_ceil(64)) + 36 * tiles;
+                    let groups = rows.div_ceil(64);
+                    let counters = lib.upload(&vec![0_u32; 1 + groups]);
+                    let arguments = Convolution {
+                        input,
+                        product,
+                        output,
+                        counters,
+                        positions: positions as i32,
+                        blocks: blocks as i32,
+                    };
+                    let kernel = format!("convolution_{name}_64x{columns}");
+                    run(lib, module, &kernel, (blocks as u32, 1), 128, arguments);
+                    assert!(lib.download(counters, 1 + groups).iter().all(|&count| count == 0));
+                } else {
+                    run(lib, module, &format!("winograd_input_{name}"), transform(inputs), 128, input);
+                    let kernel = format!("gemm_{}_64x{columns}_128", components.name());
+                    run(lib, module, &kernel, (tiles as u32, 36), 128, product);
+                    run(lib, module, &format!("winograd_output_{name}"), transform(outputs), 128, output);
+                }
+                (kind.download(lib, y, positions * 64 * outputs), lib.download(means, positions * outputs))
+            };
+            let (expected, found) = (compute(false), compute(true));
+            assert!(expected.0.iter().all(|value| value.is_finite()));
+            assert!(expected == found, "{} {positions} x {inputs} x {outputs}", kind.name());
+        }
+    }
 }
 
 /// An entry of the matrix G (6 x 3) of F(4x4, 3x3) for these points and infinity: a power of the point divided by the

@@ -1,12 +1,16 @@
 //! Input planes, the transforms of a convolution, and squeeze-and-excitation.
 
 use super::super::super::activations::activation;
-use super::super::super::ffi::arguments::{PlanesArguments, SqueezeExciteArguments, WinogradArguments};
-use super::super::super::ffi::gemm::ElementType;
+use super::super::super::chain::WholeConvolution;
+use super::super::super::ffi::arguments::{
+    ConvolutionArguments, PlanesArguments, SqueezeExciteArguments, WinogradArguments,
+};
+use super::super::super::ffi::gemm::{ElementType, GemmOperands, GemmShape};
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
 use super::super::super::layers::component_type;
 use super::super::super::numbers::{allowed, noise};
+use super::super::super::own::{TileSize, tile_sizes};
 use super::super::reference::boards::{
     Planes, SqueezeExcite, means, planes, squeeze_excite, winograd_input, winograd_output,
 };
@@ -31,6 +35,11 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
         for is_whole in [false, true] {
             cases.push(winograd_output_case(element, positions, channels, is_whole));
         }
+    }
+    for size in tile_sizes().into_iter().filter(|size| size.rows == 64) {
+        let shapes = vec![(37, 72, 40), (2, 16, 136)];
+        let shapes = some(shapes, is_quick, 1).into_iter();
+        cases.extend(shapes.map(|shape| convolution_case(element, size, shape)));
     }
     let shapes = vec![(3, 200, 24), (1, 16, 8), (2, 384, 32), (2, 1024, 512)];
     cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| squeeze_excite_case(element, shape)));
@@ -134,6 +143,78 @@ fn winograd_output_case(element: ElementType, positions: usize, channels: usize,
         let expected = std::iter::once(results).chain(means).collect();
         Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, expected)
     })
+}
+
+/// A whole convolution with a residual and an activation. The shape is positions, inputs, outputs.
+fn convolution_case(
+    element: ElementType,
+    size: TileSize,
+    (positions, inputs, outputs): (usize, usize, usize),
+) -> Case {
+    let text = format!("{positions} positions, {inputs} inputs, {outputs} outputs");
+    let suffix = format!("_{}x{}", size.rows, size.columns);
+    let case = Case::new(("convolution", element, &suffix), text, move |arena, function| {
+        let components = component_type(element);
+        let rows = TILES * positions;
+        let scale = 1.0 / (inputs as f32).sqrt();
+        let scaled: Vec<f32> = noise(71, COMPONENTS * outputs * inputs).iter().map(|x| x * scale).collect();
+        let (board, x) = arena.numbers(element, &noise(70, positions * SQUARES * inputs));
+        let (weights, w) = arena.numbers(components, &scaled);
+        let (bias, bias_values) = arena.numbers(element, &noise(72, outputs));
+        let (residual, added) = arena.numbers(element, &noise(73, positions * SQUARES * outputs));
+        let transformed = arena.room(components, COMPONENTS * rows * inputs);
+        let products = arena.room(components, COMPONENTS * rows * outputs);
+        let code = 6;
+        let transform = |input, output, channels: usize| WinogradArguments {
+            input,
+            output,
+            bias: Address::NULL,
+            residual: Address::NULL,
+            means: Address::NULL,
+            component_stride: (rows * channels) as i64,
+            channels: channels as i32,
+            activation: 0,
+        };
+        let whole = WholeConvolution {
+            element,
+            input: transform(board.address, transformed.address, inputs),
+            shape: GemmShape {
+                batch: COMPONENTS,
+                batch_strides: [outputs * inputs, rows * inputs, rows * outputs],
+                ..GemmShape::plain(rows, outputs, inputs, components)
+            },
+            operands: GemmOperands { weights: weights.address, x: transformed.address, y: products.address },
+            output: WinogradArguments {
+                bias: bias.address,
+                residual: residual.address,
+                activation: code,
+                ..transform(products.address, residual.address, outputs)
+            },
+        };
+        let (arguments, blocks) = whole.lay_out(size);
+        let counters = arena.put(&vec![0; 4 * whole.counters(size)]).address;
+        let v = winograd_input(&x, inputs, rows * inputs);
+        let sum = |index: usize| {
+            let (component, row, output) = (index / outputs / rows, index / outputs % rows, index % outputs);
+            let v = &v[(component * rows + row) * inputs..][..inputs];
+            let w = &w[(component * outputs + output) * inputs..][..inputs];
+            v.iter().zip(w).map(|(v, w)| v * w).sum::<f64>()
+        };
+        let sums: Vec<f64> = (0..COMPONENTS * rows * outputs).map(sum).collect();
+        let boards =
+            winograd_output(&sums, (positions, outputs, rows * outputs), Some(&bias_values), Some(&added));
+        let boards = boards.iter().map(|&sum| activation(code, sum)).collect();
+        // Each step reads numbers that the one before has rounded, and the last one adds 36 of them with factors.
+        let one = allowed(components);
+        let expected = vec![
+            Expected { place: transformed, element: components, values: v, allowed: one },
+            Expected { place: products, element: components, values: sums, allowed: 2.0 * one },
+            Expected { place: residual, element, values: boards, allowed: allowed(element) + 32.0 * one },
+        ];
+        let arguments = ConvolutionArguments { counters, ..arguments };
+        Trial::new(function, grid(blocks, 1, size.threads), arguments, expected)
+    });
+    case.optional()
 }
 
 fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usize, usize, usize)) -> Case {

@@ -1,8 +1,9 @@
 //! The products of any size.
 
 use super::super::super::activations::activation;
-use super::super::super::ffi::arguments::{GemmArguments, LayerNormArguments};
-use super::super::super::ffi::gemm::ElementType;
+use super::super::super::chain::{self, Link};
+use super::super::super::ffi::arguments::{ChainArguments, GemmArguments, LayerNormArguments};
+use super::super::super::ffi::gemm::{ElementType, GemmOperands, GemmShape};
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
 use super::super::super::numbers::{allowed, noise};
@@ -59,9 +60,9 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             plain,
         ];
         cases.extend(some(shapes, is_quick, 2).into_iter().map(|shape| tile_case(element, size, shape)));
-        // Many blocks that run at once show whether the last one sees what the others have written.
-        let shapes = vec![(70, 1024, 40), (1030, 264, 64)];
-        cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| norm_case(element, size, shape)));
+        // Many blocks that run at once show whether each of them sees what the others have written.
+        let shapes = vec![(33, 1032), (600, 264)];
+        cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| chain_case(element, size, shape)));
     }
     let any =
         Shape { rows: 19, outputs: 5, inputs: 27, products: 2, activation: MISH, has_residual: true, gap: 3 };
@@ -81,68 +82,81 @@ fn tile_case(element: ElementType, size: TileSize, shape: Shape) -> Case {
     product(("gemm", element, &suffix), shape, (blocks, threads)).optional()
 }
 
-/// A product and the LayerNorm of its rows, by the last block of each row of tiles. The shape is rows, outputs, inputs.
-fn norm_case(element: ElementType, size: TileSize, (rows, outputs, inputs): (usize, usize, usize)) -> Case {
+/// The rows of the first product of a chain for each row of the other two, as smolgen reads the squares of a board.
+const SQUARES: usize = 16;
+
+/// Three products in a row, with the sizes of smolgen's layers in small. The first has [`SQUARES`] times the rows of the
+/// others; LayerNorms follow the second and the third. The shape is the rows and outputs of the last one.
+fn chain_case(element: ElementType, size: TileSize, (rows, outputs): (usize, usize)) -> Case {
     let suffix = format!("_{}x{}_{}", size.rows, size.columns, size.threads);
-    let text = format!("{rows} rows, {inputs} inputs, {outputs} outputs, LayerNorm");
-    let case = Case::new(("gemm", element, &suffix), text, move |arena, function| {
-        let scale = 2.0 / (inputs as f32).sqrt();
-        let scaled: Vec<f32> = noise(66, outputs * inputs).iter().map(|x| x * scale).collect();
-        let (x, x_values) = arena.numbers(element, &noise(65, rows * inputs));
-        let (weights, w) = arena.numbers(element, &scaled);
-        let (residual, added) = arena.numbers(element, &noise(67, rows * outputs));
-        let (gammas, gamma_values) = arena.numbers(element, &noise(68, outputs));
-        let (betas, beta_values) = arena.numbers(element, &noise(69, outputs));
-        let tiles_down = rows.div_ceil(size.rows);
-        let counters = arena.put(&vec![0; 4 * tiles_down]);
-        let product = arena.room(element, rows * outputs);
-        let output = arena.room(element, rows * outputs);
+    let text = format!("{rows} rows, {outputs} outputs, LayerNorms");
+    let case = Case::new(("gemm_chain", element, &suffix), text, move |arena, function| {
         let (alpha, epsilon) = (0.75, 1e-3);
-        let plain =
-            Shape { rows, outputs, inputs, products: 1, activation: NONE, has_residual: false, gap: 0 };
-        let arguments = GemmArguments {
-            x: x.address,
-            weights: weights.address,
-            inputs: inputs as i32,
-            x_stride: inputs as i32,
-            weights_stride: inputs as i32,
-            counters: counters.address,
-            norm: LayerNormArguments {
-                input: product.address,
-                residual: residual.address,
-                gammas: gammas.address,
-                betas: betas.address,
-                output: output.address,
-                rows: rows as i32,
-                width: outputs as i32,
-                alpha,
-                epsilon,
-                ..LayerNormArguments::NONE
-            },
-            ..arguments(product.address, plain)
-        };
-        let sum = |index: usize| {
-            let x = &x_values[index / outputs * inputs..][..inputs];
-            let w = &w[index % outputs * inputs..][..inputs];
-            x.iter().zip(w).map(|(x, w)| x * w).sum::<f64>()
-        };
-        let sums: Vec<f64> = (0..rows * outputs).map(sum).collect();
-        let norm = Norm {
-            gammas: &gamma_values,
-            betas: &beta_values,
-            residual: Some(&added),
-            alpha: f64::from(alpha),
-            epsilon: f64::from(epsilon),
-        };
-        let values = layer_norm(&sums, norm, Extras::default());
-        let allowed = allowed(element);
-        let expected = vec![
-            Expected { place: product, element, values: sums, allowed },
-            // The product is rounded before it is normalised.
-            Expected { place: output, element, values, allowed: 2.0 * allowed },
-        ];
-        let blocks = tiles_down * outputs.div_ceil(size.columns);
-        Trial::new(function, grid(blocks, 1, size.threads), arguments, expected)
+        let (x, mut values) = arena.numbers(element, &noise(65, SQUARES * rows * 40));
+        let mut input = (x.address, 40);
+        let mut links = Vec::new();
+        let mut expected = Vec::new();
+        for (number, (link_rows, width)) in
+            [(SQUARES * rows, 8), (rows, 72), (rows, outputs)].into_iter().enumerate()
+        {
+            let seed = 70 + 10 * number as u32;
+            let inputs = input.1;
+            let scale = 2.0 / (inputs as f32).sqrt();
+            let scaled: Vec<f32> = noise(seed, width * inputs).iter().map(|x| x * scale).collect();
+            let (weights, w) = arena.numbers(element, &scaled);
+            let (residual, added) = arena.numbers(element, &noise(seed + 1, link_rows * width));
+            let (gammas, gamma_values) = arena.numbers(element, &noise(seed + 2, width));
+            let (betas, beta_values) = arena.numbers(element, &noise(seed + 3, width));
+            let product = arena.room(element, link_rows * width);
+            let sum = |index: usize| {
+                let x = &values[index / width * inputs..][..inputs];
+                let w = &w[index % width * inputs..][..inputs];
+                x.iter().zip(w).map(|(x, w)| x * w).sum::<f64>()
+            };
+            let sums: Vec<f64> = (0..link_rows * width).map(sum).collect();
+            // Each link reads numbers that the one before has rounded.
+            let allowed = (1 + number) as f64 * allowed(element);
+            let operands = GemmOperands { weights: weights.address, x: input.0, y: product.address };
+            let shape = GemmShape::plain(link_rows, width, inputs, element);
+            let mut link = Link { shape, operands, bias: Address::NULL, norm: None };
+            expected.push(Expected { place: product, element, values: sums.clone(), allowed });
+            (values, input) = (sums, (product.address, SQUARES * width));
+            if number > 0 {
+                let output = arena.room(element, link_rows * width);
+                link.norm = Some(LayerNormArguments {
+                    input: product.address,
+                    residual: residual.address,
+                    gammas: gammas.address,
+                    betas: betas.address,
+                    output: output.address,
+                    rows: link_rows as i32,
+                    width: width as i32,
+                    alpha,
+                    epsilon,
+                    ..LayerNormArguments::NONE
+                });
+                let norm = Norm {
+                    gammas: &gamma_values,
+                    betas: &beta_values,
+                    residual: Some(&added),
+                    alpha: f64::from(alpha),
+                    epsilon: f64::from(epsilon),
+                };
+                values = layer_norm(&values, norm, Extras::default());
+                expected.push(Expected {
+                    place: output,
+                    element,
+                    values: values.clone(),
+                    allowed: 2.0 * allowed,
+                });
+                input = (output.address, width);
+            }
+            links.push(link);
+        }
+        let chain = chain::lay_out(&links, &[1; 3], size);
+        let counters = arena.put(&vec![0; 4 * chain.counters]).address;
+        let arguments = ChainArguments { counters, ..chain.arguments };
+        Trial::new(function, grid(chain.blocks, 1, size.threads), arguments, expected)
     });
     case.optional()
 }
@@ -225,28 +239,14 @@ fn sum_case(element: ElementType, shape: Shape, splits: usize) -> Case {
 /// The arguments that all of these kernels read. The addresses of the factors are null.
 fn arguments(output: Address, shape: Shape) -> GemmArguments {
     let Shape { rows, outputs, products, activation, gap, .. } = shape;
-    let null = Address::NULL;
     GemmArguments {
-        x: null,
-        weights: null,
         output,
-        bias: null,
-        residual: null,
-        partial: null,
-        x_batch: 0,
-        weights_batch: 0,
         output_batch: (rows * (outputs + gap)) as i64,
         rows: rows as i32,
         outputs: outputs as i32,
-        inputs: 0,
-        x_stride: 0,
-        weights_stride: 0,
         output_stride: (outputs + gap) as i32,
         products: products as i32,
-        splits: 1,
         activation,
-        reserved: 0,
-        counters: null,
-        norm: LayerNormArguments::NONE,
+        ..GemmArguments::NONE
     }
 }

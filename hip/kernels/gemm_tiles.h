@@ -1,0 +1,338 @@
+// A tile of a matrix product, for the kernels that compute products: gemm.hip and convolution.hip. `Gemm` has the whole
+// work of a block; gemm_cores.h has its inner part.
+//
+// A block goes along the summed axis in steps of 64 or 128 bytes per row. While it multiplies one step from shared
+// memory, it loads the next: into registers, and from there into the other half of the shared memory, or directly into
+// shared memory on machines with asynchronous copies, which are two to five steps ahead. One barrier per step is
+// enough, because a stage is written only after the barrier behind its last use.
+//
+// A thread cannot index its registers at run time, and the activation functions for all its results would be a lot of
+// code. Unless the epilogue is short, a thread therefore passes its results through its own part of shared memory to a
+// loop that is not unrolled.
+#pragma once
+#include "activations.h"
+#include "gemm_cores.h"
+
+// The number of steps of `vectors` vectors that shared memory holds at a time, if they are copied asynchronously. It is
+// as many as fit into 48 KB, NVIDIA's limit for arrays of constant size, and at most six.
+GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
+    const i32 most = 48 * 1024 / 16 / vectors;
+    return most < 6 ? most : 6;
+}
+
+// Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
+// that it handles.
+template <class T, i32 ROWS, i32 THREADS, i32 VECTORS>
+struct GemmLoader {
+    static constexpr i32 COUNT = ROWS * VECTORS / THREADS, APART = THREADS / VECTORS;
+    static_assert(COUNT * APART == ROWS, "threads move whole rows");
+
+    const char* from;    // the first row's elements of the next step
+    u32 offsets[COUNT];  // bytes from there
+    Words4 words[COUNT];
+    bool inside;
+
+    // `row_of_slot` gives the row for each slot. Rows from `rows` on repeat the last row, and their results are not used.
+    template <class RowOfSlot>
+    GPU_METHOD void begin(const void* matrix, i32 stride, i32 rows, RowOfSlot row_of_slot) {
+        from = (const char*)matrix;
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) {
+            const i32 row = row_of_slot(thread() / VECTORS + i * APART);
+            offsets[i] = (u32)(row < rows ? row : rows - 1) * (u32)stride * (u32)sizeof(T);
+        }
+    }
+    // Where the thread's vector of the next step begins, if no more than `left` bytes of each row are left. It is the
+    // row's first vector if there is none.
+    GPU_METHOD const char* next(i32 left) {
+        const i32 vector = thread() % VECTORS;
+        inside = vector * 16 < left;
+        const char* first = from + (inside ? vector * 16 : 0);
+        from += 16 * VECTORS;
+        return first;
+    }
+    // Starts the loads of a step.
+    GPU_METHOD void load(i32 left) {
+        const char* first = next(left);
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) words[i] = load16(first + offsets[i]);
+    }
+#if GPU_ASYNCHRONOUS_COPIES
+    // Starts to copy a step to shared memory.
+    GPU_METHOD void copy(i32 left, Words4* to) {
+        const char* first = next(left);
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) copy16_or_clear(to + place(i), first + offsets[i], inside);
+    }
+#endif
+    // Writes what `load` has loaded to shared memory.
+    GPU_METHOD void land(Words4* to) {
+        const u32 mask = inside ? ~0u : 0u;
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) {
+            Words4 kept = words[i];
+#pragma unroll
+            for (i32 k = 0; k < 4; k++) kept.word[k] &= mask;
+            to[place(i)] = kept;
+        }
+    }
+    GPU_FUNCTION i32 place(i32 i) {
+        return gemm_place<VECTORS>(thread() / VECTORS + i * APART, thread() % VECTORS);
+    }
+};
+
+// Adds bias and residual to a run of eight sums, applies the activation, and stores the run. `row` is inside of the
+// matrix, and `column` is the run's first column.
+template <class T>
+GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 column, Eight x) {
+    T* output = (T*)a.output + product * a.output_batch + (i64)row * a.output_stride + column;
+    const T* bias = (const T*)a.bias + column;
+    const T* residual = (const T*)a.residual + product * a.output_batch + (i64)row * a.output_stride + column;
+    if (a.output_stride % 8 == 0 && column + 8 <= a.outputs) {
+        if (a.bias) x = plus(x, bias);
+        activate(a.activation, x.value);
+        if (a.residual) x = plus(x, residual);
+        store_eight(output, x);
+        return;
+    }
+#pragma unroll 1
+    for (i32 k = 0; k < 8 && column + k < a.outputs; k++) {
+        float one[1] = {x.value[0]};
+        if (a.bias) one[0] += load_one(bias + k);
+        activate(a.activation, one);
+        if (a.residual) one[0] += load_one(residual + k);
+        store_one(output + k, one[0]);
+        // The next element moves to the front, because registers cannot be indexed.
+#pragma unroll
+        for (i32 i = 0; i < 7; i++) x.value[i] = x.value[i + 1];
+    }
+}
+
+// The sums of a run of eight results over all parts of the summed axis.
+GPU_FUNCTION Eight gemm_total(const GemmArguments& a, const float* partial, i32 product, i32 row, i32 column) {
+    const i32 width = (a.outputs + 7) / 8 * 8;
+    const i64 apart = (i64)a.products * a.rows * width;
+    const float* from = partial + ((i64)product * a.rows + row) * width + column;
+    // Each load takes the memory's whole latency, so that several are started at a time. Those beyond the last part load
+    // the last part again.
+    constexpr i32 LOADS = 4;
+    Eight sums = {};
+#pragma unroll 1
+    for (i32 first = 0; first < a.splits; first += LOADS) {
+        Packed<float> parts[LOADS];
+#pragma unroll
+        for (i32 i = 0; i < LOADS; i++) {
+            const i32 split = first + i < a.splits ? first + i : a.splits - 1;
+            parts[i] = load_packed(from + split * apart);
+        }
+#pragma unroll
+        for (i32 i = 0; i < LOADS; i++) {
+            const Eight part = unpack_eight(0.0f, parts[i]);
+#pragma unroll
+            for (i32 k = 0; k < 8; k++) sums.value[k] += first + i < a.splits ? part.value[k] : 0.0f;
+        }
+    }
+    return sums;
+}
+
+// Stores a block's sums of its part of the summed axis.
+template <class Core>
+GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Core& core, i32 product, i32 split,
+                                     i32 first_row, i32 first_column) {
+    const i32 width = (a.outputs + 7) / 8 * 8;
+    partial += ((i64)split * a.products + product) * a.rows * width;
+#pragma unroll
+    for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+        const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+        if (row >= a.rows || column >= width) continue;
+        Eight sums;
+#pragma unroll
+        for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
+        store_eight(partial + (i64)row * width + column, sums);
+    }
+}
+
+// Applies the epilogue to a block's results and stores them. `shared` has VECTORS vectors.
+template <class T, i32 VECTORS, i32 THREADS, class Core>
+GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, Words4* shared, i32 product, i32 first_row, i32 first_column) {
+    const bool is_short = a.activation == ACTIVATION_NONE && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
+    if (is_short) {
+        const T* residual = (const T*)a.residual + product * a.output_batch;
+        T* output = (T*)a.output + product * a.output_batch;
+        // The residual may be the output, so that the compiler cannot move its loads before other runs' stores. Without
+        // the loads of several runs at a time, each would take the memory's whole latency.
+        constexpr i32 LOADS = Core::RUN_COUNT < 4 ? Core::RUN_COUNT : 4;
+#pragma unroll
+        for (i32 first = 0; first < Core::RUN_COUNT; first += LOADS) {
+            Packed<T> before[LOADS] = {};
+#pragma unroll
+            for (i32 i = 0; i < LOADS && a.residual; i++) {
+                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
+                if (row < a.rows && column < a.outputs)
+                    before[i] = load_packed(residual + (i64)row * a.output_stride + column);
+            }
+#pragma unroll
+            for (i32 i = 0; i < LOADS; i++) {
+                const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
+                if (row >= a.rows || column >= a.outputs) continue;
+                Eight sums = unpack_eight(T(), before[i]);
+#pragma unroll
+                for (i32 k = 0; k < 8; k++) sums.value[k] += core.result(first + i, k);
+                if (a.bias) sums = plus(sums, (const T*)a.bias + column);
+                store_eight(output + (i64)row * a.output_stride + column, sums);
+            }
+        }
+        return;
+    }
+    constexpr i32 ROOM = VECTORS / (2 * THREADS);
+    constexpr i32 TOGETHER = ROOM < Core::RUN_COUNT ? ROOM : Core::RUN_COUNT;
+    synchronise_block();
+#pragma unroll 1
+    for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
+#pragma unroll
+        for (i32 run = 0; run < Core::RUN_COUNT; run++) {
+            if (run / TOGETHER * TOGETHER != first) continue;
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) {
+                Words4 words;
+#pragma unroll
+                for (i32 k = 0; k < 4; k++) words.word[k] = float_bits(core.result(run, 4 * half + k));
+                shared[(2 * (run % TOGETHER) + half) * THREADS + thread()] = words;
+            }
+        }
+#pragma unroll 1
+        for (i32 run = first; run < first + TOGETHER && run < Core::RUN_COUNT; run++) {
+            Packed<float> sums;
+#pragma unroll
+            for (i32 half = 0; half < 2; half++) sums.words[half] = shared[(2 * (run - first) + half) * THREADS + thread()];
+            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+            if (row < a.rows && column < a.outputs) gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, sums));
+        }
+    }
+}
+
+// The place of a block's work: a tile of a product, and a part of the summed axis.
+struct GemmPlace {
+    i32 tile, product, split;
+};
+
+template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
+          i32 STEP_BYTES>
+struct Gemm {
+    static constexpr i32 VECTORS = STEP_BYTES / 16, STEP = STEP_BYTES / sizeof(T);
+    using Core = CoreOf<T, ROWS, COLUMNS, THREADS, VECTORS>;
+    static constexpr i32 X_VECTORS = ROWS * VECTORS, STAGE = (ROWS + COLUMNS) * VECTORS;
+    static constexpr i32 STAGES = Core::LOADS_AHEAD ? gemm_stages(STAGE) : 2;
+
+    GPU_FUNCTION i32 tiles_across(const GemmArguments& a) { return (a.outputs + COLUMNS - 1) / COLUMNS; }
+    GPU_FUNCTION i32 tiles_down(const GemmArguments& a) { return (a.rows + ROWS - 1) / ROWS; }
+    GPU_FUNCTION i32 first_row(const GemmArguments& a, i32 tile) { return tile / tiles_across(a) * ROWS; }
+    GPU_FUNCTION i32 first_column(const GemmArguments& a, i32 tile) { return tile % tiles_across(a) * COLUMNS; }
+
+    // Computes and stores the results of a tile, or its sums of a part of the summed axis. `shared` has STAGES * STAGE
+    // vectors.
+    GPU_FUNCTION void compute(const GemmArguments& a, float* partial, GemmPlace place, Words4* shared);
+    // Adds up the parts of a tile's sums, and stores the results.
+    GPU_FUNCTION void add_parts(const GemmArguments& a, const float* partial, i32 tile) {
+#pragma unroll 1
+        for (i32 i = thread(); i < ROWS * COLUMNS / 8; i += THREADS) {
+            const i32 row = first_row(a, tile) + i / (COLUMNS / 8);
+            const i32 column = first_column(a, tile) + i % (COLUMNS / 8) * 8;
+            if (row < a.rows && column < a.outputs)
+                gemm_finish<T>(a, 0, row, column, gemm_total(a, partial, 0, row, column));
+        }
+    }
+};
+
+template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
+          i32 STEP_BYTES>
+GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(const GemmArguments& a, float* partial,
+                                                                             GemmPlace place, Words4* shared) {
+    const i32 first_row = Gemm::first_row(a, place.tile), first_column = Gemm::first_column(a, place.tile);
+    const i32 product = place.product, split = place.split;
+    const i32 all_steps = (a.inputs + STEP - 1) / STEP, most_steps = (all_steps + a.splits - 1) / a.splits;
+    const i32 first_step = split * most_steps;
+    const i32 steps = all_steps - first_step < most_steps ? all_steps - first_step : most_steps;
+
+    GemmLoader<T, ROWS, THREADS, VECTORS> x;
+    GemmLoader<T, COLUMNS, THREADS, VECTORS> weights;
+    const i64 first_input = first_step * STEP;
+    x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.x_stride,
+            a.rows - first_row, [](i32 slot) { return slot; });
+    weights.begin((const T*)a.weights + product * a.weights_batch + (i64)first_column * a.weights_stride + first_input,
+                  a.weights_stride, a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); });
+    i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
+
+    Core core = {};
+#if GPU_ASYNCHRONOUS_COPIES
+    if constexpr (Core::LOADS_AHEAD) {
+        auto copy = [&](i32 stage) {
+            x.copy(left, shared + stage * STAGE);
+            weights.copy(left, shared + stage * STAGE + X_VECTORS);
+            left -= STEP_BYTES;
+        };
+#pragma unroll
+        for (i32 step = 0; step < STAGES - 1; step++) {
+            if (step < steps) copy(step);
+            end_copies();
+        }
+        wait_for_copies<STAGES - 2>();
+        synchronise_block();
+        core.load(0, shared, shared + X_VECTORS);
+        i32 stage = 0, next = STAGES - 1;
+#pragma unroll 1
+        for (i32 step = 0; step < steps; step++) {
+            if (step + STAGES - 1 < steps) copy(next);
+            end_copies();
+            const Words4* place = shared + stage * STAGE;
+            stage = stage == STAGES - 1 ? 0 : stage + 1;
+            next = next == STAGES - 1 ? 0 : next + 1;
+#pragma unroll
+            for (i32 fragment = 0; fragment < Core::FRAGMENTS; fragment++) {
+                if (fragment + 1 < Core::FRAGMENTS) {
+                    core.load(fragment + 1, place, place + X_VECTORS);
+                } else {
+                    // All fragments of this step are in registers, so that its stage is free behind the barrier. In the
+                    // last step, what is loaded here is not used.
+                    wait_for_copies<STAGES - 2>();
+                    synchronise_block();
+                    place = shared + stage * STAGE;
+                    core.load(0, place, place + X_VECTORS);
+                }
+                core.multiply(fragment);
+            }
+        }
+    } else
+#endif
+    {
+        auto load = [&] {
+            x.load(left);
+            weights.load(left);
+            left -= STEP_BYTES;
+        };
+        auto land = [&](i32 stage) {
+            x.land(shared + stage * STAGE);
+            weights.land(shared + stage * STAGE + X_VECTORS);
+        };
+        if (steps > 0) {
+            load();
+            land(0);
+        }
+#pragma unroll 1
+        for (i32 step = 0; step < steps; step++) {
+            synchronise_block();
+            const bool more = step + 1 < steps;
+            if (more) load();
+            // Without this, the compiler would move the loads behind the products, to save registers.
+            keep_order();
+            core.multiply(shared + step % 2 * STAGE, shared + step % 2 * STAGE + X_VECTORS);
+            if (more) land(1 - step % 2);
+        }
+    }
+
+    if (a.splits == 1) {
+        gemm_store<T, STAGES * STAGE, THREADS>(a, core, shared, product, first_row, first_column);
+    } else {
+        gemm_store_partial(a, partial, core, product, split, first_row, first_column);
+    }
+}

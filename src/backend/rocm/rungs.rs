@@ -1,6 +1,6 @@
 //! Makes slots whose figures are right: if they are not, it goes down a ladder until they are.
 //!
-//! Each rung gives up something that may be at fault: the graphs, one BLAS library, or both. Below the last rung is the
+//! Each rung gives up something that may be at fault: the graphs, launches of several steps, one BLAS library, or both. Below the last rung is the
 //! processor. A rung that passed is kept in the cache folder with everything that it depends on, so that the next start
 //! neither evaluates on the processor nor checks.
 
@@ -23,15 +23,17 @@ const NAME: &str = "checked";
 enum Rung {
     AsAsked,
     WithoutGraphs,
+    WithoutSharedLaunches,
     WithoutHipblasLt,
     WithoutRocblas,
     WithoutLibraries,
 }
 
 impl Rung {
-    const ALL: [Rung; 5] = [
+    const ALL: [Rung; 6] = [
         Rung::AsAsked,
         Rung::WithoutGraphs,
+        Rung::WithoutSharedLaunches,
         Rung::WithoutHipblasLt,
         Rung::WithoutRocblas,
         Rung::WithoutLibraries,
@@ -42,6 +44,7 @@ impl Rung {
         match self {
             Rung::AsAsked => "with these options",
             Rung::WithoutGraphs => "without graphs",
+            Rung::WithoutSharedLaunches => "without launches that products share",
             Rung::WithoutHipblasLt => "without hipBLASLt",
             Rung::WithoutRocblas => "without rocBLAS",
             Rung::WithoutLibraries => "without rocBLAS and hipBLASLt",
@@ -60,6 +63,7 @@ impl Rung {
         match self {
             Rung::AsAsked => true,
             Rung::WithoutGraphs => maker.has_graphs,
+            Rung::WithoutSharedLaunches => maker.fuse && has(BlasLibrary::Own),
             Rung::WithoutHipblasLt | Rung::WithoutRocblas => has_both,
             Rung::WithoutLibraries => has_one && has(BlasLibrary::Own),
         }
@@ -174,7 +178,7 @@ fn slots_on(
     reference: Option<&Reference>,
 ) -> Result<std::result::Result<Vec<Slot>, String>> {
     let left_out: &[BlasLibrary] = match rung {
-        Rung::AsAsked | Rung::WithoutGraphs => &[],
+        Rung::AsAsked | Rung::WithoutGraphs | Rung::WithoutSharedLaunches => &[],
         Rung::WithoutHipblasLt => &[BlasLibrary::HipblasLt],
         Rung::WithoutRocblas => &[BlasLibrary::Rocblas],
         Rung::WithoutLibraries => &[BlasLibrary::HipblasLt, BlasLibrary::Rocblas],
@@ -192,6 +196,7 @@ fn slots_on(
     let maker = SlotMaker {
         gemms: limited.as_ref().unwrap_or(maker.gemms),
         has_graphs: maker.has_graphs && rung != Rung::WithoutGraphs,
+        fuse: maker.fuse && rung != Rung::WithoutSharedLaunches,
         ..*maker
     };
     let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;

@@ -132,8 +132,8 @@ impl OwnKernels {
         Some(Step::own_product(name.to_owned(), launch, None, (chain.arguments, places), shapes))
     }
 
-    /// A choice for each link, all with the same tile. A single product keeps its usual choice, which may have been
-    /// measured, if there is a kernel with that tile. Otherwise the sum of the estimated times decides.
+    /// A choice for each link, all with the same tile. Products that usually have the same tile keep their choices, which
+    /// may have been measured, if there is a kernel with that tile. Otherwise the sum of the estimated times decides.
     fn chain_choices(
         &self,
         element: ElementType,
@@ -141,11 +141,10 @@ impl OwnKernels {
         usual: &[OwnChoice],
     ) -> Option<Vec<OwnChoice>> {
         let exists = |size| self.function(kernel_name(element, size)).is_some();
-        if let &[choice] = usual
-            && choice.tile() < tile_sizes().len()
-            && exists(choice.size())
-        {
-            return Some(vec![choice]);
+        let first = usual.first()?;
+        let is_one_tile = usual.iter().all(|choice| choice.tile() == first.tile());
+        if is_one_tile && first.tile() < tile_sizes().len() && exists(first.size()) {
+            return Some(usual.to_vec());
         }
         let sizes = tile_sizes().into_iter().enumerate().filter(|&(_, size)| exists(size));
         let of_tile = |tile: usize| -> Option<(f64, Vec<OwnChoice>)> {

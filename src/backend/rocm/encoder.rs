@@ -3,6 +3,7 @@
 //! Smolgen is a small network in each encoder, invented for Leela Chess Zero. It reads the whole board and computes
 //! 64 x 64 logits for each attention head, which are added to Q K^T.
 
+use super::chain::Link;
 use super::error::Result;
 use super::ffi::arguments::AttentionArguments;
 use super::ffi::hip::Address;
@@ -41,12 +42,24 @@ pub(super) fn encoders(
         let mixed = attention(&name, encoder, stack, logits, x, steps)?;
         let branch = steps.region(Region::Branch, rows * width);
         let norm = Norm::join(&encoder.ln1, branch, encoder.output.bias, stack.alpha, x);
-        let norm = (&*format!("{name} LayerNorm 1"), norm);
+        let norm1_name = format!("{name} LayerNorm 1");
+        let norm2 = (&*format!("{name} LayerNorm 2"), &encoder.ln2);
+        let output = steps.link(
+            &encoder.output,
+            rows,
+            (mixed, branch),
+            Activation::None,
+            Some((&norm1_name, &norm)),
+        )?;
+        let [first, second] = feed_forward_links(&encoder.ffn, norm2, stack, (x, width), steps)?;
+        if steps.products_in_a_row(&format!("{name} output and FFN"), &[output, first, second]) {
+            continue;
+        }
+        let norm = (&*norm1_name, norm);
         // [T][d_model] -> dense -> [T][width]
         steps.product_and_norm((&format!("{name} output"), &encoder.output), rows, mixed, norm)?;
         // x = LN(alpha * ffn(x) + x)
-        let norm = (&*format!("{name} LayerNorm 2"), &encoder.ln2);
-        feed_forward(&name, &encoder.ffn, norm, stack, (x, width), steps)?;
+        feed_forward(&name, &encoder.ffn, norm2, stack, (x, width), steps)?;
     }
     Ok(())
 }
@@ -97,12 +110,34 @@ pub(super) fn feed_forward(
     (x, width): (Address, usize),
     steps: &mut StepList<'_>,
 ) -> Result<()> {
+    let links = feed_forward_links(ffn, (norm_name, ln), stack, (x, width), steps)?;
+    if steps.products_in_a_row(&format!("{name} FFN"), &links) {
+        return Ok(());
+    }
     let rows = steps.rows();
     let hidden = steps.region(Region::Wide, rows * ffn.dense1.outputs);
     steps.dense(&format!("{name} FFN 1"), &ffn.dense1, rows, (x, hidden), stack.ffn_activation)?;
     let branch = steps.region(Region::Branch, rows * width);
     let norm = (norm_name, Norm::join(ln, branch, ffn.dense2.bias, stack.alpha, x));
     steps.product_and_norm((&format!("{name} FFN 2"), &ffn.dense2), rows, hidden, norm)
+}
+
+/// The two products of [`feed_forward`], with the LayerNorm, as links of a chain.
+fn feed_forward_links(
+    ffn: &FeedForward,
+    (norm_name, ln): (&str, &LayerNorm),
+    stack: &EncoderStack,
+    (x, width): (Address, usize),
+    steps: &mut StepList<'_>,
+) -> Result<[Option<Link>; 2]> {
+    let rows = steps.rows();
+    let hidden = steps.region(Region::Wide, rows * ffn.dense1.outputs);
+    let branch = steps.region(Region::Branch, rows * width);
+    let norm = Norm::join(ln, branch, ffn.dense2.bias, stack.alpha, x);
+    Ok([
+        steps.link(&ffn.dense1, rows, (x, hidden), stack.ffn_activation, None)?,
+        steps.link(&ffn.dense2, rows, (hidden, branch), Activation::None, Some((norm_name, &norm)))?,
+    ])
 }
 
 /// Smolgen: x `[T][width]` -> `logits [B][heads][64][64]`.
@@ -124,10 +159,11 @@ fn generate(
     let generated = steps.region(Region::Generated, positions * smolgen.dense2.outputs);
     let norm2 = Norm::in_place(&smolgen.ln2, generated, smolgen.dense2.bias, activation);
     let [norm1_name, norm2_name] = [1, 2].map(|number| format!("{name} smolgen LayerNorm {number}"));
+    let none = Activation::None;
     let links = [
-        steps.link(&smolgen.compress, rows, (x, compressed), None)?,
-        steps.link(&smolgen.dense1, positions, (compressed, hidden), Some((&norm1_name, &norm1)))?,
-        steps.link(&smolgen.dense2, positions, (hidden, generated), Some((&norm2_name, &norm2)))?,
+        steps.link(&smolgen.compress, rows, (x, compressed), none, None)?,
+        steps.link(&smolgen.dense1, positions, (compressed, hidden), none, Some((&norm1_name, &norm1)))?,
+        steps.link(&smolgen.dense2, positions, (hidden, generated), none, Some((&norm2_name, &norm2)))?,
     ];
     if !steps.products_in_a_row(&format!("{name} smolgen hidden layers"), &links) {
         let compress = format!("{name} smolgen compress");

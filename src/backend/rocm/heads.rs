@@ -183,10 +183,17 @@ fn hidden_layer(
     // [T][channels] -> dense -> act -> [T][head channels] = [B][64 * head channels]
     let flat = steps.region(regions.0, rows * head.input.outputs);
     let activation = pass.network.layers.activation();
-    steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
     // -> dense -> [B][hidden]
     let hidden = steps.region(regions.1, positions * head.hidden.outputs);
-    steps.product(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
+    let without_bias = Dense { bias: Address::NULL, ..head.hidden };
+    let links = [
+        steps.link(&head.input, rows, (stream, flat), activation, None)?,
+        steps.link(&without_bias, positions, (flat, hidden), Activation::None, None)?,
+    ];
+    if !steps.products_in_a_row(&format!("{name} embedding and hidden layer"), &links) {
+        steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
+        steps.product(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
+    }
     Ok(hidden)
 }
 

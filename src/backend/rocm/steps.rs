@@ -231,19 +231,10 @@ impl<'a> StepList<'a> {
         activation: Activation,
     ) -> Result<()> {
         let has_bias = layer.bias != Address::NULL;
-        let epilogue = match activation {
-            Activation::None if !has_bias => return self.product(name, layer, rows, (x, y)),
-            _ if !has_bias => None,
-            Activation::None => Some(Epilogue::Bias),
-            Activation::Relu => Some(Epilogue::BiasRelu),
-            Activation::Relu2 => Some(Epilogue::BiasRelu2),
-            Activation::Tanh => Some(Epilogue::BiasTanh),
-            Activation::Sigmoid => Some(Epilogue::BiasSigmoid),
-            Activation::Selu => Some(Epilogue::BiasSelu),
-            Activation::Mish => Some(Epilogue::BiasMish),
-            Activation::Swish => Some(Epilogue::BiasSwish),
-            Activation::Softmax => None,
-        };
+        if activation == Activation::None && !has_bias {
+            return self.product(name, layer, rows, (x, y));
+        }
+        let epilogue = epilogue(activation).filter(|_| has_bias);
         if let Some(epilogue) = epilogue {
             let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
             let operands = GemmOperands { weights: layer.weights, x, y };
@@ -330,32 +321,35 @@ impl<'a> StepList<'a> {
         self.push_if_some(step)
     }
 
-    /// A product of a chain: `y = x W^T + b`, or the LayerNorm of `x W^T` that `norm` describes, with its name.
+    /// A product of a chain: `y = act(x W^T + b)`, or the LayerNorm of `x W^T` that `norm` describes, with its name.
+    /// `None` if our kernels lack the activation.
     pub(super) fn link(
         &self,
         layer: &Dense,
         rows: usize,
         (x, y): (Address, Address),
+        activation: Activation,
         norm: Option<(&str, &Norm<'_>)>,
-    ) -> Result<Link> {
+    ) -> Result<Option<Link>> {
         // A LayerNorm adds the bias itself.
-        let has_bias = layer.bias != Address::NULL && norm.is_none();
-        let epilogue = if has_bias { Epilogue::Bias } else { Epilogue::None };
+        let is_plain = norm.is_some() || activation == Activation::None && layer.bias == Address::NULL;
+        let epilogue = if is_plain { Some(Epilogue::None) } else { epilogue(activation) };
         let norm = norm.map(|(name, norm)| norm_arguments(name, norm, rows)).transpose()?;
         let operands = GemmOperands { weights: layer.weights, x, y };
-        Ok(Link {
+        Ok(epilogue.map(|epilogue| Link {
             shape: GemmShape { epilogue, ..self.shape(layer, rows) },
             operands,
             bias: layer.bias,
             norm,
-        })
+        }))
     }
 
     /// Appends the products of `links`, each of which reads the results of the one before, as one launch. Returns whether
     /// our kernels can do that; if not, nothing is appended.
-    pub(super) fn products_in_a_row(&mut self, name: &str, links: &[Link]) -> bool {
-        let is_for_few_rows = links.iter().any(|link| link.shape.rows <= self.few_rows);
-        !is_for_few_rows && self.chain(name, links)
+    pub(super) fn products_in_a_row(&mut self, name: &str, links: &[Option<Link>]) -> bool {
+        let links: Option<Vec<Link>> = links.iter().copied().collect();
+        let links = links.filter(|links| links.iter().all(|link| link.shape.rows > self.few_rows));
+        links.is_some_and(|links| self.chain(name, &links))
     }
 
     /// Appends a convolution as one launch. Returns whether our kernels can do that; if not, nothing is appended.
@@ -469,6 +463,21 @@ impl<'a> StepList<'a> {
         let launch = self.kernels.layer_norm(rows, norm.ln.width)?;
         self.kernel(name, launch, arguments);
         Ok(())
+    }
+}
+
+/// The epilogue that adds a bias and then applies `activation`; `None` for a softmax.
+fn epilogue(activation: Activation) -> Option<Epilogue> {
+    match activation {
+        Activation::None => Some(Epilogue::Bias),
+        Activation::Relu => Some(Epilogue::BiasRelu),
+        Activation::Relu2 => Some(Epilogue::BiasRelu2),
+        Activation::Tanh => Some(Epilogue::BiasTanh),
+        Activation::Sigmoid => Some(Epilogue::BiasSigmoid),
+        Activation::Selu => Some(Epilogue::BiasSelu),
+        Activation::Mish => Some(Epilogue::BiasMish),
+        Activation::Swish => Some(Epilogue::BiasSwish),
+        Activation::Softmax => None,
     }
 }
 

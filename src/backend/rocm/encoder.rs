@@ -10,8 +10,9 @@ use super::ffi::hip::Address;
 use super::ffi::program::Lane;
 use super::layers::{Dense, LayerNorm, SQUARES};
 use super::network::{Encoder, EncoderStack, FeedForward, Smolgen};
+use super::norm::Norm;
 use super::pass::Pass;
-use super::steps::{Norm, Region, StepList};
+use super::steps::{Region, StepList};
 
 use crate::net::architecture::Activation;
 use crate::net::prepare::query_scale;

@@ -29,6 +29,7 @@
 //! | [`samples`] | some elements of a matrix product, as they must be |
 //! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
+//! | [`norm`] | the operands of a LayerNorm |
 //! | [`network`] | a network in the device's memory |
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`kernel_work`] | the operations and bytes of each kernel |
@@ -79,6 +80,7 @@ mod layers;
 mod libraries;
 mod measure;
 mod network;
+mod norm;
 mod numbers;
 mod occupancy;
 mod options;

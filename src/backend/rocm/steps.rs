@@ -5,15 +5,16 @@
 
 use super::chain::{Link, WholeConvolution};
 use super::error::{Result, RocmError};
-use super::ffi::arguments::{ActivationArguments, DenseArguments, LayerNormArguments};
+use super::ffi::arguments::{ActivationArguments, DenseArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::module::{Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernel_work::KernelWork;
-use super::kernels::{Kernels, LARGEST_LAYER_NORM, activation_code, grid};
-use super::layers::{Dense, LayerNorm, SQUARES, rows_together};
+use super::kernels::{Kernels, activation_code, grid};
+use super::layers::{Dense, SQUARES, rows_together};
+use super::norm::Norm;
 use crate::net::architecture::Activation;
 use std::sync::Arc;
 
@@ -334,7 +335,7 @@ impl<'a> StepList<'a> {
         // A LayerNorm adds the bias itself.
         let is_plain = norm.is_some() || activation == Activation::None && layer.bias == Address::NULL;
         let epilogue = if is_plain { Some(Epilogue::None) } else { epilogue(activation) };
-        let norm = norm.map(|(name, norm)| norm_arguments(name, norm, rows)).transpose()?;
+        let norm = norm.map(|(name, norm)| norm.arguments(name, rows)).transpose()?;
         let operands = GemmOperands { weights: layer.weights, x, y };
         Ok(epilogue.map(|epilogue| Link {
             shape: GemmShape { epilogue, ..self.shape(layer, rows) },
@@ -434,7 +435,7 @@ impl<'a> StepList<'a> {
         operands: GemmOperands,
         (norm_name, norm): (&str, Norm<'_>),
     ) -> Result<()> {
-        let arguments = norm_arguments(norm_name, &norm, shape.rows)?;
+        let arguments = norm.arguments(norm_name, shape.rows)?;
         let both = format!("{name} and {}", last_words(norm_name));
         let link = Link { shape: *shape, operands, bias: Address::NULL, norm: Some(arguments) };
         if self.chain(&both, &[link]) {
@@ -459,7 +460,7 @@ impl<'a> StepList<'a> {
 
     /// `output = LN(alpha * act(input + bias) + residual) * multiply + add`
     pub(super) fn layer_norm(&mut self, name: &str, norm: Norm<'_>, rows: usize) -> Result<()> {
-        let arguments = norm_arguments(name, &norm, rows)?;
+        let arguments = norm.arguments(name, rows)?;
         let launch = self.kernels.layer_norm(rows, norm.ln.width)?;
         self.kernel(name, launch, arguments);
         Ok(())
@@ -479,35 +480,6 @@ fn epilogue(activation: Activation) -> Option<Epilogue> {
         Activation::Swish => Some(Epilogue::BiasSwish),
         Activation::Softmax => None,
     }
-}
-
-/// The arguments of a LayerNorm over `rows` rows. `name` is for error messages.
-fn norm_arguments(name: &str, norm: &Norm<'_>, rows: usize) -> Result<LayerNormArguments> {
-    let width = norm.ln.width;
-    if width > LARGEST_LAYER_NORM {
-        let text = format!("{name}: {width} channels, but a LayerNorm can have at most {LARGEST_LAYER_NORM}");
-        return Err(RocmError::Unsupported(text));
-    }
-    let activation = activation_code(norm.activation).ok_or_else(|| {
-        RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm is not supported"))
-    })?;
-    let (multiply, add) = norm.gates.unwrap_or((Address::NULL, Address::NULL));
-    Ok(LayerNormArguments {
-        input: norm.input,
-        bias: norm.bias,
-        residual: norm.residual,
-        gammas: norm.ln.gammas,
-        betas: norm.ln.betas,
-        multiply,
-        add,
-        output: norm.output,
-        rows: rows as i32,
-        width: width as i32,
-        bias_rows: 1,
-        activation,
-        alpha: norm.alpha,
-        epsilon: norm.ln.epsilon,
-    })
 }
 
 fn dense_arguments(
@@ -542,37 +514,4 @@ fn last_word(name: &str) -> &str {
 /// The name of a LayerNorm without the layer that it belongs to.
 fn last_words(name: &str) -> &str {
     name.rfind("LayerNorm").and_then(|start| name.get(start..)).unwrap_or(name)
-}
-
-/// The operands of `output = LN(alpha * act(input + bias) + residual) * multiply + add`. `gates` holds multiply and
-/// add.
-pub(super) struct Norm<'a> {
-    pub(super) ln: &'a LayerNorm,
-    pub(super) input: Address,
-    pub(super) bias: Address,
-    pub(super) activation: Activation,
-    pub(super) alpha: f32,
-    pub(super) residual: Address,
-    pub(super) gates: Option<(Address, Address)>,
-    pub(super) output: Address,
-}
-
-impl<'a> Norm<'a> {
-    /// `x = LN(act(x + bias))`
-    pub(super) fn in_place(ln: &'a LayerNorm, x: Address, bias: Address, activation: Activation) -> Norm<'a> {
-        let residual = Address::NULL;
-        Norm { ln, input: x, bias, activation, alpha: 1.0, residual, gates: None, output: x }
-    }
-
-    /// `x = LN(alpha * (branch + bias) + x)`
-    pub(super) fn join(
-        ln: &'a LayerNorm,
-        branch: Address,
-        bias: Address,
-        alpha: f32,
-        x: Address,
-    ) -> Norm<'a> {
-        let activation = Activation::None;
-        Norm { ln, input: branch, bias, activation, alpha, residual: x, gates: None, output: x }
-    }
 }

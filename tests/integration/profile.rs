@@ -104,7 +104,8 @@ fn a_backend_without_a_network_has_no_profile() {
 #[cfg(any(target_os = "linux", windows))]
 fn run_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Output {
     let weights = format!("--weights={NETWORKS}/{network}.pb.gz");
-    let options = "--backend-opts=max_batch=4,streams=1,wait=block,tune=off,gemm=own";
+    // Blocks that wait for others execute more instructions the longer they wait.
+    let options = "--backend-opts=max_batch=4,streams=1,wait=block,tune=off,gemm=own,fuse=false";
     let common = ["profile", "--backend=rocm-fp16", "--json", &*weights, options];
     rukh(&[&common, arguments].concat())
         .env("RUKH_ROCM_LIBRARY_PATH", folder)

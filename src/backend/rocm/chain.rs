@@ -291,3 +291,51 @@ pub(super) fn lay_out(links: &[Link], splits: &[usize], size: TileSize) -> LaidO
     chain.all = ended;
     LaidOut { arguments: chain, blocks, counters, partial_bytes: partial }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A link whose LayerNorm has rows of so many elements.
+    fn link(rows: usize, outputs: usize, inputs: usize, has_norm: bool) -> Link {
+        let null = Address::NULL;
+        let norm =
+            LayerNormArguments { rows: rows as i32, width: outputs as i32, ..LayerNormArguments::NONE };
+        Link {
+            shape: GemmShape::plain(rows, outputs, inputs, ElementType::Fp16),
+            operands: GemmOperands { weights: null, x: null, y: null },
+            bias: null,
+            norm: has_norm.then_some(norm),
+        }
+    }
+
+    #[test]
+    fn the_counters_of_all_groups_count_every_tile_and_every_norm() {
+        let sizes = [(64, 32, 128), (128, 128, 256)].map(|(rows, columns, threads)| TileSize {
+            rows,
+            columns,
+            threads,
+        });
+        for size in sizes {
+            for positions in [1, 2, 63, 64, 65, 128, 200, 513] {
+                let links = [
+                    link(64 * positions, 32, 768, false),
+                    link(positions, 256, 2048, true),
+                    link(positions, 6144, 256, true),
+                ];
+                let LaidOut { arguments, blocks, counters, .. } = lay_out(&links, &[1, 3, 1], size);
+                let groups = arguments.last_group as usize + 1;
+                let [full, last] = arguments.all.map(|count| count as usize);
+                let tiles =
+                    |rows: usize, outputs: usize| rows.div_ceil(size.rows) * outputs.div_ceil(size.columns);
+                let norms = positions.div_ceil(size.threads as usize / 32) + positions;
+                let tiles = [tiles(64 * positions, 32), tiles(positions, 256), tiles(positions, 6144)];
+                // Of a tile in three parts, only one counts.
+                let counted: usize = tiles.iter().sum::<usize>() + norms;
+                assert_eq!(full * (groups - 1) + last, counted, "{positions} positions");
+                assert_eq!(blocks, counted + 2 * tiles[1], "{positions} positions");
+                assert_eq!(counters, 1 + groups + tiles[1], "{positions} positions");
+            }
+        }
+    }
+}

@@ -32,8 +32,9 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     // A wrong name is an error before the games, not after them.
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
-    let mut training = arguments.training.then(|| training::open(arguments)).transpose()?;
     let tournament = Tournament::new(config)?;
+    // Wrong settings leave no empty folder behind.
+    let mut training = arguments.training.then(|| training::open(arguments)).transpose()?;
     tournament.notices().iter().for_each(|notice| print_error_line(notice));
     print_error_line(&format!("playing {} games at once", tournament.parallelism()));
     if let Some(store) = &training {

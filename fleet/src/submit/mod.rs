@@ -5,7 +5,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`cut`] | cuts files into pieces |
-//! | [`publish`] | stores the pieces in their order, each exactly once |
+//! | [`publish`](mod@publish) | stores the pieces in their order, each exactly once |
 
 mod cut;
 mod publish;

@@ -8,6 +8,7 @@ use crate::analysis::fuzzing as analysis;
 use crate::backend::rocm;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Position, PositionHistory, uci_move};
+use crate::cli::profile::fuzzing as profile;
 use crate::net::file::wrap::{Interface, Outline};
 use crate::net::onnx::edit;
 use crate::net::onnx::proto::data_type;
@@ -189,6 +190,17 @@ pub fn tuned_products(bytes: &[u8]) {
         Ok((written, left_out)) => {
             left_out.iter().for_each(|message| check_message(message));
             assert_eq!(rocm::rewritten_table(&written), Ok((written.clone(), None)), "{text:?}");
+        }
+    }
+}
+
+/// A file of AMD's profiler, whose kind the first byte says, and the same bytes as the baseline of a profile: they are
+/// refused with a readable error, or what is read can be shown in a terminal. `folder` is an empty folder.
+pub fn profile_file(bytes: &[u8], folder: &Path) {
+    for read in [profile::read_trace(bytes, folder), profile::read_baseline(bytes)] {
+        match read {
+            Err(error) => check_message(&error),
+            Ok(lines) => assert!(!lines.concat().chars().any(char::is_control), "{lines:?}"),
         }
     }
 }

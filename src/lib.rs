@@ -19,6 +19,7 @@
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`cache_folder`] | the folder for what can be made again |
+//! | [`processor`] | the name of the processor |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
@@ -63,6 +64,8 @@ pub mod options;
 pub(crate) mod quote;
 
 pub(crate) mod cache_folder;
+
+pub(crate) mod processor;
 
 pub(crate) mod lc0_folders;
 

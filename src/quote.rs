@@ -7,12 +7,23 @@
 /// The most characters of the input that an error message shows.
 pub(crate) const SHOWN_CHARACTERS: usize = 100;
 
+/// The most characters of a name that a table shows: more than names of kernels with all template arguments have.
+const NAME_CHARACTERS: usize = 1000;
+
 /// `text` in backticks, with control characters escaped, and truncated after [`SHOWN_CHARACTERS`] characters.
 pub(crate) fn quoted(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len().min(SHOWN_CHARACTERS) + 2);
-    shown.push('`');
+    format!("`{}`", escaped(text, SHOWN_CHARACTERS))
+}
+
+/// A name from a file for a table: with control characters escaped, and truncated if it is longer than any name.
+pub(crate) fn printable(text: &str) -> String {
+    escaped(text, NAME_CHARACTERS)
+}
+
+fn escaped(text: &str, most: usize) -> String {
+    let mut shown = String::with_capacity(text.len().min(most));
     for (index, character) in text.chars().enumerate() {
-        if index == SHOWN_CHARACTERS {
+        if index == most {
             shown.push('…');
             break;
         }
@@ -22,7 +33,6 @@ pub(crate) fn quoted(text: &str) -> String {
             shown.extend(character.escape_default());
         }
     }
-    shown.push('`');
     shown
 }
 

@@ -2,6 +2,7 @@
 
 use super::job::{Format, checked_name};
 use clap::{Args, Parser, Subcommand};
+use rukh::selfplay::elo::Sprt;
 use std::path::PathBuf;
 
 /// Spreads analyses and tournaments of the chess engine Rukh over many machines.
@@ -142,6 +143,9 @@ pub(crate) struct CommonArgs {
     /// Seconds after which a piece of a silent worker is given to another one
     #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
     pub(crate) silence: u64,
+    /// Seconds after which the engine is ended that works on a piece; this counts as a failed try
+    #[arg(long, default_value_t = 21_600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    pub(crate) time_limit: u64,
 }
 
 /// Flags of jobs on which the engine works.
@@ -203,6 +207,12 @@ pub(crate) struct SubmitSelfplayArgs {
     /// Games of a piece; a pair of games with one opening is never divided
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(crate) games_per_piece: u64,
+    /// Ends the job as soon as its results decide between these two Elo differences, as in `0,5`
+    #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true)]
+    pub(crate) sprt: Option<Sprt>,
+    /// Makes training data, as `rukh selfplay --training` does
+    #[arg(long)]
+    pub(crate) training: bool,
     /// File of openings, which the workers get from the server
     #[arg(long, value_name = "FILE")]
     pub(crate) openings: Option<PathBuf>,
@@ -258,6 +268,12 @@ pub(crate) struct CollectArgs {
     /// File of the results; without it they go to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Folder of the training data, which belongs to this job alone; what it has already is left as it is
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) training_dir: Option<PathBuf>,
+    /// Puts the training data of each piece into a tar archive, and not of each game into a file
+    #[arg(long, requires = "training_dir")]
+    pub(crate) training_tar: bool,
     /// Writes results as they come, and not in the order of the input
     #[arg(long)]
     pub(crate) unordered: bool,

@@ -5,6 +5,7 @@ use super::job::{EngineIdentity, Format};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
+use tempfile::TempDir;
 use tokio::process::Command;
 
 /// How the engine is used.
@@ -13,12 +14,15 @@ pub(crate) enum Mode {
     /// It analyses documents, which come back in this format.
     Analysis(Format),
     /// It plays games.
-    Games,
+    Games {
+        /// Whether they give training data. Then the command needs a folder for them too ([`training_folder`]).
+        training: bool,
+    },
 }
 
 /// Flags that write or read files of the machine, or that the pieces have themselves. A job must not carry them to other
 /// machines.
-const REFUSED_FLAGS: [&str; 16] = [
+const REFUSED_FLAGS: [&str; 20] = [
     "--config",
     "--logfile",
     "--output",
@@ -35,7 +39,16 @@ const REFUSED_FLAGS: [&str; 16] = [
     "--input-format",
     "--json",
     "--sprt",
+    "--training",
+    "--no-training",
+    "--training-dir",
+    "--training-tar",
 ];
+
+/// The flag that names the folder of the training data.
+pub(crate) fn training_folder(folder: &Path) -> String {
+    format!("--training-dir={}", folder.display())
+}
 
 /// Refuses flags that a job must not have.
 ///
@@ -75,8 +88,11 @@ pub(crate) fn command(program: &Path, mode: Mode, flags: &[String]) -> Command {
         Mode::Analysis(format) => {
             command.args(["analyze", "--protocol=json", &format!("--format={}", format.word())]);
         }
-        Mode::Games => {
+        Mode::Games { training } => {
             command.arg("selfplay");
+            if training {
+                command.arg("--training");
+            }
         }
     }
     command.args(flags);
@@ -117,9 +133,14 @@ pub(crate) async fn identity(
                 _ => Err(failed(last_lines(&output.stderr))),
             }
         }
-        Mode::Games => {
+        Mode::Games { training } => {
             let mut command = command(program, mode, flags);
             command.args(["--games=0", "--json"]).stdin(Stdio::null());
+            let folder = match training {
+                true => Some(TempDir::with_prefix("rukh-fleet-").map_err(|error| failed(error.to_string()))?),
+                false => None,
+            };
+            command.args(folder.iter().map(|folder| training_folder(folder.path())));
             let output = command.output().await.map_err(|error| failed(error.to_string()))?;
             let answer = serde_json::from_slice::<Value>(output.stdout.trim_ascii());
             let answer = match (output.status.success(), answer) {
@@ -164,7 +185,15 @@ mod tests {
     #[test]
     fn flags_that_name_files_of_a_machine_are_refused() {
         let refused = |flag: &str| refuse_flags(&[flag.to_owned()]).is_err();
-        for flag in ["--logfile=/etc/passwd", "--pgn=x", "--player1.logfile=x", "file.pgn", "-x"] {
+        let flags = [
+            "--logfile=/etc/passwd",
+            "--pgn=x",
+            "--training-dir=/home",
+            "--player1.logfile=x",
+            "file.pgn",
+            "-x",
+        ];
+        for flag in flags {
             assert!(refused(flag), "{flag}");
         }
         assert!(!refused("--nodes=100") && !refused("--player2.weights=new.pb.gz"));

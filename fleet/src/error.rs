@@ -44,6 +44,9 @@ pub(crate) enum FleetError {
     /// There is no job of this name.
     #[error("there is no job `{0}`; `rukh-fleet status` lists the jobs")]
     NoJob(String),
+    /// Not all pieces of the job are stored.
+    #[error("the job is not submitted completely; repeat its command")]
+    HalfSubmitted,
     /// The command cannot be done as it is.
     #[error("{0}")]
     Refused(String),

@@ -5,12 +5,17 @@
 //! finished pieces on `rukh.done.JOB`, and those of pieces that were put aside on `rukh.failed.JOB`. A result carries the
 //! number of its piece. If a piece has several results, which happens when a worker or the server ends at a bad moment,
 //! the first one of a finished piece counts.
+//!
+//! Jobs that make training data have a third stream, `rukh-chunks-JOB`, with a message for each game on the subject
+//! `rukh.chunks.JOB`. The result of a piece names those that belong to it; others are left over from tries that have not
+//! ended with a result.
 
 use rukh::analysis::output::OutputFormat;
+use rukh::selfplay::elo::Sprt;
 use serde::{Deserialize, Serialize};
 
 /// The version of this format. Workers leave jobs of another version alone.
-pub(crate) const PROTOCOL: u32 = 1;
+pub(crate) const PROTOCOL: u32 = 2;
 
 /// The consumer from which all workers of a job pull.
 pub(crate) const CONSUMER: &str = "workers";
@@ -38,6 +43,16 @@ pub(crate) fn done_subject(job: &str) -> String {
 /// The subject of the results of pieces that were put aside.
 pub(crate) fn failed_subject(job: &str) -> String {
     format!("rukh.failed.{job}")
+}
+
+/// The stream of the training data of a job.
+pub(crate) fn chunk_stream(job: &str) -> String {
+    format!("rukh-chunks-{job}")
+}
+
+/// The subject of the training data of a job.
+pub(crate) fn chunk_subject(job: &str) -> String {
+    format!("rukh.chunks.{job}")
 }
 
 /// Checks the name of a job or a worker: the server allows neither dots nor spaces there.
@@ -78,12 +93,26 @@ pub(crate) struct Job {
     pub(crate) most_deliveries: u32,
     /// The seconds after which a piece of a worker that is silent is delivered again.
     pub(crate) redelivery_s: u64,
+    /// The seconds that an engine may take for a piece, and for its start.
+    pub(crate) time_limit_s: u64,
     /// What the pieces were cut from, to tell whether a command that is repeated means the same job.
     pub(crate) source: String,
     /// The number of pieces; `None` as long as the job is being submitted.
     pub(crate) pieces: Option<u64>,
     /// What went wrong while the job was cut.
     pub(crate) troubles: Vec<String>,
+    /// Whether its test is decided, so that the remaining pieces are not needed.
+    pub(crate) is_decided: bool,
+}
+
+impl Job {
+    /// The test that may end the job.
+    pub(crate) fn sprt(&self) -> Option<Sprt> {
+        match self.kind {
+            Kind::Games { sprt: Some([elo0, elo1]), .. } => Some(Sprt { elo0, elo1 }),
+            _ => None,
+        }
+    }
 }
 
 /// What a job is about.
@@ -103,6 +132,10 @@ pub(crate) enum Kind {
         shards: u64,
         /// The name of the file of openings, whose content is on the board of files.
         openings: Option<String>,
+        /// Whether the games give training data.
+        training: bool,
+        /// The two Elo differences of the test that may end the job.
+        sprt: Option<[f64; 2]>,
     },
     /// Nothing is done for some time, to test the server.
     Test {
@@ -199,6 +232,9 @@ pub(crate) struct PieceResult {
     /// What `rukh selfplay --json` prints.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) games: Option<serde_json::Value>,
+    /// The sequences of the training data of the games in their stream.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) chunks: Vec<u64>,
 }
 
 /// A document that the engine could not read.
@@ -225,6 +261,7 @@ impl PieceResult {
             rejected: Vec::new(),
             positions: 0,
             games: None,
+            chunks: Vec::new(),
         }
     }
 }

@@ -65,7 +65,7 @@ fn numbers_in(name: &str) -> Vec<(String, u64)> {
 /// Adds up what `rukh selfplay --json` has printed.
 fn merge_scores(parts: &[PathBuf], output: &mut impl Write) -> Result<(), FleetError> {
     let mut totals = Totals::default();
-    for path in parts {
+    for (part, path) in (0..).zip(parts) {
         let text = std::fs::read(path).map_err(|error| file_error("read", path, error))?;
         let figures: Value = serde_json::from_slice(text.trim_ascii())
             .ok()
@@ -74,11 +74,11 @@ fn merge_scores(parts: &[PathBuf], output: &mut impl Write) -> Result<(), FleetE
                 let path = path.display();
                 FleetError::Refused(format!("{path} is not what `rukh selfplay --json` prints"))
             })?;
-        let mut result = PieceResult::new(0);
+        let mut result = PieceResult::new(part);
         result.games = Some(figures);
         totals.add(&result);
     }
-    totals.score_lines().iter().for_each(|line| print_error_line(line));
+    totals.score_lines(None).iter().for_each(|line| print_error_line(line));
     // Nobody is left to tell if stdout is closed.
     let _ = writeln!(output, "{}", totals.score_json());
     Ok(())

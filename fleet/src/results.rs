@@ -6,7 +6,6 @@ use async_nats::jetstream::context::Context;
 use async_nats::jetstream::stream::{DirectGetErrorKind, Info, Stream};
 use bytes::Bytes;
 use futures_util::{Stream as Messages, StreamExt, stream};
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// The messages that are on their way at once.
@@ -71,13 +70,13 @@ impl Log {
         }
     }
 
-    /// The messages of a range in their order, each with its sequence.
-    pub(crate) fn read(
+    /// Messages in the order in which their sequences are given, each with its sequence.
+    pub(crate) fn read<S: IntoIterator<Item = u64>>(
         &self,
-        range: RangeInclusive<u64>,
-    ) -> impl Messages<Item = Result<(u64, Option<Bytes>), FleetError>> + '_ {
+        sequences: S,
+    ) -> impl Messages<Item = Result<(u64, Option<Bytes>), FleetError>> {
         let get = move |sequence| async move { Ok((sequence, self.get(sequence).await?)) };
-        stream::iter(range).map(get).buffered(AT_ONCE)
+        stream::iter(sequences).map(get).buffered(AT_ONCE)
     }
 }
 

@@ -17,10 +17,14 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &JobArgs) -> Result<(), 
     let context = connect(server, "rukh-fleet retry").await?;
     let job = job(&context, &arguments.job).await?;
     let Some(pieces) = job.pieces else {
-        return Err(FleetError::Refused(
-            "the job is not submitted completely; repeat its command".to_owned(),
-        ));
+        return Err(FleetError::HalfSubmitted);
     };
+    if job.is_decided {
+        return Err(FleetError::Refused(format!(
+            "the test of `{}` is decided without its other pieces",
+            job.name
+        )));
+    }
     let done = Log::open(&context, job::done_stream(&job.name)).await?;
     let work = Log::open(&context, job::work_stream(&job.name)).await?;
     let (mut finished, mut failed) = (Pieces::default(), Pieces::default());
@@ -65,7 +69,7 @@ pub(crate) async fn remove(server: &ServerArgs, arguments: &JobArgs) -> Result<(
         return Err(FleetError::NoJob(name.clone()));
     }
     // The record goes last, so that the command can be repeated.
-    for stream in [job::work_stream(name), job::done_stream(name)] {
+    for stream in [job::work_stream(name), job::done_stream(name), job::chunk_stream(name)] {
         match context.delete_stream(&stream).await {
             Ok(_) => {}
             Err(error) => match error.kind() {

@@ -132,7 +132,9 @@ pub(crate) async fn jobs(context: &Context) -> Result<(Vec<Job>, Vec<JobVersion>
 /// The server does not answer, there is no such job, or it is of another version.
 pub(crate) async fn job(context: &Context, name: &str) -> Result<Job, FleetError> {
     let bytes = JOBS.get(context, name).await?.ok_or_else(|| FleetError::NoJob(name.to_owned()))?;
-    serde_json::from_slice(&bytes).map_err(|_| {
+    let version: Option<JobVersion> = serde_json::from_slice(&bytes).ok();
+    let job = version.filter(|version| version.protocol == job::PROTOCOL);
+    job.and_then(|_| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
         FleetError::Refused(format!("the job `{name}` was submitted by another version of rukh-fleet"))
     })
 }
@@ -143,6 +145,19 @@ pub(crate) async fn job(context: &Context, name: &str) -> Result<Job, FleetError
 /// The server does not store it.
 pub(crate) async fn put_job(context: &Context, job: &Job) -> Result<(), FleetError> {
     JOBS.put(context, &job.name, serde_json::to_vec(job).unwrap_or_default().into()).await
+}
+
+/// Notes that the test of a job is decided, so that workers leave it alone. A job that is still being submitted stays as
+/// it is, because its record is going to be written by `submit`.
+///
+/// # Errors
+/// The server does not answer, or there is no such job.
+pub(crate) async fn put_decided(context: &Context, name: &str) -> Result<(), FleetError> {
+    let found = job(context, name).await?;
+    match found.pieces.is_some() && !found.is_decided {
+        true => put_job(context, &Job { is_decided: true, ..found }).await,
+        false => Ok(()),
+    }
 }
 
 /// Where the pieces of a job are.

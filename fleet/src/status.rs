@@ -27,7 +27,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &StatusArgs) -> Result<(
         shown.push(json!({
             "name": job.name, "kind": kind, "priority": job.priority, "pieces": job.pieces, "results": results,
             "waiting": waiting, "held": held, "failed": failed, "flags": job.flags, "engine": job.engine,
-            "troubles": job.troubles,
+            "troubles": job.troubles, "is_decided": job.is_decided,
         }));
     }
     if let (Some(name), true) = (&arguments.job, shown.is_empty()) {
@@ -54,6 +54,7 @@ fn table(jobs: &[Value], others: &[Value], workers: &[Report]) -> String {
         vec![["JOB", "KIND", "PIECES", "RESULTS", "WAITING", "IN WORK", "PUT ASIDE"].map(str::to_owned)];
     for job in jobs {
         let cell = |name: &str| match &job[name] {
+            _ if name == "waiting" && job["is_decided"] == true => "decided".to_owned(),
             Value::String(text) => text.clone(),
             Value::Null => "being submitted".to_owned(),
             value => value.to_string(),

@@ -2,6 +2,7 @@
 #include "activation.hip"
 #include "attention.hip"
 #include "attention_any.hip"
+#include "bytes.hip"
 #include "convolution.hip"
 #include "dense.hip"
 #include "gemm.hip"

@@ -7,7 +7,8 @@
 //   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is padded with zeros to a tile of 16
 //   types           T = f16 or bf16; sums, scores and the softmax are fp32
 //   layouts         Q, K, V [B * 64][stride], logits [B][heads][64 queries][64 keys], output [B * 64][output_stride]
-//   shared memory   max(DEPTH, 16) * ROW_WORDS * 4 bytes: 4.5 KB for DEPTH 32 (6 KB on NVIDIA)
+//   shared memory   V^T, max(DEPTH, 16) * ROW_WORDS * 4 bytes, and K in the same place: 5 KB for DEPTH 32 (4.5 KB on gfx9,
+//                   6 KB on NVIDIA)
 //   wave size       32 or 64
 //   memory          at least 8192 bytes of logits per head, and 128 * DEPTH bytes each of Q, K, V and output
 //
@@ -15,11 +16,11 @@
 // several parts. Q, K, V, logits and output all move in 16-byte vectors, and every byte moves once. (Where four lanes
 // share a query, the output for DEPTH 8 and 16 moves in 8-byte vectors.) The steps:
 //
-//   1. Start the loads: Q and K as operands straight from global memory (the waves of a block share K through the
-//      cache), V in units of two keys x eight columns, and the logits. If DEPTH is above 32, this step loads only the
-//      first 32 columns of Q and K.
+//   1. Start the loads: K, Q as operands straight from global memory, V in units of two keys x eight columns, and the
+//      logits. Then write K to shared memory. Without STAGES_KEYS, K is loaded as operands, too, and if DEPTH is above 32,
+//      this step loads only the first 32 columns of Q and K.
 //   2. scores = Q K^T, 32 columns at a time
-//   3. Write V^T to shared memory as [column][key], two keys per word.
+//   3. Write V^T to shared memory as [column][key], two keys per word. It takes the place of K.
 //   4. scores = softmax(clamp(scale * scores + logits)), in fp32, within the lanes that share a query.
 //   5. output = scores V. The probabilities, rounded to T, already lie in registers as an operand.
 #include "kernels.h"
@@ -34,6 +35,9 @@
 #define QUERY_TILES (SQUARES / TILE / WAVES)
 // The number of runs of eight keys that a lane owns for each of its queries.
 #define RUNS (SQUARES / GROUPS / 8)
+// Whether the waves of a block share K through shared memory, and not only through the cache. With these layouts, a block has
+// four waves, and a load of an operand takes only 16 or 32 bytes from each of 16 rows (README.md).
+#define STAGES_KEYS (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_HALVES)
 // The number of words from one row of V^T to the next. Padding puts rows that are read together into different banks.
 #define ROW_WORDS (MATRIX_LAYOUT == MATRIX_QUADS ? 48 : 36)
 
@@ -60,12 +64,18 @@ template <class T, i32 DEPTH>
 GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // tiles along the head dimension
     constexpr i32 SLICE_STEPS = STEPS < 2 ? 1 : 2;
+    constexpr i32 QUERY_STEPS = STAGES_KEYS ? STEPS : SLICE_STEPS;  // of Q, in registers at a time
     constexpr i32 COLUMNS = STEPS * TILE;             // DEPTH, padded to whole tiles
     constexpr i32 VECTORS = COLUMNS / 8;
     constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // pairs of keys x vectors of eight columns
     constexpr i32 UNITS = (PAIRS + ATTENTION_THREADS - 1) / ATTENTION_THREADS;
     static_assert(STEPS == 1 || STEPS % 2 == 0, "the tiles must divide into slices of two");
-    GPU_SHARED(u32, transposed, COLUMNS * ROW_WORDS);
+    // From one row of K to the next in shared memory. The number is odd, so that eight rows use all banks once.
+    constexpr i32 KEY_ROW = VECTORS + 1;
+    constexpr i32 KEY_WORDS = STAGES_KEYS ? SQUARES * KEY_ROW * 4 : 0, VALUE_WORDS = COLUMNS * ROW_WORDS;
+    constexpr i32 SHARED_WORDS = KEY_WORDS < VALUE_WORDS ? VALUE_WORDS : KEY_WORDS;
+    GPU_SHARED(u32, transposed, SHARED_WORDS);
+    [[maybe_unused]] Words4* const staged_keys = (Words4*)transposed;
 
     const i32 head = block_x(), position = block_y();
     const i64 first = (i64)position * SQUARES * a.stride + head * DEPTH;
@@ -75,9 +85,8 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     const Words4 zeros = {};
 
     // 1. Start all these loads before waiting for any. The operands of the first product come first.
-    Fragment query[QUERY_TILES][SLICE_STEPS], key[KEY_TILES][SLICE_STEPS];
-    auto load_slice = [&](i32 slice) {
-        const i32 first_column = slice * SLICE_STEPS * TILE;
+    Fragment query[QUERY_TILES][QUERY_STEPS];
+    auto load_queries = [&](i32 first_column) {
 #pragma unroll
         for (i32 tile = 0; tile < QUERY_TILES; tile++) {
             const T* rows = queries + (i64)(wave() * QUERY_TILES + tile) * TILE * a.stride + first_column;
@@ -85,6 +94,24 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
                 return offset < DEPTH ? load16(rows + (i64)operand_row(part) * a.stride + offset) : zeros;
             });
         }
+    };
+#if STAGES_KEYS
+    // Slot r of shared memory holds the key that is row r % 16 of tile r / 16. So many neighbouring threads load a row.
+    constexpr i32 ACROSS = VECTORS % 8 == 0 ? 8 : VECTORS % 4 == 0 ? 4 : 2;
+    auto key_slot = [](i32 i) { return i / (VECTORS / ACROSS) * (ATTENTION_THREADS / ACROSS) + thread() / ACROSS; };
+    auto key_vector = [](i32 i) { return i % (VECTORS / ACROSS) * ACROSS + thread() % ACROSS; };
+    Words4 key_words[VECTORS / 2];
+#pragma unroll
+    for (i32 i = 0; i < VECTORS / 2; i++) {
+        const i64 row = spread<KEY_TILES>(key_slot(i) / TILE, key_slot(i) % TILE);
+        key_words[i] = key_vector(i) * 8 < DEPTH ? load16(keys + row * a.stride + key_vector(i) * 8) : zeros;
+    }
+    load_queries(0);
+#else
+    Fragment key[KEY_TILES][SLICE_STEPS];
+    auto load_slice = [&](i32 slice) {
+        const i32 first_column = slice * SLICE_STEPS * TILE;
+        load_queries(first_column);
 #pragma unroll
         for (i32 n = 0; n < KEY_TILES; n++) {
             load_rows(key[n], [&](i32 part, i32 offset) {
@@ -94,13 +121,14 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
         }
     };
     load_slice(0);
+#endif
 
     Values<UNITS> v;
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
         const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
         const T* from = values + (i64)(index / VECTORS * 2) * a.stride + column;
-        const bool inside = column < DEPTH && index < PAIRS;
+        const bool inside = (COLUMNS == DEPTH || column < DEPTH) && (PAIRS % ATTENTION_THREADS == 0 || index < PAIRS);
         v.even[unit] = inside ? load16(from) : zeros;
         v.odd[unit] = inside ? load16(from + a.stride) : zeros;
     }
@@ -127,23 +155,42 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
 
     // 2. scores = Q K^T, in slices of the head dimension that are one or two fragments wide.
     Accumulator scores[QUERY_TILES][KEY_TILES] = {};
+#if STAGES_KEYS
+#pragma unroll
+    for (i32 i = 0; i < VECTORS / 2; i++) staged_keys[key_slot(i) * KEY_ROW + key_vector(i)] = key_words[i];
+    synchronise_block();
+#endif
 #pragma unroll
     for (i32 slice = 0; slice < STEPS / SLICE_STEPS; slice++) {
+#if !STAGES_KEYS
         if (slice > 0) {
             load_slice(slice);
             keep_order();
         }
+#endif
 #pragma unroll
         for (i32 n = 0; n < KEY_TILES; n++) {
+#if STAGES_KEYS
+            Fragment key[KEY_TILES][SLICE_STEPS];
+            load_rows(key[n], [&](i32 part, i32 offset) {
+                const i32 slot = n * TILE + operand_row(part);
+                return staged_keys[slot * KEY_ROW + slice * SLICE_STEPS * 2 + offset / 8];
+            });
+#endif
 #pragma unroll
             for (i32 tile = 0; tile < QUERY_TILES; tile++) {
 #pragma unroll
-                for (i32 step = 0; step < SLICE_STEPS; step++)
-                    scores[tile][n] = multiply(T(), query[tile][step], key[n][step], scores[tile][n]);
-                if (DEPTH >= 64) settle(scores[tile][n]);
+                for (i32 step = 0; step < SLICE_STEPS; step++) {
+                    const Fragment own = query[tile][(STAGES_KEYS ? slice * SLICE_STEPS : 0) + step];
+                    scores[tile][n] = multiply(T(), own, key[n][step], scores[tile][n]);
+                }
+                if (DEPTH >= 64 && !STAGES_KEYS) settle(scores[tile][n]);
             }
         }
     }
+#if STAGES_KEYS
+    synchronise_block();
+#endif
 
     // 3. Write V^T to shared memory. The selectors pick the low or the high halves of two words.
 #pragma unroll

@@ -9,6 +9,20 @@ struct Half {
 struct Bfloat {
     u16 bits;
 };
+// A signed integer of eight bits. It is an element of the factors of a product only (bytes.hip).
+struct Byte {
+    i8 bits;
+};
+
+// The element type of a product's results, for factors of type T.
+template <class T>
+struct ResultOf {
+    typedef T Type;
+};
+template <>
+struct ResultOf<Byte> {
+    typedef Half Type;
+};
 
 // Conversions between a 32-bit word and the two neighbouring elements that it holds.
 GPU_FUNCTION void unpack(Half, u32 pair, float& low, float& high) {

@@ -29,7 +29,7 @@
 #include "gemm_tiles.h"
 #include "normalise.h"
 
-// The widest rows that 32 lanes normalise, and the widest that a block does.
+// The widest rows that 32 lanes normalise, and the widest that a block does. Both have the same code in a chain.
 #define NARROW_NORM 1024
 #define WIDE_NORM 8192
 
@@ -57,10 +57,11 @@ GPU_FUNCTION void gemm_chain(const ChainArguments& a, Words4* shared) {
             if (!is_last_block(a.counters + link.first_counter + tile, link.product.splits, scratch)) return;
             Tile::add_parts(link.product, partial, tile);
         }
-    } else if (rows_together == 1) {
-        normalise_row<T, THREADS, WIDE_NORM / 8 / THREADS>(link.norm, row, (float*)shared);
     } else {
-        normalise_row<T, ROW_LANES, NARROW_NORM / 8 / ROW_LANES>(link.norm, row + thread() / ROW_LANES, nullptr);
+        const bool is_wide = rows_together == 1;
+        const i32 row_of_thread = is_wide ? row : row + thread() / ROW_LANES;
+        normalise_row<T, THREADS, WIDE_NORM / 8 / THREADS>(link.norm, row_of_thread, is_wide ? THREADS : ROW_LANES,
+                                                           (float*)shared);
     }
     end_block(counter, a.all[is_last_group]);
 }
@@ -135,8 +136,9 @@ GPU_FUNCTION void gemm_any(const GemmArguments& a) {
 #endif
 GEMM_16_BITS(f16, Half)
 GEMM_16_BITS(bf16, Bfloat)
-GEMM_AND_CHAIN(f32, float, PlainCore, 128, 128, 256, 64)
-GEMM_AND_CHAIN(f32, float, PlainCore, 64, 64, 128, 64)
+// fp32 is for comparisons, so that it has no chains.
+GEMM(f32, float, PlainCore, 128, 128, 256, 64)
+GEMM(f32, float, PlainCore, 64, 64, 128, 64)
 
 #define INSTANCES(type, T)                                                                                     \
     GPU_KERNEL(GEMM_SUM_THREADS, gemm_sum_##type, GemmArguments) {                                             \

@@ -15,7 +15,7 @@
 //                          adds the products of fragment i. Two fragments can be loaded at a time
 //   RUN_COUNT                   the number of runs of eight results that a thread holds
 //   row(run), column(run)  the place of a run in the block's tile
-//   result(run, k)         element k of a run
+//   result(run, k)         element k of a run, as a number
 #pragma once
 #include "matrix.h"
 
@@ -24,6 +24,15 @@ template <i32 VECTORS>
 GPU_FUNCTION i32 gemm_place(i32 row, i32 vector) {
     static_assert(VECTORS == 4 || VECTORS == 8, "a row has four or eight vectors");
     return row * VECTORS + (vector ^ (VECTORS == 8 ? row & 7 : row >> 1 & 3));
+}
+
+// A sum as a number. Sums of products of bytes are integers.
+template <class T>
+GPU_FUNCTION float number_of(T, float sum) {
+    return sum;
+}
+GPU_FUNCTION float number_of(Byte, float sum) {
+    return (float)(i32)float_bits(sum);
 }
 
 #if MATRIX_LAYOUT != MATRIX_NONE
@@ -61,7 +70,7 @@ struct MatrixCore {
     GPU_FUNCTION i32 column(i32 run) { return wave_column() + run_start<W_TILES>(run % RUNS_ACROSS, group()); }
     GPU_METHOD float result(i32 run, i32 k) {
         const i32 part = run / RUNS_ACROSS;
-        return sum_at(sums[part / OWN_ROWS], part % OWN_ROWS, run % RUNS_ACROSS, k);
+        return number_of(T(), sum_at(sums[part / OWN_ROWS], part % OWN_ROWS, run % RUNS_ACROSS, k));
     }
 
 #if MATRIX_LAYOUT == MATRIX_QUADS
@@ -132,6 +141,9 @@ GPU_FUNCTION float dot_words(Bfloat, u32 a, u32 b, float sum) {
 GPU_FUNCTION float dot_words(float, u32 a, u32 b, float sum) {
     return sum + float_of_bits(a) * float_of_bits(b);
 }
+GPU_FUNCTION float dot_words(Byte, u32 a, u32 b, float sum) {
+    return float_of_bits(dot_bytes(a, b, float_bits(sum)));
+}
 
 // Each thread owns eight columns of every ROWS_APART-th row.
 template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS, i32 VECTORS>
@@ -147,7 +159,7 @@ struct PlainCore {
     GPU_FUNCTION i32 column_of_slot(i32 slot) { return slot % ACROSS * 8 + slot / ACROSS; }
     GPU_FUNCTION i32 row(i32 run) { return thread() / ACROSS + run * ROWS_APART; }
     GPU_FUNCTION i32 column(i32) { return thread() % ACROSS * 8; }
-    GPU_METHOD float result(i32 run, i32 k) { return sums[run][k]; }
+    GPU_METHOD float result(i32 run, i32 k) { return number_of(T(), sums[run][k]); }
 
     GPU_METHOD void multiply(const Words4* x, const Words4* weights) {
         // The loop is not unrolled, because its body already has several hundred instructions.

@@ -152,9 +152,15 @@ GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Cor
     }
 }
 
-// Applies the epilogue to a block's results and stores them. `shared` has VECTORS vectors.
-template <class T, i32 VECTORS, i32 THREADS, class Core>
-GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, Words4* shared, i32 product, i32 first_row, i32 first_column) {
+// What a block's sums are multiplied by before the epilogue: nothing. Sums of bytes have scales (bytes.hip).
+struct NoScales {
+    GPU_METHOD Eight applied(Eight sums, i32, i32) const { return sums; }
+};
+
+// Applies the scales and the epilogue to a block's results and stores them. `shared` has VECTORS vectors.
+template <class T, i32 VECTORS, i32 THREADS, class Core, class Scales>
+GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& scales, Words4* shared, i32 product,
+                             i32 first_row, i32 first_column) {
     const bool is_short = a.activation == ACTIVATION_NONE && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     if (is_short) {
         const T* residual = (const T*)a.residual + product * a.output_batch;
@@ -175,9 +181,13 @@ GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, Words4* shared,
             for (i32 i = 0; i < LOADS; i++) {
                 const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
                 if (row >= a.rows || column >= a.outputs) continue;
-                Eight sums = unpack_eight(T(), before[i]);
+                Eight sums;
 #pragma unroll
-                for (i32 k = 0; k < 8; k++) sums.value[k] += core.result(first + i, k);
+                for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(first + i, k);
+                sums = scales.applied(sums, row, column);
+                const Eight added = unpack_eight(T(), before[i]);
+#pragma unroll
+                for (i32 k = 0; k < 8; k++) sums.value[k] += added.value[k];
                 if (a.bias) sums = plus(sums, (const T*)a.bias + column);
                 store_eight(output + (i64)row * a.output_stride + column, sums);
             }
@@ -206,7 +216,8 @@ GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, Words4* shared,
 #pragma unroll
             for (i32 half = 0; half < 2; half++) sums.words[half] = shared[(2 * (run - first) + half) * THREADS + thread()];
             const i32 row = first_row + core.row(run), column = first_column + core.column(run);
-            if (row < a.rows && column < a.outputs) gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, sums));
+            if (row < a.rows && column < a.outputs)
+                gemm_finish<T>(a, product, row, column, scales.applied(unpack_eight(0.0f, sums), row, column));
         }
     }
 }
@@ -231,7 +242,9 @@ struct Gemm {
 
     // Computes and stores the results of a tile, or its sums of a part of the summed axis. `shared` has STAGES * STAGE
     // vectors.
-    GPU_FUNCTION void compute(const GemmArguments& a, float* partial, GemmPlace place, Words4* shared);
+    template <class Scales = NoScales>
+    GPU_FUNCTION void compute(const GemmArguments& a, float* partial, GemmPlace place, Words4* shared,
+                              const Scales& scales = Scales());
     // Adds up the parts of a tile's sums, and stores the results.
     GPU_FUNCTION void add_parts(const GemmArguments& a, const float* partial, i32 tile) {
 #pragma unroll 1
@@ -246,8 +259,10 @@ struct Gemm {
 
 template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
           i32 STEP_BYTES>
+template <class Scales>
 GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(const GemmArguments& a, float* partial,
-                                                                             GemmPlace place, Words4* shared) {
+                                                                             GemmPlace place, Words4* shared,
+                                                                             const Scales& scales) {
     const i32 first_row = Gemm::first_row(a, place.tile), first_column = Gemm::first_column(a, place.tile);
     const i32 product = place.product, split = place.split;
     const i32 all_steps = (a.inputs + STEP - 1) / STEP, most_steps = (all_steps + a.splits - 1) / a.splits;
@@ -331,7 +346,8 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(con
     }
 
     if (a.splits == 1) {
-        gemm_store<T, STAGES * STAGE, THREADS>(a, core, shared, product, first_row, first_column);
+        gemm_store<typename ResultOf<T>::Type, STAGES * STAGE, THREADS>(a, core, scales, shared, product, first_row,
+                                                                        first_column);
     } else {
         gemm_store_partial(a, partial, core, product, split, first_row, first_column);
     }

@@ -42,7 +42,8 @@
 //                                  at run time
 //   of_wave(value)                 a value that all lanes of a wave have, so that a branch on it is the wave's
 //   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
-//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bf16: see matrix.h
+//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16, multiply_bf16 and multiply_bytes:
+//                                  see matrix.h
 #pragma once
 
 // How a platform's matrix instruction spreads a 16 x 16 tile over the lanes: see matrix.h.
@@ -53,6 +54,7 @@
 #define MATRIX_QUADS 4
 
 typedef unsigned char u8;
+typedef signed char i8;
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -18,9 +18,11 @@
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
 // | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any product, in tiles of that size |
-// | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three products in a row, and LayerNorms of their results |
+// | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three products in a row, and LayerNorms of their results; f16, bf16 |
 // | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a product with splits |
 // | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
+// | quantise | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to 8 bits; f16 |
+// | gemm_bytes_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a product of 8-bit integers; f16 |
 // | attention_policy | AttentionPolicyArguments | 512 | B | softmax over the legal moves, from queries and keys |
 // | policy | PolicyArguments | 512 | B | softmax over the legal moves, from a row of logits |
 // | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | the last layer of the value and moves-left heads |
@@ -131,6 +133,25 @@ typedef struct GemmArguments {
     rukh_i32 activation;
     rukh_i32 reserved;
 } GemmArguments;
+
+// bytes [rows][width] and row_scales [rows][2] = the rows of x * factors, rounded to 8 bits (bytes.hip).
+typedef struct QuantiseArguments {
+    const void* x;         // [rows][width] T
+    const float* factors;  // [width]; null if all are 1
+    void* bytes;           // [rows][width]
+    float* row_scales;     // [rows][2]: the number that 1 stands for, and the number that 0 stands for
+    rukh_i32 rows;
+    rukh_i32 width;
+} QuantiseArguments;
+
+// The same as GemmArguments, where x and weights are bytes: x, weights, inputs, x_stride and weights_stride are multiples
+// of 16, and `products` and `splits` are 1.
+typedef struct GemmBytesArguments {
+    GemmArguments product;
+    const float* row_scales;     // [rows][2], from quantise
+    const float* output_scales;  // [2][outputs, rounded up to a multiple of 8]: the number that a weight of 1 stands for,
+                                 // and that number times the sum of the output's weights
+} GemmBytesArguments;
 
 // A product of a chain, and the LayerNorm of its results. Its blocks have numbers: first those of its tiles, for each part
 // of the summed axis, and then those of the norm. They come after the blocks of the links before.
@@ -288,6 +309,8 @@ static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
 static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(GemmArguments) == 112, "mirrored in arguments.rs");
+static_assert(sizeof(QuantiseArguments) == 40, "mirrored in arguments.rs");
+static_assert(sizeof(GemmBytesArguments) == 128, "mirrored in arguments.rs");
 static_assert(sizeof(ChainLink) == 240, "mirrored in arguments.rs");
 static_assert(sizeof(ChainArguments) == 760, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");

@@ -17,7 +17,7 @@
 template <class T, i32 LANES, i32 VECTORS>
 GPU_FUNCTION void layer_norm(const LayerNormArguments& a) {
     GPU_SHARED(float, partial, NORM_THREADS / ROW_LANES);
-    normalise_row<T, LANES, VECTORS>(a, block_x() * (NORM_THREADS / LANES) + thread() / LANES, partial);
+    normalise_row<T, LANES, VECTORS>(a, block_x() * (NORM_THREADS / LANES) + thread() / LANES, LANES, partial);
 }
 
 #define INSTANCE(type, T, width, lanes)                                                                        \

@@ -1,4 +1,5 @@
-// 16 x 16 tiles of a matrix instruction, D = own * other^T + D in fp32, over elements of 16 bits.
+// 16 x 16 tiles of a matrix instruction, D = own * other^T + D in fp32, over elements of 16 bits, or over pairs of bytes
+// with sums in 32-bit integers.
 //
 // All sums that a lane holds belong to one or two rows of the "own" side (attention's queries). The rows of the "other"
 // side (the keys, or the columns of the values) are spread over the lane's registers. Both operands are rows of 16
@@ -71,6 +72,12 @@ GPU_FUNCTION Accumulator multiply(Half, Fragment own, Fragment other, Accumulato
 }
 GPU_FUNCTION Accumulator multiply(Bfloat, Fragment own, Fragment other, Accumulator sum) {
     return multiply_bf16(own, other, sum);
+}
+// A fragment of bytes has twice as many along the summed axis, two in the place of each element of 16 bits. This is one
+// instruction or two; their own order of the bytes does not matter, because it is the same for both operands. The sums
+// are integers, in the bits of the accumulator.
+GPU_FUNCTION Accumulator multiply(Byte, Fragment own, Fragment other, Accumulator sum) {
+    return multiply_bytes(own, other, sum);
 }
 
 // The lane's number among the lanes that share an own row, below GROUPS.

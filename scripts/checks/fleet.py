@@ -191,11 +191,12 @@ def check_test(fleet, options, folder):
 
 
 def make_games(options, folder):
-    """A PGN with at least so many positions, played by random evaluations."""
+    """A PGN of different games with at least so many positions, played by random evaluations."""
     path = folder / "games.pgn"
     if not path.exists():
-        games = options.positions // 100 + 8
-        command = [options.engine, "selfplay", "--backend=random", "--visits=2", "--temperature=1", f"--games={games}"]
+        # A game has about 300 positions. With fewer visits all games would be the same.
+        games = options.positions // 250 + 8
+        command = [options.engine, "selfplay", "--backend=random", "--visits=8", "--temperature=1", f"--games={games}"]
         subprocess.run([*command, "--json", f"--pgn={path}"], check=True, capture_output=True)
     return path
 

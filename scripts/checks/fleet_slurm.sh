@@ -76,7 +76,7 @@ array() {
 }
 
 settings="--backend=trivial --nncache=0 --nodes=400"
-"$rukh" selfplay --backend=random --visits=2 --temperature=1 --games="$games" --pgn="$folder/games.pgn" --json \
+"$rukh" selfplay --backend=random --visits=8 --temperature=1 --games="$games" --pgn="$folder/games.pgn" --json \
     >/dev/null
 # shellcheck disable=SC2016  # the task expands its number
 task="$rukh analyze $settings $folder/games.pgn --parallelism=1"' --shard=$SLURM_ARRAY_TASK_ID/'"$tasks"

@@ -88,6 +88,40 @@ PRODUCTS = [
 
 
 @dataclass(frozen=True)
+class Shape:
+    """The layers of a network of encoders with smolgen. `board` is the width of a dense position embedding, or 0."""
+
+    name: str
+    width: int
+    heads: int
+    hidden: int
+    board: int
+
+    def weights(self) -> dict[str, int]:
+        """The numbers of weights of an encoder's products and of the others."""
+        encoder = self.width * (4 * self.width + 2 * self.hidden)
+        smolgen = CHANNELS * self.width + SQUARES * CHANNELS * SMOLGEN_HIDDEN
+        smolgen += SMOLGEN_HIDDEN * self.heads * GENERATED
+        shared = GENERATED * SQUARES * SQUARES + 3 * self.width**2 + 176 * self.width
+        return {"encoders": ENCODERS * encoder, "smolgen": ENCODERS * smolgen, "others": shared + 12 * SQUARES * self.board}
+
+    def operations(self, positions: int) -> int:
+        """The operations of the encoders' products."""
+        return 2 * positions * SQUARES * self.weights()["encoders"]
+
+    def moved(self, positions: int) -> int:
+        """The bytes that are moved beside the weights. Each encoder reads x for Q, K and V, smolgen and the hidden layer
+        (3 widths), writes and reads Q, K and V (6), attention's result (2), the hidden layer's and the logits, and its
+        LayerNorms read and write the residual (4)."""
+        values = SQUARES * (15 * self.width + 2 * self.hidden + 2 * self.heads * SQUARES)
+        return ENCODERS * ELEMENT * positions * values
+
+
+SHAPES = [Shape("T82", WIDTH, HEADS, HIDDEN, 0), Shape("BT4", 1024, 32, 1536, SQUARES * 512)]
+SMALL_BATCHES = [1, 2, 4, 8]
+
+
+@dataclass(frozen=True)
 class Tile:
     """A kernel of gemm.hip, and how its waves divide the tile."""
 
@@ -181,6 +215,48 @@ def other_traffic(card: Card) -> list[tuple[str, int]]:
     return [("attention", ENCODERS * attention), ("LayerNorms", ENCODERS * (norms + smolgen))]
 
 
+def small_batches() -> list[str]:
+    """What weights of 8 bits are worth where weights are what is moved."""
+    lines = [
+        "",
+        "## Weights of 8 bits at small batches",
+        "",
+        "What it is worth if the weights of the encoders' products have 8 bits and the arithmetic is in fp16. No kernel",
+        "does that yet: int8 (bytes.hip) also rounds the inputs. The encoders' products take as long as their weights'",
+        "traffic or their operations at the peak, whichever is longer. All other weights stay in fp16. *Moved* are results",
+        "and residuals, each read and written once. Times are in microseconds.",
+        "",
+        "| network, card, positions | encoders' weights, fp16 | 8 bits | operations | other weights | moved | launches | all, fp16"
+        " | all, 8 bits | faster by |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+    ]
+    for shape in SHAPES:
+        for card in CARDS[:2]:
+            for positions in SMALL_BATCHES:
+                weights = shape.weights()
+                megabytes = card.gigabytes_per_second * 1e3
+                fp16, bytes_ = (weights["encoders"] * size / megabytes for size in (ELEMENT, 1))
+                peak = card.compute_units * card.operations_per_cycle * card.gigahertz * 1e3
+                operations = shape.operations(positions) / peak
+                others = ELEMENT * (weights["smolgen"] + weights["others"]) / megabytes
+                moved = shape.moved(positions) / megabytes
+                launches = LAUNCHES[True] * card.launch_microseconds
+                totals = [max(time, operations) + others + moved + launches for time in (fp16, bytes_)]
+                cells = [fp16, bytes_, operations, others, moved, launches, *totals]
+                figures = " | ".join(f"{cell:.0f}" for cell in cells)
+                head = f"{shape.name}, {card.architecture}, {positions}"
+                lines.append(f"| {head} | {figures} | {totals[0] / totals[1] - 1:.0%} |")
+    t82, bt4 = (shape.weights()["encoders"] / 1e6 for shape in SHAPES)
+    return [
+        *lines,
+        "",
+        f"The encoders' products have {t82:.0f} million weights in T82 and {bt4:.0f} million in BT4. Bandwidths, peaks and",
+        "launches are those of the cards below. The table leaves out caches: gfx1100's last one has 96 MB. It also leaves",
+        "out that each byte is converted to fp16 by every block that reads it: with 64 rows, two or three vector",
+        "instructions for two weights stand against 128 multiplications.",
+    ]
+
+
 def report(path: str) -> str:
     known = resources(path)
     lines = [
@@ -251,6 +327,7 @@ def report(path: str) -> str:
         for card, total in zip(CARDS, totals)
     ]
     lines.append("| share of the peak | " + " | ".join(f"{share:.0%}" for share in shares) + " | |")
+    lines += small_batches()
     lines += [
         "",
         "## The cards",

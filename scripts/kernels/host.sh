@@ -39,6 +39,10 @@ gemm_test 3
 gemm_test 4
 gemm_test 1
 gemm_test 2
+bytes_test 3
+bytes_test 4
+bytes_test 1
+bytes_test 2
 dense_test 3
 dense_test 4
 dense_test 1

@@ -18,6 +18,8 @@ MATRIX = re.compile(r"v_(wmma|mfma)_")
 # Architectures on which the kernels use no matrix instruction (MATRIX_NONE in hip/kernels/platform/amd.h). gfx908 has
 # such instructions, but lacks the one for bf16 that the kernels use on gfx90a.
 WITHOUT_MATRIX = {"gfx906", "gfx908", "gfx1030"}
+# Architectures with a matrix instruction for 32 bytes of each row. The others' take 16.
+WITH_32_BYTES = {"gfx942"}
 # The names of kernels that exist only on the other architectures.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
 
@@ -87,11 +89,13 @@ def check(architecture, name, row, code):
     elif "dense_" in name:
         if matrix == 0 or matrix % 4:
             fail(f"{where} has {matrix} matrix instructions, not a positive multiple of 4")
-    elif product := re.fullmatch(r"(?:gemm|gemm_chain|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
-        # Each wave multiplies its part of the tile of results in steps of 16 x 16, twice per step of 32 elements.
-        rows, columns, threads = map(int, product.groups(default="128"))
+    elif product := re.fullmatch(r"(gemm|gemm_chain|gemm_bytes|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
+        # Each wave multiplies its part of the tile of results in steps of 16 x 16, twice per step of 32 elements. A step
+        # has 64 bytes, which are two or four instructions.
+        rows, columns, threads = map(int, product.groups(default="128")[1:])
         waves = threads // (64 if architecture.startswith("gfx9") else 32)
-        expected = 0 if architecture in WITHOUT_MATRIX else 2 * rows * columns // 256 // waves
+        per_tile = 4 if product[1] == "gemm_bytes" and architecture not in WITH_32_BYTES else 2
+        expected = 0 if architecture in WITHOUT_MATRIX else per_tile * rows * columns // 256 // waves
         if matrix != expected:
             fail(f"{where} has {matrix} matrix instructions, not {expected}")
     elif matrix:

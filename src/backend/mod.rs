@@ -27,6 +27,7 @@ mod error;
 mod evaluation;
 pub mod multi;
 pub mod options_dict;
+pub(crate) mod owned_request;
 pub mod position_key;
 pub mod profile;
 pub(crate) mod queue;
@@ -40,6 +41,7 @@ pub mod wrap;
 use crate::chess::{PackedMove, PositionHistory};
 pub use batch_costs::BatchCosts;
 pub use error::BackendError;
+pub(crate) use evaluation::divergence;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
 /// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The

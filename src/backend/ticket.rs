@@ -1,7 +1,7 @@
 //! Tools for backends and decorators: a ticket that is already complete, checks of batch sizes, a batch that keeps
 //! requests in order, and a function that turns a panic into an error.
 
-use super::{Added, Attributes, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -133,6 +133,22 @@ impl OrderedTicket {
         }
         Ok(all)
     }
+}
+
+/// Evaluates one position.
+///
+/// # Errors
+/// The evaluation fails.
+pub(crate) fn evaluate_one(
+    backend: &dyn Backend,
+    request: EvalRequest<'_>,
+) -> Result<Evaluation, BackendError> {
+    let mut batch = OrderedBatch::new(&backend.attributes().name, backend.new_batch());
+    batch.add(request);
+    // There are as many evaluations as requests.
+    let evaluations = batch.submit().finish()?;
+    let (value, priors) = evaluations.get(0);
+    Ok(Evaluation { value, priors: priors.into() })
 }
 
 /// Checks that a backend returned as many evaluations as it was asked for.

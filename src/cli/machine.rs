@@ -2,18 +2,15 @@
 
 use crate::net::discover::find_network;
 use crate::options::{BackendName, Options};
-use sysinfo::{CpuRefreshKind, RefreshKind, System};
+use crate::processor;
 
 /// The processor's name and the number of its threads that this process may use.
-pub(super) fn processor() -> String {
-    let what = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
-    let brand = System::new_with_specifics(what)
-        .ok()
-        .and_then(|system| system.cpus().first().map(|cpu| cpu.brand().trim().to_owned()))
-        .filter(|brand| !brand.is_empty());
+pub(super) fn processor_and_threads() -> String {
+    let name = processor::name();
+    let name = if name.is_empty() { "unknown" } else { &name };
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let plural = if threads == 1 { "" } else { "s" };
-    format!("{}, {threads} thread{plural}, {}", brand.as_deref().unwrap_or("unknown"), std::env::consts::ARCH)
+    format!("{name}, {threads} thread{plural}, {}", std::env::consts::ARCH)
 }
 
 /// The facts for a picture: network, backend, processor and version. `backend` is the name of the backend that was
@@ -29,5 +26,10 @@ pub(super) fn facts(options: &Options, backend: &str) -> Vec<String> {
             },
         ),
     };
-    vec![network, backend.to_owned(), processor(), concat!("Rukh ", env!("RUKH_VERSION")).to_owned()]
+    vec![
+        network,
+        backend.to_owned(),
+        processor_and_threads(),
+        concat!("Rukh ", env!("RUKH_VERSION")).to_owned(),
+    ]
 }

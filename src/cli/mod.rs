@@ -55,7 +55,7 @@ mod onnx2leela_args;
 mod output_file;
 pub mod perft;
 mod perft_command;
-mod profile;
+pub(crate) mod profile;
 mod profile_args;
 mod rocm_choice;
 mod selfplay;

@@ -20,6 +20,7 @@ pub(super) fn rocm_choice(tool: &str, options: &Options) -> RocmChoice {
         BackendName::Rocm => (chosen, RocmPrecision::Fp32),
         BackendName::RocmFp16 => (chosen, RocmPrecision::Fp16),
         BackendName::RocmBf16 => (chosen, RocmPrecision::Bf16),
+        BackendName::RocmInt8 => (chosen, RocmPrecision::Int8),
         _ => (BackendName::RocmAuto, RocmPrecision::Auto),
     };
     let options = if backend == chosen || chosen == BackendName::Auto {

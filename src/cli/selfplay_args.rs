@@ -1,17 +1,23 @@
 //! The flags of `selfplay`: those of the tournament, and those of a player, which each player can have for itself
 //! (`--player1.visits=800`).
 
+use super::error::CliError;
 use super::flags;
 use super::shard::shard;
 use crate::net::InputFormat;
 use crate::options::Options;
-use crate::selfplay::config::{GameCount, Limits, OpeningsMode, PlayerConfig, Resignation, TournamentConfig};
+use crate::selfplay::config::{
+    GameCount, Limits, MoveChoice, OpeningsMode, PlayerConfig, Resignation, TournamentConfig,
+};
 use crate::selfplay::elo::Sprt;
-use crate::selfplay::openings::{self, OpeningsError};
+use crate::selfplay::openings;
 use clap::ArgAction::Set;
 use clap::{Args, FromArgMatches};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// The most games that are played at once.
+const MOST_AT_ONCE: u32 = 4096;
 
 /// The prefixes of the flags of one player.
 const PREFIXES: [&str; 2] = ["--player1.", "--player2."];
@@ -27,8 +33,14 @@ pub(super) struct SelfplayArgs {
           value_parser = clap::value_parser!(i64).range(-2..=999_999_999))]
     games: i64,
     /// Number of games to play at once; 0 chooses as many as keep the backend busy
-    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=4096))]
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=i64::from(MOST_AT_ONCE)))]
     parallelism: u32,
+    /// Plays without searches, each time the move that the policy prefers: N games at once, times --parallelism
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=1024))]
+    policy_mode_size: u32,
+    /// The same with the move after which the value is best
+    #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
+    value_mode_size: u32,
     /// File of openings: a PGN, or positions as EPD or FEN lines in a file named *.epd or *.fen; it may be a .gz
     #[arg(long, value_name = "FILE")]
     openings_pgn: Option<PathBuf>,
@@ -74,7 +86,7 @@ pub(super) struct SelfplayArgs {
     discarded_start_chance: f32,
     /// Ends the tournament as soon as it decides between these two Elo differences, as in `0,5`; each error has a
     /// probability of 5 %
-    #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true, value_parser = sprt)]
+    #[arg(long, value_name = "ELO0,ELO1", allow_hyphen_values = true)]
     sprt: Option<Sprt>,
     /// Plays only every n-th pair of games, from the i-th on (i is 1 to n), so that n processes share the games
     #[arg(long, value_name = "I/N", value_parser = shard)]
@@ -164,15 +176,6 @@ fn input_format(text: &str) -> Result<InputFormat, String> {
     format.ok_or_else(|| format!("not one of {}", numbers()))
 }
 
-fn sprt(text: &str) -> Result<Sprt, String> {
-    let parse = |text: &str| text.trim().parse::<f64>().ok().filter(|elo| elo.abs() <= 1000.0);
-    let ends = text.split_once(',').and_then(|(elo0, elo1)| Some((parse(elo0)?, parse(elo1)?)));
-    match ends {
-        Some((elo0, elo1)) if elo0 < elo1 => Ok(Sprt { elo0, elo1 }),
-        _ => Err("not two Elo differences, the smaller one first, as in 0,5".to_owned()),
-    }
-}
-
 impl PlayerArgs {
     /// These flags, where they are given, and otherwise those of `all`.
     fn or(self, all: &PlayerArgs) -> PlayerArgs {
@@ -259,8 +262,18 @@ impl SelfplayArgs {
     /// The tournament that the flags describe. `options` are those of both players.
     ///
     /// # Errors
-    /// The openings cannot be read.
-    pub(super) fn config(&self, options: &Options) -> Result<TournamentConfig, OpeningsError> {
+    /// The openings cannot be read, or moves should be chosen in two ways.
+    pub(super) fn config(&self, options: &Options) -> Result<TournamentConfig, CliError> {
+        let (choice, games_in_each) = match (self.policy_mode_size, self.value_mode_size) {
+            (0, 0) => (MoveChoice::Search, 1),
+            (games, 0) => (MoveChoice::Policy, games),
+            (0, games) => (MoveChoice::Value, games),
+            _ => return Err("--policy-mode-size and --value-mode-size exclude each other".into()),
+        };
+        let parallelism = match choice {
+            MoveChoice::Search => self.parallelism,
+            MoveChoice::Policy | MoveChoice::Value => self.parallelism.max(1).saturating_mul(games_in_each),
+        };
         let player = |index: usize| match self.players.get(index) {
             Some((player, options)) => player.config(options, self.training),
             None => PlayerArgs::default().or(&self.player).config(options, self.training),
@@ -272,7 +285,8 @@ impl SelfplayArgs {
                 Err(_) if self.games == -1 => GameCount::Endless,
                 Err(_) => GameCount::Openings,
             },
-            parallelism: Some(self.parallelism as usize).filter(|&games| games > 0),
+            parallelism: Some(parallelism.min(MOST_AT_ONCE) as usize).filter(|&games| games > 0),
+            choice,
             share_trees: self.share_trees,
             openings: self.openings_pgn.as_deref().map(openings::read).transpose()?.unwrap_or_default(),
             openings_mode: match self.openings_mode {

@@ -57,7 +57,8 @@ pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> R
 
 /// The result for people.
 fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<String> {
-    let TuneOutcome { device, table, products, measured, left, by_library, ladder, passes, .. } = outcome;
+    let TuneOutcome { device, table, products, measured, left, by_library, settings, ladder, passes, .. } =
+        outcome;
     let by_library: Vec<String> =
         by_library.iter().map(|(library, count)| format!("{library} {count}")).collect();
     let mut lines = vec![
@@ -67,6 +68,11 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
     if *left > 0 {
         let why = if is_interrupted { "interrupted" } else { "out of time" };
         lines.push(format!("{why}: {left} products are left; run `rukh tune` again to go on"));
+    }
+    match settings.as_deref() {
+        Some("") => lines.push("no settings are faster than the defaults".to_owned()),
+        Some(settings) => lines.push(format!("the fastest settings: {settings}")),
+        None => {}
     }
     if !ladder.is_empty() {
         let sizes: Vec<String> = ladder.iter().map(ToString::to_string).collect();
@@ -85,7 +91,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
 /// The result for programs.
 fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> String {
     let TuneOutcome { device, table, products, measured, left, by_library, .. } = outcome;
-    let TuneOutcome { ladder, passes, padding, notices, .. } = outcome;
+    let TuneOutcome { settings, ladder, passes, padding, notices, .. } = outcome;
     let passes: Vec<_> =
         passes.iter().map(|pass| json!({"batch": pass.positions, "ms": pass.milliseconds})).collect();
     let fastest: serde_json::Map<_, _> =
@@ -99,6 +105,7 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
         "interrupted": is_interrupted,
         "seconds": seconds,
         "fastest": fastest,
+        "settings": settings,
         "ladder": ladder,
         "passes": passes,
         "padding": padding,
@@ -134,6 +141,7 @@ impl Progress {
         }
         let what = match stage {
             TuneStage::Products => "products",
+            TuneStage::Settings => "settings",
             TuneStage::Passes => "rounds of whole passes",
         };
         let left = time_left(self.begin.elapsed(), self.budget, done, all);

@@ -108,8 +108,12 @@ choices! {
         RocmFp16 = "rocm-fp16",
         /// AMD GPU, bf16.
         RocmBf16 = "rocm-bf16",
+        /// AMD GPU, 8-bit integers.
+        RocmInt8 = "rocm-int8",
         /// AMD GPU, fp32.
         Rocm = "rocm",
+        /// CPU, in the fastest number format that is accurate enough.
+        CpuAuto = "cpu-auto",
         /// CPU, fp32.
         Cpu = "cpu",
         /// CPU, bf16.

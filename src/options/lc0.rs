@@ -179,7 +179,6 @@ pub fn is_backend_option(name: &str) -> bool {
 }
 
 const MATCHES: &str = "only the mode `rukh selfplay` has it";
-const ONE_EVALUATION: &str = "use `go nodes 1`, which plays the move that the network's policy prefers";
 
 /// The options of lc0 that Rukh does not have: the long flag, the UCI name, and what to use instead.
 const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
@@ -194,7 +193,7 @@ const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
     ("openings-pgn", "OpeningsPgnFile", MATCHES),
     ("parallelism", "Parallelism", MATCHES),
     ("playouts", "Playouts", "use `go nodes N` with the option NodesAsPlayouts"),
-    ("policy-mode-size", "PolicyModeSize", ONE_EVALUATION),
+    ("policy-mode-size", "PolicyModeSize", MATCHES),
     ("resign-earliest-move", "ResignEarliestMove", MATCHES),
     ("resign-percentage", "ResignPercentage", MATCHES),
     ("resign-playthrough", "ResignPlaythrough", MATCHES),
@@ -203,7 +202,7 @@ const ABSENT_OPTIONS: &[(&str, &str, &str)] = &[
     ("share-trees", "ShareTrees", MATCHES),
     ("tournament-results-file", "TournamentResultsFile", MATCHES),
     ("training", "Training", MATCHES),
-    ("value-mode-size", "ValueModeSize", "`rukh selfplay` searches every move; `--visits=2` makes it quick"),
+    ("value-mode-size", "ValueModeSize", MATCHES),
     ("verbose-thinking", "VerboseThinking", "use the option VerboseMoveStats"),
     ("visits", "Visits", "use `go nodes N`"),
 ];

@@ -75,11 +75,25 @@ pub enum GameCount {
     Openings,
 }
 
+/// How the players choose their moves.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum MoveChoice {
+    /// By a search.
+    #[default]
+    Search,
+    /// By the network's policy alone.
+    Policy,
+    /// By the network's value of the positions after each move.
+    Value,
+}
+
 /// A tournament of two players.
 #[derive(Clone, Debug)]
 pub struct TournamentConfig {
     /// Player 1 and player 2.
     pub players: [PlayerConfig; 2],
+    /// How they choose their moves.
+    pub choice: MoveChoice,
     /// The number of games.
     pub games: GameCount,
     /// The number of games that are played at once; `None` chooses a number that keeps the backend busy.

@@ -6,6 +6,7 @@
 //! Michel van den Bergh, in its normal approximation, which Fishtest and fastchess use as well.
 
 use super::score::Score;
+use std::str::FromStr;
 
 /// 95 % of a normal distribution lie within this number of standard deviations.
 const DEVIATIONS_FOR_95_PERCENT: f64 = 1.959_964;
@@ -15,6 +16,9 @@ pub const ERROR_PROBABILITY: f64 = 0.05;
 
 /// Each outcome counts as if it had occurred this often in addition, so that the variance of few samples is not zero.
 const PRIOR_COUNT: f64 = 1e-3;
+
+/// Elo differences of a test are at most this.
+const MOST_ELO: f64 = 1000.0;
 
 /// Mean and variance of player 1's score in samples that are worth one point each.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -84,6 +88,20 @@ pub struct Sprt {
     pub elo0: f64,
     /// The difference under the alternative.
     pub elo1: f64,
+}
+
+impl FromStr for Sprt {
+    type Err = String;
+
+    /// Reads two Elo differences, as in `0,5`.
+    fn from_str(text: &str) -> Result<Sprt, String> {
+        let parse = |text: &str| text.trim().parse::<f64>().ok().filter(|elo| elo.abs() <= MOST_ELO);
+        let ends = text.split_once(',').and_then(|(elo0, elo1)| Some((parse(elo0)?, parse(elo1)?)));
+        match ends {
+            Some((elo0, elo1)) if elo0 < elo1 => Ok(Sprt { elo0, elo1 }),
+            _ => Err("not two Elo differences, the smaller one first, as in 0,5".to_owned()),
+        }
+    }
 }
 
 /// What a sequential test says.
@@ -159,6 +177,14 @@ mod tests {
         assert!(is_close(likelihood_of_superiority(&of_games(10, 5, 10)).unwrap(), 0.5));
         assert!((likelihood_of_superiority(&of_games(20, 0, 10)).unwrap() - 0.966_05).abs() < 1e-4);
         assert_eq!(likelihood_of_superiority(&of_games(0, 7, 0)), None);
+    }
+
+    #[test]
+    fn a_test_has_two_differences_in_their_order() {
+        assert_eq!("-2.5, 5".parse(), Ok(Sprt { elo0: -2.5, elo1: 5.0 }));
+        for wrong in ["5,0", "0", "0,0", "0,NaN", "0,1001", "0,5,9", ""] {
+            assert!(wrong.parse::<Sprt>().is_err(), "{wrong}");
+        }
     }
 
     /// The figures are computed by hand from the formula: 400 pairs, mean 0.5175, variance 0.02907.

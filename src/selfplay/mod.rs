@@ -16,6 +16,7 @@
 //! | [`schedule`] | says which game comes next |
 //! | [`training`] | turns the searches of a game into training data, and stores them |
 //! | [`config`] | says what a tournament is asked to do |
+//! | [`summary`] | reports a score in words and as JSON |
 //! | [`elo`] | computes Elo differences and the sequential test |
 //! | [`score`] | counts results |
 //! | [`openings`] | reads openings |
@@ -25,13 +26,16 @@ pub mod config;
 pub mod elo;
 mod evaluators;
 mod game;
+mod instant;
 pub mod openings;
 pub mod pgn;
 mod player;
 mod schedule;
 pub mod score;
+pub mod summary;
 mod tournament;
 pub mod training;
 
 pub use game::{Ending, FinishedGame};
-pub use tournament::{Finish, Interrupter, Progress, Tournament, TournamentError};
+pub use summary::Finish;
+pub use tournament::{Interrupter, Progress, Tournament, TournamentError};

@@ -1,7 +1,8 @@
 //! One side of a game: searches a position and keeps what it needs for the next one.
 
-use super::config::PlayerConfig;
-use crate::backend::{Added, Backend, BackendError, EvalRequest, Evaluation};
+use super::config::{MoveChoice, PlayerConfig};
+use super::instant::{self, Instant};
+use crate::backend::{Backend, BackendError, Evaluation};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Color, Move, PackedMove, PositionHistory};
 use crate::concurrent::evaluator::SharedEvaluator;
@@ -26,6 +27,8 @@ pub(super) struct Surroundings {
     pub(super) is_ending: Arc<AtomicBool>,
     /// Whether the players need the network's own evaluation of each position.
     pub(super) is_training: bool,
+    /// How the players choose their moves.
+    pub(super) choice: MoveChoice,
 }
 
 /// The result of a search.
@@ -73,6 +76,7 @@ pub(super) struct Player {
     tree_bytes: u64,
     is_ending: Arc<AtomicBool>,
     is_training: bool,
+    choice: MoveChoice,
     listener: Arc<Listener>,
 }
 
@@ -108,6 +112,7 @@ impl Player {
             tree_bytes: surroundings.shares.tree_bytes_for(visits),
             is_ending: Arc::clone(&surroundings.is_ending),
             is_training: surroundings.is_training,
+            choice: surroundings.choice,
             listener: Arc::default(),
         })
     }
@@ -126,6 +131,11 @@ impl Player {
 
     /// Searches the last position of `history`, which has a legal move and is the root of `tree`.
     pub(super) fn search(&mut self, tree: &Arc<Tree>, history: &PositionHistory) -> Result<Searched, NoMove> {
+        match self.choice {
+            MoveChoice::Search => {}
+            MoveChoice::Policy => return self.choose_instantly(history, instant::by_policy),
+            MoveChoice::Value => return self.choose_instantly(history, instant::by_value),
+        }
         let position = history.last();
         let evaluation = if self.is_training { self.evaluation(history) } else { None };
         let limits = self.config.limits;
@@ -165,6 +175,27 @@ impl Player {
         Ok(Searched { chosen, refused, root, evaluation, playouts: ended.playouts })
     }
 
+    /// Chooses a move without a search.
+    fn choose_instantly(
+        &self,
+        history: &PositionHistory,
+        choose: fn(&dyn Backend, &PositionHistory) -> Result<Option<Instant>, BackendError>,
+    ) -> Result<Searched, NoMove> {
+        let chosen = {
+            let _searching = self.evaluator.begin_search();
+            choose(&*self.backend, history)
+        };
+        if self.is_ending.load(Ordering::Relaxed) {
+            return Err(NoMove::Ending);
+        }
+        let chosen = chosen.map_err(|error| NoMove::Failed(error.to_string()))?;
+        let Some(Instant { chosen, value, evaluations }) = chosen else {
+            return Err(NoMove::Failed(format!("no move in {}", history.last().to_fen())));
+        };
+        let root = RootReport { visits: 1, sample: value, moves: Vec::new() };
+        Ok(Searched { chosen, refused: Vec::new(), root, evaluation: None, playouts: evaluations })
+    }
+
     /// The move that an ended search has sent, or another one if it has too few visits, and the moves that were refused.
     fn choose(&self, search: &Search) -> Option<(Move, Vec<Move>)> {
         /// After so many refusals the chosen move is played all the same. It takes so many only if nearly none is allowed.
@@ -194,17 +225,8 @@ impl Player {
     /// The network's own evaluation of the last position of `history`. The search then finds it in the cache, so that it
     /// is usually made only once. `None` if the backend fails, which the search will report.
     fn evaluation(&self, history: &PositionHistory) -> Option<Evaluation> {
-        let mut moves = Vec::new();
-        history.last().packed_moves(&mut moves);
-        let request = EvalRequest { history, moves: &moves };
         let _searching = self.evaluator.begin_search();
-        let mut batch = self.backend.new_batch();
-        if let Added::Ready(evaluation) = batch.add(request) {
-            return Some(evaluation);
-        }
-        let evaluations = batch.submit().wait().ok()?;
-        let (value, priors) = evaluations.iter().next()?;
-        Some(Evaluation { value, priors: priors.into() })
+        instant::evaluate(&*self.backend, history).ok()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Plays all games of a tournament, hundreds at a time, and reports each as it ends.
 
-use super::config::{PlayerConfig, TournamentConfig};
+use super::config::{GameCount, MoveChoice, PlayerConfig, TournamentConfig};
 use super::elo::Verdict;
 use super::evaluators;
 use super::game::{FinishedGame, Trees, play};
 use super::player::{NoMove, Player, PlayerError, Surroundings};
 use super::schedule::{Assignment, Schedule};
 use super::score::Score;
+use super::summary::Finish;
 use crate::backend::BackendError;
 use crate::backend::multi::BatchCounts;
 use crate::chess::tablebase::{TablebaseError, Tablebases};
@@ -30,6 +31,23 @@ pub enum TournamentError {
         "say when a search ends: --visits, --playouts or --movetime (for one player: --player1.visits …)"
     )]
     NoLimit,
+    /// A limit of searches, although there are none.
+    #[error(
+        "leave out --visits, --playouts and --movetime: with --policy-mode-size or --value-mode-size nothing is searched"
+    )]
+    NeedlessLimit,
+    /// The same games would be played again.
+    #[error(
+        "without searches an opening always gives the same game, so each may be played once with both colours: give \
+         --openings-pgn, --mirror-openings, and --games=-2 or an even number up to {most}"
+    )]
+    Repeats {
+        /// Twice the number of openings.
+        most: u64,
+    },
+    /// Nothing was searched.
+    #[error("training data need searches; leave out --policy-mode-size and --value-mode-size")]
+    NoSearches,
     /// There would be nothing to learn from.
     #[error("training data need searches of at least 2 visits, because the first one visits no move")]
     NoVisits,
@@ -68,17 +86,6 @@ impl From<PlayerError> for TournamentError {
             PlayerError::TimeManager(error) => error.into(),
         }
     }
-}
-
-/// Why a tournament ended.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Finish {
-    /// All games were played.
-    AllGames,
-    /// The sequential test has its answer.
-    TestEnded,
-    /// The user has interrupted it.
-    Interrupted,
 }
 
 /// What happened up to now.
@@ -141,8 +148,12 @@ impl Tournament {
     /// # Errors
     /// The settings are wrong, or a network, a backend or the tablebases cannot be used.
     pub fn new(config: TournamentConfig) -> Result<Tournament, TournamentError> {
-        if config.players.iter().any(|player| player.limits.are_absent()) {
-            return Err(TournamentError::NoLimit);
+        match config.choice {
+            MoveChoice::Search if config.players.iter().any(|player| player.limits.are_absent()) => {
+                return Err(TournamentError::NoLimit);
+            }
+            MoveChoice::Search => {}
+            MoveChoice::Policy | MoveChoice::Value => check_without_searches(&config)?,
         }
         let visits =
             |player: &PlayerConfig| player.limits.visits.into_iter().chain(player.limits.playouts).min();
@@ -389,6 +400,27 @@ fn surroundings(config: &TournamentConfig, parallelism: usize) -> Surroundings {
         shares: Shares::new(&first.options, entries, trees, parallelism * 2),
         is_ending: Arc::default(),
         is_training: config.training.is_some(),
+        choice: config.choice,
+    }
+}
+
+/// Checks the settings of a tournament without searches, with lc0's rules.
+fn check_without_searches(config: &TournamentConfig) -> Result<(), TournamentError> {
+    if config.players.iter().any(|player| !player.limits.are_absent()) {
+        return Err(TournamentError::NeedlessLimit);
+    }
+    if config.training.is_some() {
+        return Err(TournamentError::NoSearches);
+    }
+    let most = 2 * config.openings.len() as u64;
+    let is_once = match config.games {
+        GameCount::Games(games) => games % 2 == 0 && games <= most,
+        GameCount::Endless => false,
+        GameCount::Openings => most > 0,
+    };
+    match is_once && config.mirror_openings {
+        true => Ok(()),
+        false => Err(TournamentError::Repeats { most }),
     }
 }
 

@@ -14,6 +14,9 @@ static TABLES: LazyLock<Tablebases> = LazyLock::new(|| fuzzing::tables(env!("CAR
 /// A folder for a table that has been damaged.
 static DAMAGED: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
 
+/// A folder for a file of a profiler that has been damaged.
+static DAMAGED_PROFILE: LazyLock<tempfile::TempDir> = LazyLock::new(|| tempfile::tempdir().unwrap());
+
 /// Words that UCI lines are made of, and some that they should not contain.
 const UCI_WORDS: &[&str] = &[
     "uci",
@@ -272,6 +275,27 @@ proptest! {
         let end = (place + count).min(table.len());
         table.splice(place..end, damage.bytes());
         fuzzing::tuned_products(&table);
+    }
+
+    #[test]
+    fn profile_file(
+        seed in proptest::sample::select(vec![
+            &include_bytes!("../fuzz/seeds/profile_file/kernel_trace")[..],
+            &include_bytes!("../fuzz/seeds/profile_file/kernel_stats")[..],
+            &include_bytes!("../fuzz/seeds/profile_file/counter_collection")[..],
+            &include_bytes!("../fuzz/seeds/profile_file/memory_copy_trace")[..],
+            &include_bytes!("../fuzz/seeds/profile_file/baseline")[..],
+        ]),
+        place in 0.0..1.0,
+        damage in proptest::sample::select(vec!["", ",", "\n", "\"", "-1", "1e400", "NaN", "18446744073709551615", "\u{1b}", "ä"]),
+        count in 0..20_usize,
+    ) {
+        fuzzing::profile_file(seed, DAMAGED_PROFILE.path());
+        let mut file = seed.to_vec();
+        let place = (place * file.len() as f64) as usize;
+        let end = (place + count).min(file.len());
+        file.splice(place..end, damage.bytes());
+        fuzzing::profile_file(&file, DAMAGED_PROFILE.path());
     }
 
     #[test]

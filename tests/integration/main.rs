@@ -11,6 +11,7 @@ mod check_tool;
 mod chess_programs;
 mod cli;
 mod cpu;
+mod cpu_auto;
 mod docs;
 mod driver;
 mod endgames;

@@ -231,15 +231,7 @@ fn a_head_that_the_file_lacks_is_not_offered() {
 #[test]
 fn the_header_alone_decides_the_input_format() {
     let original = micro("micro-attn").architecture;
-    for format in [
-        InputFormat::Classical112,
-        InputFormat::CastlingPlane,
-        InputFormat::Canonical,
-        InputFormat::CanonicalHectoplies,
-        InputFormat::CanonicalHectopliesArmageddon,
-        InputFormat::CanonicalV2,
-        InputFormat::CanonicalV2Armageddon,
-    ] {
+    for format in InputFormat::ALL {
         let bytes = edited_network("micro-attn", |net| format_of(net).input = Some(format as i32));
         let mut expected = original.clone();
         expected.input_format = format;

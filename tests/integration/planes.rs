@@ -25,15 +25,6 @@ struct Encoding {
     expected: Option<(InputPlanes, u8)>,
 }
 
-const FORMATS: [InputFormat; 7] = [
-    InputFormat::Classical112,
-    InputFormat::CastlingPlane,
-    InputFormat::Canonical,
-    InputFormat::CanonicalHectoplies,
-    InputFormat::CanonicalHectopliesArmageddon,
-    InputFormat::CanonicalV2,
-    InputFormat::CanonicalV2Armageddon,
-];
 const FILLS: [HistoryFill; 3] = [HistoryFill::No, HistoryFill::FenOnly, HistoryFill::Always];
 
 /// Reads `tests/data/planes.txt`.
@@ -114,7 +105,7 @@ fn number<N: std::str::FromStr>(text: Option<&str>) -> N {
 
 fn format_named(text: Option<&str>) -> InputFormat {
     let format: u8 = number(text);
-    FORMATS.into_iter().find(|&known| known as u8 == format).expect("a known format")
+    InputFormat::from_number(format.into()).expect("a known format")
 }
 
 fn fill_named(text: Option<&str>) -> HistoryFill {
@@ -232,7 +223,7 @@ proptest! {
     #[test]
     fn encoding_any_game_in_any_format_keeps_the_pieces(game in games::games()) {
         let history = game.play();
-        for format in FORMATS {
+        for format in InputFormat::ALL {
             for fill in FILLS {
                 let (planes, transform) = encode(&history, format, fill);
                 prop_assert!(transform < 8);

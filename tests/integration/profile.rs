@@ -248,7 +248,7 @@ fn the_occupancy_of_every_kernel_has_a_limit() {
     let text = run(&["profile", "--occupancy=gfx1100"]);
     let line =
         text.lines().find(|line| line.contains("attention_f16_d64 ")).unwrap_or_else(|| panic!("{text}"));
-    assert!(line.contains(" 8 16 ") && line.ends_with("vector registers"), "{line}");
+    assert!(line.contains(" 10 16 ") && line.ends_with("vector registers"), "{line}");
     let all: Value = serde_json::from_str(&run(&["profile", "--occupancy", "--json"])).unwrap();
     assert_eq!(all.as_object().unwrap().len(), 20, "stored architectures, and those that share their code");
     let output = run_any(&["profile", "--occupancy=gfx803"]);

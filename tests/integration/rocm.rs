@@ -5,6 +5,7 @@
 //! of its own, in which that variable names the emulator.
 
 mod graphs;
+mod int8;
 mod launches;
 mod own;
 mod value_error;
@@ -291,7 +292,7 @@ fn networks_agree_with_lc0_on_gfx1201() {
 #[test]
 fn the_kernel_for_products_with_few_rows_agrees_with_lc0() {
     on_emulator("the_kernel_for_products_with_few_rows_agrees_with_lc0", &[], || {
-        let options = RocmOptions { few_rows: 64, ..options(16) };
+        let options = RocmOptions { few_rows: Some(64), ..options(16) };
         for set in goldens::committed() {
             check_set(&set, RocmPrecision::Fp16, &options, &FP16);
             check_set(&set, RocmPrecision::Bf16, &options, &BF16);
@@ -340,7 +341,8 @@ fn slots_at_once() {
         .find(|set| set.name == "micro-smolgen")
         .expect("the set is committed");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-    let alone = backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, graph: false, ..options(16) });
+    let alone =
+        backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), graph: false, ..options(16) });
     let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
     let warm = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(16) };
     let together = Arc::new(backend(&set, RocmPrecision::Fp16, &warm));
@@ -390,9 +392,9 @@ fn parallel_branches_give_the_same_answers() {
         for set in goldens::committed() {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let samples = &samples[..samples.len().min(64)];
-            let alone = RocmOptions { fork: Some(0), streams: 1, ..options(16) };
+            let alone = RocmOptions { fork: Some(0), streams: Some(1), ..options(16) };
             let alone = backend(&set, RocmPrecision::Fp16, &alone);
-            let forked = RocmOptions { fork: Some(16), streams: 1, ..options(16) };
+            let forked = RocmOptions { fork: Some(16), streams: Some(1), ..options(16) };
             let forked = backend(&set, RocmPrecision::Fp16, &forked);
             let expected = evaluate_all(&alone, samples);
             let found = evaluate_all(&forked, samples);
@@ -434,12 +436,12 @@ fn tuned() {
     let samples: Vec<Sample> = set.positions.iter().take(32).map(sample).collect();
     let options = |tuning| RocmOptions {
         warm_up: true,
-        streams: 1,
+        streams: Some(1),
         tuning,
         tuning_file: Some(file.clone()),
         gemm: GemmLibrary::Library,
         // With 0, the libraries compute all products.
-        few_rows: 0,
+        few_rows: Some(0),
         ..options(16)
     };
     let tuned = backend(&set, RocmPrecision::Fp16, &options(Tuning::Quick));

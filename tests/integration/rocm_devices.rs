@@ -103,8 +103,10 @@ fn a_card_that_cannot_be_used_is_passed_over_with_the_reason() {
     let cache = folder.path().join("empty").display().to_string();
     let settings = [("RUKH_EMULATOR_FAIL", fails), ("XDG_CACHE_HOME", cache.as_str())];
     let said = played(folder.path(), &[], cards, &settings);
-    let notice =
-        said.lines().find(|line| line.ends_with("; using cpu instead")).unwrap_or_else(|| panic!("{said}"));
+    let notice = said
+        .lines()
+        .find(|line| line.ends_with("; using cpu-auto instead"))
+        .unwrap_or_else(|| panic!("{said}"));
     assert!(notice.contains("no device can be used: gpu 0 (") && notice.contains("; gpu 1 ("), "{notice}");
 }
 
@@ -199,9 +201,12 @@ fn the_libraries_may_lie_in_several_folders() {
 }
 
 #[test]
-fn without_rocm_the_only_line_about_it_is_short() {
+fn without_rocm_one_short_line_says_so_and_another_what_is_used_instead() {
     let said = stdout(&search(nowhere(), &[], &[]));
     let lines: Vec<&str> = said.lines().take_while(|line| *line != "readyok").collect();
     let notices: Vec<&&str> = lines.iter().filter(|line| line.starts_with("info string")).collect();
-    assert!(notices.len() <= 1 && notices.iter().all(|line| line.len() <= 120), "{notices:?}");
+    assert!(notices.iter().all(|line| line.len() <= 120), "{notices:?}");
+    assert!(notices.iter().filter(|line| line.contains("rocm")).count() <= 1, "{notices:?}");
+    assert!(notices.iter().filter(|line| line.contains("cpu-auto uses ")).count() <= 1, "{notices:?}");
+    assert!(notices.len() <= 2, "{notices:?}");
 }

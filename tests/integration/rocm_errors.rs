@@ -64,7 +64,7 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 #[test]
 fn without_rocm_the_error_says_what_was_tried() {
-    for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-auto"] {
+    for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-int8", "rocm-auto"] {
         let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
         let error = format!("info string error: backend {backend}: amdhip64 is not in");
         let instead = "the processor takes over until the next game";
@@ -88,7 +88,7 @@ fn without_rocm_auto_says_so_once_and_uses_the_cpu() {
     let notices: Vec<&str> = text.lines().filter(|line| line.contains("rocm")).collect();
     assert_eq!(notices.len(), 1, "{text}");
     assert!(notices[0].starts_with("info string backend rocm-auto: amdhip64 is not in "), "{text}");
-    assert!(notices[0].ends_with("using cpu instead"), "{text}");
+    assert!(notices[0].ends_with("using cpu-auto instead"), "{text}");
 }
 
 #[test]

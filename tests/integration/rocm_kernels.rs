@@ -83,7 +83,7 @@ fn without_kernels_in_either_library_the_libraries_are_not_used() {
     let notice = said.lines().find(|line| line.contains("rocm-auto")).unwrap_or_else(|| panic!("{said}"));
     assert!(notice.contains("rocBLAS has no kernels for gfx1100"), "{notice}");
     assert!(notice.contains(&format!("hipBLASLt has no kernels for gfx1100 in {kernels}")), "{notice}");
-    assert!(notice.ends_with("using cpu instead") && !called, "{notice}");
+    assert!(notice.ends_with("using cpu-auto instead") && !called, "{notice}");
     // A backend asked for by name reports an error.
     for library in ["rocblas", "hipblaslt"] {
         let arguments = ["--backend=rocm-fp16", "-o", &OPTIONS.replace("library", library)];

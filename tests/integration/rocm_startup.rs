@@ -130,7 +130,10 @@ fn a_card_that_ends_or_hangs_a_process_is_not_opened_again() {
         let said = machine.search(&["-o", &options], &[("RUKH_EMULATOR_FAIL", failure)]);
         is_correct(&said);
         let reason = "rocm-auto: a process that opens the card ends (";
-        assert!(said.contains(reason) && said.contains(how) && said.contains("using cpu instead"), "{said}");
+        assert!(
+            said.contains(reason) && said.contains(how) && said.contains("using cpu-auto instead"),
+            "{said}"
+        );
 
         // The card may be well by now, but the file is still there.
         let said = machine.search(&["-o", &options], &[]);
@@ -142,7 +145,7 @@ fn a_card_that_ends_or_hangs_a_process_is_not_opened_again() {
         fs::remove_file(&kept[0]).expect("the file can be removed");
         let said = machine.search(&["-o", &options], &[]);
         is_correct(&said);
-        assert!(!said.contains("using cpu instead") && said.contains("info string tuning: "), "{said}");
+        assert!(!said.contains("using cpu-auto instead") && said.contains("info string tuning: "), "{said}");
     }
 }
 

@@ -12,7 +12,8 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::process::{Command, Output};
 
-const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block";
+/// The settings are those of the user, so that only products and batch sizes are measured.
+const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true";
 
 /// A run of `tune` on gfx1151.
 fn tune(machine: &Machine, arguments: &[&str]) -> Command {
@@ -61,6 +62,8 @@ fn a_tuned_start_measures_nothing() {
     let ladder: Vec<u64> = serde_json::from_value(first["ladder"].clone()).expect("numbers");
     assert!([&[2][..], &[1, 2]].contains(&&ladder[..]), "{first}");
     assert_eq!(first["passes"].as_array().map(Vec::len), Some(2), "{first}");
+    // Only graphs can still be switched off.
+    assert!(["", "graph=false"].contains(&first["settings"].as_str().expect("a text")), "{first}");
     assert!(first["padding"].as_f64().is_some_and(|padding| padding <= 0.1), "{first}");
 
     let table = fs::read(table_file(&machine)).expect("the table can be read");
@@ -163,7 +166,7 @@ fn without_a_card_tune_says_so() {
 #[test]
 fn a_start_uses_the_measured_batch_sizes() {
     let machine = Machine::new();
-    let options = "gemm=library,max_batch=12,streams=1,wait=block";
+    let options = &OPTIONS.replace("max_batch=2", "max_batch=12");
     let first = result(&tune(&machine, &["-o", options]).output().expect("the binary starts"));
     assert_eq!(first["passes"].as_array().map(Vec::len), Some(12), "{first}");
     let file = machine.kept("ladder-").pop().expect("the ladder is kept");
@@ -183,4 +186,31 @@ fn a_start_uses_the_measured_batch_sizes() {
     let said = graphs("3 7 seven");
     assert!(said.contains("graphs: 5 of 5 batch sizes run step by step"), "{said}");
     assert!(said.contains("info string the kept batch sizes `3 7 seven` are ignored"), "{said}");
+}
+
+/// The next start uses the settings that were found, except those that the user has chosen.
+#[test]
+fn a_start_uses_the_measured_settings() {
+    let machine = Machine::new();
+    let options = "gemm=library,max_batch=2";
+    let first = result(&tune(&machine, &["-o", options]).output().expect("the binary starts"));
+    assert!(first["settings"].is_string(), "{first}");
+    let file = machine.kept("settings-").pop().expect("the settings are kept");
+    let text = fs::read_to_string(&file).expect("the settings can be read");
+    let (line, key) = text.split_once('\n').expect("a line and a key");
+    assert_eq!(line, first["settings"].as_str().expect("a text"));
+
+    // A start that captures graphs says so where that fails, and each batch in flight is a thread of the search.
+    let search = |line: &str, options: &str| {
+        fs::write(&file, format!("{line}\n{key}")).expect("the settings can be written");
+        let settings = [("RUKH_EMULATOR_BAD_CAPTURE", "begin")];
+        machine.search(&["--backend=rocm-fp16", "-o", options], &settings)
+    };
+    let said = search("", options);
+    assert!(said.contains("run step by step") && !said.contains("tuning"), "{said}");
+    let said = search("streams=2,graph=false", options);
+    assert!(!said.contains("run step by step") && said.contains("bestmove "), "{said}");
+    let said = search("streams=two", options);
+    assert!(said.contains("info string the kept settings `streams=two` are ignored"), "{said}");
+    assert!(said.contains("run step by step"), "{said}");
 }

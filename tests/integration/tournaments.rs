@@ -172,6 +172,16 @@ fn wrong_flags_have_clear_messages() {
         ),
         (&["--visits=5", "--pgn=/nonexistent/a.pgn"], 1, "cannot write /nonexistent/a.pgn"),
         (&["--visits=5", "--syzygy-paths=/nonexistent"], 1, "/nonexistent"),
+        (&["--policy-mode-size=2", "--value-mode-size=2"], 1, "exclude each other"),
+        (&["--policy-mode-size=2", "--visits=1"], 1, "leave out --visits, --playouts and --movetime"),
+        (&["--policy-mode-size=2", "--games=2"], 1, "an opening always gives the same game"),
+        (&["--value-mode-size=2", "--games=-2", OPENINGS], 1, "an opening always gives the same game"),
+        (&["--value-mode-size=2", OPENINGS, "--mirror-openings", "--games=3"], 1, "an even number up to"),
+        (
+            &["--value-mode-size=2", OPENINGS, "--mirror-openings", "--games=-2", "--training"],
+            1,
+            "need searches",
+        ),
     ] {
         let output = run_any(&[&["selfplay", "--backend=trivial"], flags].concat());
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -179,6 +189,35 @@ fn wrong_flags_have_clear_messages() {
         assert!(stderr.contains(shown), "{flags:?}: {stderr}");
         assert!(output.stdout.is_empty(), "{flags:?}");
     }
+}
+
+/// A search of one visit plays the move that the policy prefers as well.
+#[test]
+fn games_by_the_policy_are_those_of_one_visit() {
+    let folder = TempDir::new().unwrap();
+    let play = |name: &str, more: &[&str]| {
+        let pgn = folder.path().join(name);
+        let flag = format!("--pgn={}", pgn.display());
+        let common = [
+            "selfplay",
+            "--backend=random",
+            OPENINGS,
+            "--mirror-openings",
+            "--games=12",
+            "--nncache=0",
+            &flag,
+        ];
+        let result = play_as_json(&[&common[..], more].concat());
+        (result, games_of(&fs::read_to_string(pgn).unwrap()))
+    };
+    let (result, games) = play("policy.pgn", &["--policy-mode-size=4", "--parallelism=2"]);
+    assert_eq!(result["pairs"], serde_json::json!([0, 0, 6, 0, 0]), "equal players: {result}");
+    assert_eq!(result["nodes"], result["moves"], "one evaluation for each move");
+    assert_eq!(games, play("visits.pgn", &["--visits=1", "--no-reuse-tree"]).1);
+    let (result, by_value) = play("value.pgn", &["--value-mode-size=3"]);
+    assert!(result["nodes"].as_u64() > result["moves"].as_u64().map(|moves| 5 * moves), "{result}");
+    assert_ne!(by_value, games);
+    assert_eq!(by_value, play("again.pgn", &["--value-mode-size=1"]).1);
 }
 
 #[test]

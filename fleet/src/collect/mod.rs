@@ -6,16 +6,18 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`files`] | the files of the results, of refused documents and of pieces that were put aside |
+//! | [`training`] | the folder of the training data |
 //! | [`totals`] | the figures of a job |
 
 mod files;
 pub(crate) mod totals;
+mod training;
 
 use super::args::{CollectArgs, ServerArgs};
 use super::error::{FleetError, print_error_line};
-use super::job::{self, Job, PieceResult};
-use super::results::{Log, Pieces, parse};
-use super::server::{connect, counts, job};
+use super::job::{self, Job, Kind, PieceResult};
+use super::results::{Log, parse};
+use super::server::{connect, counts, job, put_decided};
 use files::Files;
 use futures_util::TryStreamExt;
 use std::collections::BTreeMap;
@@ -23,6 +25,7 @@ use std::io::Write;
 use std::pin::pin;
 use std::time::Duration;
 use totals::Totals;
+use training::TrainingFolder;
 
 /// The most bytes of results that wait in memory for their turn.
 const MOST_WAITING_BYTES: usize = 64 << 20;
@@ -39,17 +42,29 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &CollectArgs) -> Result<
     let mut job = job(&context, &arguments.job).await?;
     let done = Log::open(&context, job::done_stream(&job.name)).await?;
     let work = Log::open(&context, job::work_stream(&job.name)).await?;
+    let training = match &arguments.training_dir {
+        None => {
+            if matches!(job.kind, Kind::Games { training: true, .. }) {
+                print_error_line("the training data stay on the server; --training-dir=FOLDER writes them");
+            }
+            None
+        }
+        Some(folder) => {
+            let chunks = Log::open(&context, job::chunk_stream(&job.name)).await?;
+            Some(TrainingFolder::open(folder, &job, chunks, arguments.training_tar)?)
+        }
+    };
     let files = Files::create(arguments.output.as_deref(), &job.kind)?;
     let mut collector = Collector {
         is_ordered: !arguments.unordered,
         done: done.clone(),
         files,
-        seen: Pieces::default(),
+        training,
         failed: BTreeMap::new(),
         early: BTreeMap::new(),
         early_bytes: 0,
         next: 0,
-        totals: Totals::default(),
+        totals: Totals::new(&job),
     };
     let (mut sequence, mut is_quiet) = (0, false);
     loop {
@@ -79,25 +94,30 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &CollectArgs) -> Result<
         }
     }
     let is_complete = collector.is_complete(&job);
+    let is_decided = collector.totals.is_decided;
+    if is_decided {
+        put_decided(&context, &job.name).await?;
+    }
     collector.finish(&job, &work).await?;
-    let Collector { files, failed, seen, totals, .. } = collector;
+    let Collector { files, failed, totals, .. } = collector;
     files.finish()?;
-    let missing = job.pieces.map(|pieces| pieces - seen.count() - failed.len() as u64);
+    let missing = job.pieces.map(|pieces| pieces - totals.seen.count() - failed.len() as u64);
     for error in failed.values() {
         print_error_line(error);
     }
     if arguments.json {
-        let text = totals.json(&job, seen.count(), failed.len() as u64, missing).to_string();
+        let text = totals.json(&job, failed.len() as u64, missing).to_string();
         match &arguments.output {
             // Nobody is left to tell if stdout is closed.
             Some(_) => drop(writeln!(std::io::stdout(), "{text}")),
             None => print_error_line(&text),
         }
     } else {
-        totals.lines(&job, seen.count()).iter().for_each(|line| print_error_line(line));
+        totals.lines(&job).iter().for_each(|line| print_error_line(line));
     }
     let number = failed.len();
     match (is_complete, missing, number) {
+        (true, ..) if is_decided => Ok(()),
         (true, _, 0) if job.troubles.is_empty() => Ok(()),
         (true, _, 0) => Err(FleetError::Refused(job.troubles.join("; "))),
         (true, ..) => Err(FleetError::Refused(format!(
@@ -111,9 +131,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &CollectArgs) -> Result<
         (false, Some(missing), _) => Err(FleetError::Refused(format!(
             "the results of {missing} pieces are not there yet; --wait waits for them"
         ))),
-        (false, None, _) => {
-            Err(FleetError::Refused("the job is not submitted completely; repeat its command".to_owned()))
-        }
+        (false, None, _) => Err(FleetError::HalfSubmitted),
     }
 }
 
@@ -122,8 +140,7 @@ struct Collector {
     is_ordered: bool,
     done: Log,
     files: Files,
-    /// The pieces that have a result.
-    seen: Pieces,
+    training: Option<TrainingFolder>,
     /// The pieces that were put aside, with their errors.
     failed: BTreeMap<u64, String>,
     /// The results that came before their turn.
@@ -143,24 +160,27 @@ enum Early {
 
 impl Collector {
     fn is_complete(&self, job: &Job) -> bool {
-        job.pieces.is_some_and(|pieces| self.seen.count() + self.failed.len() as u64 >= pieces)
+        let Totals { seen, is_decided, .. } = &self.totals;
+        job.pieces.is_some_and(|pieces| *is_decided || seen.count() + self.failed.len() as u64 >= pieces)
     }
 
     /// Takes a result of `length` bytes.
     async fn take(&mut self, sequence: u64, result: PieceResult, length: usize) -> Result<(), FleetError> {
         let piece = result.piece;
-        if self.seen.contains(piece) {
-            self.totals.repeated += 1;
-            return Ok(());
-        }
         if let Some(error) = result.error {
-            self.failed.insert(piece, error);
+            if !self.totals.seen.contains(piece) && !self.totals.is_decided {
+                self.failed.insert(piece, error);
+            }
             return Ok(());
         }
-        self.seen.insert(piece);
+        if !self.totals.add(&result) {
+            return Ok(());
+        }
         // A piece that was put aside and tried again has a result after all.
         self.failed.remove(&piece);
-        self.totals.add(&result);
+        if let Some(training) = &self.training {
+            training.add(&result).await?;
+        }
         if !self.is_ordered {
             return self.files.write(&result);
         }
@@ -196,7 +216,7 @@ impl Collector {
         for (_, early) in std::mem::take(&mut self.early) {
             self.write(early).await?;
         }
-        if !matches!(job.kind, job::Kind::Analysis { .. }) {
+        if !matches!(job.kind, Kind::Analysis { .. }) {
             return Ok(());
         }
         for (piece, error) in &self.failed {

@@ -25,6 +25,7 @@ use cut::Pieces;
 use publish::publish;
 use rukh::analysis::input::InputFormat;
 use rukh::analysis::output::OutputFormat;
+use rukh::selfplay::elo::Sprt;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -69,8 +70,8 @@ async fn analyze(server: &ServerArgs, arguments: SubmitAnalyzeArgs) -> Result<()
 }
 
 async fn selfplay(server: &ServerArgs, arguments: SubmitSelfplayArgs) -> Result<(), FleetError> {
-    let SubmitSelfplayArgs { common, games, games_per_piece, openings, engine } = arguments;
-    let identity = identity(&engine, Mode::Games).await?;
+    let SubmitSelfplayArgs { common, games, games_per_piece, sprt, training, openings, engine } = arguments;
+    let identity = identity(&engine, Mode::Games { training }).await?;
     let read = |path: PathBuf| {
         let bytes = std::fs::read(&path).map_err(|error| file_error("read", &path, error))?;
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -80,7 +81,9 @@ async fn selfplay(server: &ServerArgs, arguments: SubmitSelfplayArgs) -> Result<
     let shards = games.div_ceil(games_per_piece);
     let openings = file.as_ref().map(|(name, _)| name.clone());
     let source = format!("{openings:?} {}", file.as_ref().map_or(0, |(_, bytes)| bytes.len()));
-    let job = new_job(common, Kind::Games { games, shards, openings }, identity, engine.flags, source);
+    let sprt = sprt.map(|Sprt { elo0, elo1 }| [elo0, elo1]);
+    let kind = Kind::Games { games, shards, openings, training, sprt };
+    let job = new_job(common, kind, identity, engine.flags, source);
     let pieces = (0..shards).map(|piece| Ok(Piece { piece, documents: Vec::new() }));
     submit(server, job, pieces, file.map(|(_, bytes)| bytes)).await
 }
@@ -128,9 +131,11 @@ fn new_job(
         flags,
         most_deliveries: common.tries,
         redelivery_s: common.silence,
+        time_limit_s: common.time_limit,
         source,
         pieces: None,
         troubles: Vec::new(),
+        is_decided: false,
     }
 }
 
@@ -189,17 +194,26 @@ async fn submit(
 
 /// Whether two records are about the same work. The time and the progress do not count.
 fn is_same(found: &Job, job: &Job) -> bool {
-    let of_work = |job: &Job| Job { created_s: 0, pieces: None, troubles: Vec::new(), ..job.clone() };
+    let of_work = |job: &Job| Job {
+        created_s: 0,
+        pieces: None,
+        troubles: Vec::new(),
+        is_decided: false,
+        ..job.clone()
+    };
     of_work(found) == of_work(job)
 }
 
 /// Makes the streams of a job, and the consumer of its workers.
 async fn open_streams(context: &Context, job: &Job) -> Result<(), FleetError> {
     let name = &job.name;
-    let streams = [
+    let mut streams = vec![
         (job::work_stream(name), vec![job::work_subject(name)]),
         (job::done_stream(name), vec![job::done_subject(name), job::failed_subject(name)]),
     ];
+    if matches!(job.kind, Kind::Games { training: true, .. }) {
+        streams.push((job::chunk_stream(name), vec![job::chunk_subject(name)]));
+    }
     for (stream, subjects) in streams {
         let config = stream::Config {
             name: stream.clone(),

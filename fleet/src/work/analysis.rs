@@ -76,6 +76,12 @@ impl AnalysisEngine {
         Ok(AnalysisEngine(Arc::new(running)))
     }
 
+    /// Kills the engine. All pieces that it has are lost for this reason.
+    pub(super) fn end(&self, reason: &str) {
+        self.0.reader.abort();
+        lose(&self.0.waiting, reason.to_owned());
+    }
+
     pub(super) fn identity(&self) -> &EngineIdentity {
         &self.0.identity
     }
@@ -106,7 +112,7 @@ impl AnalysisEngine {
             }
             add(&mut result, document, &answer);
         }
-        Outcome::Done(result)
+        Outcome::Done(result, Vec::new())
     }
 }
 
@@ -195,8 +201,13 @@ async fn read_answers(mut child: Child, waiting: Arc<Mutex<Waiting>>) {
     let status = child.wait().await;
     let said = last_lines(&kept.await.unwrap_or_default());
     let how = status.map_or_else(|error| error.to_string(), |status| status.to_string());
-    let mut waiting = lock(&waiting);
-    waiting.lost = Some(format!("the engine has ended ({how}): {said}"));
+    lose(&waiting, format!("the engine has ended ({how}): {said}"));
+}
+
+/// Tells all who wait that there will be no answer.
+fn lose(waiting: &Mutex<Waiting>, reason: String) {
+    let mut waiting = lock(waiting);
+    waiting.lost = Some(reason);
     // Dropping the senders wakes those who wait.
     waiting.answers.clear();
 }

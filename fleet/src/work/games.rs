@@ -3,8 +3,10 @@
 use super::runner::Outcome;
 use crate::engine::{self, Mode, last_lines};
 use crate::job::{Piece, PieceResult};
+use bytes::Bytes;
 use serde_json::Value;
 use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -19,9 +21,10 @@ struct Settings {
     flags: Vec<String>,
     games: u64,
     shards: u64,
-    /// The folder of the openings and of the games that are being played.
+    /// The folder of the openings, and of the tries with what they write.
     folder: TempDir,
     openings: Option<PathBuf>,
+    training: bool,
 }
 
 impl GameEngine {
@@ -34,7 +37,8 @@ impl GameEngine {
         flags: Vec<String>,
         games: u64,
         shards: u64,
-        openings: Option<(&str, bytes::Bytes)>,
+        openings: Option<(&str, Bytes)>,
+        training: bool,
     ) -> Result<GameEngine, String> {
         let folder =
             TempDir::with_prefix("rukh-fleet-").map_err(|error| format!("no temporary folder: {error}"))?;
@@ -57,16 +61,23 @@ impl GameEngine {
             shards,
             folder,
             openings,
+            training,
         })))
     }
 
     /// Plays the games of a piece.
     pub(super) async fn run(&self, piece: &Piece) -> Outcome {
-        let Settings { program, flags, games, shards, folder, openings } = &*self.0;
-        let pgn = folder.path().join(format!("piece-{}.pgn", piece.piece));
-        // What an earlier try has left is not part of this one.
-        let _ = fs::remove_file(&pgn);
-        let mut command = engine::command(program, Mode::Games, flags);
+        let Settings { program, flags, games, shards, folder, openings, training } = &*self.0;
+        // What an earlier try has left is not part of this one, so each try has a folder of its own.
+        let try_folder = match TempDir::new_in(folder.path()) {
+            Ok(folder) => folder,
+            Err(error) => return Outcome::Failed(format!("no temporary folder: {error}")),
+        };
+        let (pgn, data) = (try_folder.path().join("games.pgn"), try_folder.path().join("data"));
+        let mut command = engine::command(program, Mode::Games { training: *training }, flags);
+        if *training {
+            command.arg(engine::training_folder(&data));
+        }
         command.arg("--json").arg(format!("--games={games}"));
         command.arg(format!("--shard={}/{shards}", piece.piece + 1));
         command.arg(format!("--pgn={}", pgn.display())).stdin(Stdio::null());
@@ -77,8 +88,6 @@ impl GameEngine {
             Ok(output) => output,
             Err(error) => return Outcome::Failed(format!("{}: {error}", program.display())),
         };
-        let games = fs::read(&pgn).unwrap_or_default();
-        let _ = fs::remove_file(&pgn);
         if !output.status.success() {
             return Outcome::Failed(format!(
                 "the engine has ended ({}): {}",
@@ -86,14 +95,26 @@ impl GameEngine {
                 last_lines(&output.stderr)
             ));
         }
-        match serde_json::from_slice::<Value>(output.stdout.trim_ascii()) {
-            Ok(figures) => {
-                let mut result = PieceResult::new(piece.piece);
-                result.output = String::from_utf8_lossy(&games).into_owned();
-                result.games = Some(figures);
-                Outcome::Done(result)
-            }
-            Err(error) => Outcome::Failed(format!("the engine's result cannot be read: {error}")),
-        }
+        let figures = match serde_json::from_slice::<Value>(output.stdout.trim_ascii()) {
+            Ok(figures) => figures,
+            Err(error) => return Outcome::Failed(format!("the engine's result cannot be read: {error}")),
+        };
+        let chunks = if *training { read_files(&data) } else { Ok(Vec::new()) };
+        let chunks = match chunks {
+            Ok(chunks) => chunks,
+            Err(error) => return Outcome::Failed(format!("the training data cannot be read: {error}")),
+        };
+        let mut result = PieceResult::new(piece.piece);
+        result.output = String::from_utf8_lossy(&fs::read(&pgn).unwrap_or_default()).into_owned();
+        result.games = Some(figures);
+        Outcome::Done(result, chunks)
     }
+}
+
+/// The contents of all files in a folder, in the order of their names.
+fn read_files(folder: &Path) -> io::Result<Vec<Bytes>> {
+    let entries = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut paths = entries.collect::<io::Result<Vec<PathBuf>>>()?;
+    paths.sort();
+    paths.iter().map(|path| fs::read(path).map(Bytes::from)).collect()
 }

@@ -11,6 +11,7 @@
 //! | [`analysis`] | the engine that analyses documents |
 //! | [`games`] | the engine that plays games |
 //! | [`report`] | says how the worker is |
+//! | [`umpire`] | ends a tournament whose test is decided |
 
 mod analysis;
 mod games;
@@ -18,6 +19,7 @@ mod pieces;
 mod report;
 mod runner;
 mod store;
+mod umpire;
 
 use super::args::{ServerArgs, WorkArgs};
 use super::engine;
@@ -224,7 +226,8 @@ impl Worker {
         }
         let (mut fallback, mut is_all_done) = (None, true);
         for job in jobs {
-            if self.arguments.job.as_ref().is_some_and(|name| *name != job.name) || self.is_refused(&job) {
+            let is_ours = self.arguments.job.as_ref().is_none_or(|name| *name == job.name);
+            if !is_ours || job.is_decided || self.is_refused(&job) {
                 continue;
             }
             let stream = self.context.get_stream_no_info(job::work_stream(&job.name)).await;

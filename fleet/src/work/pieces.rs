@@ -6,16 +6,19 @@
 //!
 //! A piece that fails is given back, and put aside with its error when it was tried often enough. If the engine ends, all
 //! pieces that it had are suspects, and each of them is tried alone; the one with which the engine ends again has failed.
+//! An engine that takes too long for a piece is ended, with the same consequences.
 //! A piece that was delivered too often without any result, because its workers were killed, is tried alone as well, and
 //! then put aside.
 
 use super::runner::{Outcome, Runner};
 use super::store::{Held, NoPiece, store};
+use super::umpire::Umpire;
 use super::{Worker, runner};
 use crate::job::{Job, PieceResult};
 use crate::server::{self, jobs};
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::Batch;
+use bytes::Bytes;
 use futures_util::StreamExt;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -80,6 +83,7 @@ pub(super) async fn work(
         mean_s: 1.0,
         mean_positions: 256.0,
         restarts: 0,
+        umpire: Umpire::new(job),
     };
     let end = shift.run(consumer, runner).await;
     // Other workers get what is left.
@@ -110,6 +114,8 @@ struct Shift<'a> {
     mean_s: f64,
     mean_positions: f64,
     restarts: u32,
+    /// Ends a tournament whose test is decided.
+    umpire: Option<Umpire>,
 }
 
 impl Shift<'_> {
@@ -160,7 +166,7 @@ impl Shift<'_> {
                                 let NoPiece { result, message } = *no_piece;
                                 let reason = result.error.as_deref().unwrap_or_default();
                                 self.worker.reporter.failed(&format!("job {}: {reason}", self.job.name));
-                                store(&self.worker.context, &self.job.name, result).await;
+                                store(&self.worker.context, &self.job.name, result, &[]).await;
                                 let _ = message.ack().await;
                             }
                         }
@@ -187,8 +193,8 @@ impl Shift<'_> {
                         held.in_progress().await;
                     }
                 }
-                _ = look.tick() => if self.is_superseded().await {
-                    return self.finish(Duration::MAX, End::OtherJob).await;
+                _ = look.tick() => if let Some(time) = self.time_left().await {
+                    return self.finish(time, End::OtherJob).await;
                 },
                 () = tokio::time::sleep_until(pull_after.into()),
                     if batch.is_none() && Instant::now() < pull_after => {}
@@ -254,9 +260,10 @@ impl Shift<'_> {
     fn start(&mut self, key: u64, runner: &Runner) {
         let Some(held) = self.held.get(&key) else { return };
         let (held, runner) = (Arc::clone(held), runner.clone());
+        let limit = Duration::from_secs(self.job.time_limit_s);
         self.working.spawn(async move {
             let begun = Instant::now();
-            let outcome = runner.run(&held.piece).await;
+            let outcome = runner.run(&held.piece, limit).await;
             (key, outcome, begun.elapsed())
         });
         self.worker.reporter.set_running(self.working.len());
@@ -272,7 +279,7 @@ impl Shift<'_> {
     ) -> Option<End> {
         self.worker.reporter.set_running(self.working.len());
         match outcome {
-            Outcome::Done(mut result) => {
+            Outcome::Done(mut result, chunks) => {
                 self.mean_s += 0.1 * (time.as_secs_f64() - self.mean_s);
                 if result.positions > 0 {
                     self.mean_positions += 0.1 * (result.positions as f64 - self.mean_positions);
@@ -281,7 +288,7 @@ impl Shift<'_> {
                     result.worker.clone_from(&self.worker.name);
                 }
                 self.restarts = 0;
-                self.store(key, result);
+                self.store(key, result, chunks);
                 None
             }
             Outcome::Failed(reason) => {
@@ -305,7 +312,7 @@ impl Shift<'_> {
         while let Some(finished) = self.working.join_next().await {
             match finished {
                 Ok((key, Outcome::EngineLost(_), _)) => self.suspects.push_back(key),
-                Ok((key, Outcome::Done(result), _)) => self.store(key, result),
+                Ok((key, Outcome::Done(result, chunks), _)) => self.store(key, result, chunks),
                 Ok((key, Outcome::Failed(reason), _)) => self.failed(key, reason).await,
                 Err(_) => {}
             }
@@ -348,15 +355,15 @@ impl Shift<'_> {
 
     fn put_aside(&mut self, key: u64, mut result: PieceResult) {
         result.worker.clone_from(&self.worker.name);
-        self.store(key, result);
+        self.store(key, result, Vec::new());
     }
 
-    fn store(&mut self, key: u64, result: PieceResult) {
+    fn store(&mut self, key: u64, result: PieceResult, chunks: Vec<Bytes>) {
         let Some(held) = self.held.get(&key) else { return };
         let (held, context, job) = (Arc::clone(held), self.worker.context.clone(), self.job.name.clone());
         self.storing.spawn(async move {
             let positions = result.positions;
-            store(&context, &job, result).await;
+            store(&context, &job, result, &chunks).await;
             held.acknowledge().await;
             (key, positions)
         });
@@ -378,7 +385,7 @@ impl Shift<'_> {
         let finish = async {
             while let Some(finished) = self.working.join_next().await {
                 match finished {
-                    Ok((key, Outcome::Done(result), _)) => self.store(key, result),
+                    Ok((key, Outcome::Done(result, chunks), _)) => self.store(key, result, chunks),
                     Ok((key, Outcome::Failed(reason), _)) => self.failed(key, reason).await,
                     _ => {}
                 }
@@ -391,21 +398,27 @@ impl Shift<'_> {
         end
     }
 
-    /// Whether the job is gone, or one with a higher priority has pieces that wait.
-    async fn is_superseded(&self) -> bool {
-        let context = &self.worker.context;
-        let Ok((jobs, _)) = jobs(context).await else { return false };
-        if !jobs.iter().any(|job| job.name == self.job.name && job.created_s == self.job.created_s) {
-            return true;
+    /// The time that the pieces have to which the worker holds on, if it should leave the job: none if the job is gone or
+    /// its test is decided, and any if a job with a higher priority has pieces that wait.
+    async fn time_left(&mut self) -> Option<Duration> {
+        if let Some(umpire) = &mut self.umpire {
+            // If the server does not answer, there is another look soon.
+            let _ = umpire.look(&self.worker.context, &self.worker.name).await;
         }
-        for job in jobs.iter().filter(|job| job.priority > self.job.priority && !self.worker.is_refused(job))
-        {
+        let context = &self.worker.context;
+        let Ok((jobs, _)) = jobs(context).await else { return None };
+        let is_same = |job: &&Job| job.name == self.job.name && job.created_s == self.job.created_s;
+        if jobs.iter().find(is_same).is_none_or(|job| job.is_decided) {
+            return Some(Duration::ZERO);
+        }
+        let is_before = |job: &&Job| job.priority > self.job.priority && !job.is_decided;
+        for job in jobs.iter().filter(is_before).filter(|job| !self.worker.is_refused(job)) {
             let is_ours = self.worker.arguments.job.as_ref().is_none_or(|name| *name == job.name);
             let counts = server::counts(context, &job.name).await;
             if is_ours && counts.is_ok_and(|counts| counts.waiting > 0) {
-                return true;
+                return Some(Duration::MAX);
             }
         }
-        false
+        None
     }
 }

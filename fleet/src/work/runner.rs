@@ -7,6 +7,7 @@ use crate::engine::{self, Mode};
 use crate::job::{EngineIdentity, Job, Kind, Piece, PieceResult};
 use crate::server::FILES;
 use async_nats::jetstream::context::Context;
+use bytes::Bytes;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +19,8 @@ const TEST_PIECES: usize = 4;
 /// How a piece has ended.
 #[derive(Debug)]
 pub(super) enum Outcome {
-    /// With a result.
-    Done(PieceResult),
+    /// With a result, and with the training data of the games.
+    Done(PieceResult, Vec<Bytes>),
     /// With an error that is the piece's own.
     Failed(String),
     /// The engine has ended while it worked on this piece and perhaps on others.
@@ -58,6 +59,22 @@ impl Runner {
         job: &Job,
         arguments: &WorkArgs,
     ) -> Result<Runner, StartError> {
+        let limit = Duration::from_secs(job.time_limit_s);
+        match tokio::time::timeout(limit, Runner::start_engine(context, program, job, arguments)).await {
+            Ok(started) => started,
+            Err(_) => {
+                let reason = format!("the engine was not ready after {} seconds", job.time_limit_s);
+                Err(StartError { reason, is_final: false })
+            }
+        }
+    }
+
+    async fn start_engine(
+        context: &Context,
+        program: &Path,
+        job: &Job,
+        arguments: &WorkArgs,
+    ) -> Result<Runner, StartError> {
         let for_now = |reason: String| StartError { reason, is_final: false };
         let for_ever = |reason: String| StartError { reason, is_final: true };
         engine::refuse_flags(&job.flags).map_err(|error| for_ever(error.to_string()))?;
@@ -73,8 +90,9 @@ impl Runner {
                 let found = engine.identity().clone();
                 (Runner::Analysis(engine), found)
             }
-            Kind::Games { games, shards, openings } => {
-                let found = engine::identity(program, Mode::Games, &flags).await;
+            Kind::Games { games, shards, openings, training, .. } => {
+                let mode = Mode::Games { training: *training };
+                let found = engine::identity(program, mode, &flags).await;
                 let found = found.map_err(|error| for_now(error.to_string()))?;
                 let file = match openings {
                     None => None,
@@ -85,7 +103,8 @@ impl Runner {
                         Some((name.as_str(), bytes))
                     }
                 };
-                let engine = GameEngine::new(program, flags, *games, *shards, file).map_err(for_now)?;
+                let engine =
+                    GameEngine::new(program, flags, *games, *shards, file, *training).map_err(for_now)?;
                 (Runner::Games(engine), found)
             }
         };
@@ -120,8 +139,24 @@ impl Runner {
         }
     }
 
-    /// Works on a piece.
-    pub(super) async fn run(&self, piece: &Piece) -> Outcome {
+    /// Works on a piece. An engine that takes longer than `limit` is ended.
+    pub(super) async fn run(&self, piece: &Piece, limit: Duration) -> Outcome {
+        if let Ok(outcome) = tokio::time::timeout(limit, self.run_unlimited(piece)).await {
+            return outcome;
+        }
+        let reason =
+            format!("the engine was ended, because the piece took more than {} seconds", limit.as_secs());
+        match self {
+            Runner::Analysis(engine) => {
+                engine.end(&reason);
+                Outcome::EngineLost(reason)
+            }
+            // The process of a game engine is killed when what waits for it is dropped.
+            Runner::Games(_) | Runner::Test(_) => Outcome::Failed(reason),
+        }
+    }
+
+    async fn run_unlimited(&self, piece: &Piece) -> Outcome {
         match self {
             Runner::Analysis(engine) => engine.run(piece).await,
             Runner::Games(engine) => engine.run(piece).await,
@@ -133,7 +168,7 @@ impl Runner {
                     spend(pause, computes);
                 };
                 let _ = tokio::task::spawn_blocking(spend_in_turn).await;
-                Outcome::Done(PieceResult::new(piece.piece))
+                Outcome::Done(PieceResult::new(piece.piece), Vec::new())
             }
         }
     }

@@ -68,41 +68,72 @@ impl Held {
     }
 }
 
-/// Stores a result. Without the server, or while its disk is full, it waits.
-pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult) {
-    let mut pause = Duration::from_millis(100);
-    let mut has_said = false;
+/// Stores a result with the training data of its games. Without the server, or while its disk is full, it waits.
+pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult, chunks: &[Bytes]) {
+    for chunk in chunks {
+        match publish(context, job, job::chunk_subject(job), chunk, result.piece).await {
+            Stored::At(sequence) => result.chunks.push(sequence),
+            Stored::TooLong => {
+                result = too_long(&result, "the training data of a game", chunk.len());
+                break;
+            }
+            Stored::NoJob => return,
+        }
+    }
     loop {
         let subject = match result.error {
             None => job::done_subject(job),
             Some(_) => job::failed_subject(job),
         };
         let bytes = Bytes::from(serde_json::to_vec(&result).unwrap_or_default());
-        let length = bytes.len();
-        let error = match context.publish(subject, bytes).await {
+        match publish(context, job, subject, &bytes, result.piece).await {
+            // A message of this length is never stored, so the piece would come back for ever.
+            Stored::TooLong if result.error.is_none() => {
+                result = too_long(&result, "the result", bytes.len());
+            }
+            _ => return,
+        }
+    }
+}
+
+/// The result of a piece of which the server does not take something.
+fn too_long(result: &PieceResult, what: &str, length: usize) -> PieceResult {
+    let reason =
+        format!("{what} has {length} bytes, more than the server takes (max_payload); use smaller pieces");
+    PieceResult { error: Some(reason), ..PieceResult::new(result.piece) }
+}
+
+/// What has become of a message.
+enum Stored {
+    /// It has this sequence.
+    At(u64),
+    /// The server does not take such long messages.
+    TooLong,
+    /// The job was removed.
+    NoJob,
+}
+
+/// Stores a message about a piece. Without the server, or while its disk is full, it waits.
+async fn publish(context: &Context, job: &str, subject: String, bytes: &Bytes, piece: u64) -> Stored {
+    let mut pause = Duration::from_millis(100);
+    let mut has_said = false;
+    loop {
+        let error = match context.publish(subject.clone(), bytes.clone()).await {
             Ok(ack) => match ack.await {
-                Ok(_) => return,
+                Ok(ack) => return Stored::At(ack.sequence),
                 Err(error) => error,
             },
             Err(error) => error,
         };
-        if error.kind() == PublishErrorKind::MaxPayloadExceeded && result.error.is_none() {
-            // A message of this length is never stored, so the piece would come back for ever.
-            let reason = format!(
-                "the result has {length} bytes, more than the server takes (max_payload); use smaller pieces"
-            );
-            result = PieceResult { error: Some(reason), ..PieceResult::new(result.piece) };
-            continue;
-        }
-        // The job was removed.
-        if error.kind() == PublishErrorKind::StreamNotFound && is_gone(context, job).await {
-            return;
+        match error.kind() {
+            PublishErrorKind::MaxPayloadExceeded => return Stored::TooLong,
+            PublishErrorKind::StreamNotFound if is_gone(context, job).await => return Stored::NoJob,
+            _ => {}
         }
         if !has_said {
             has_said = true;
             print_error_line(&format!(
-                "job {job}: the server has not stored the result of piece {} ({error}); tries again",
-                result.piece
+                "job {job}: the server has not stored the result of piece {piece} ({error}); tries again"
             ));
         }
         tokio::time::sleep(pause).await;

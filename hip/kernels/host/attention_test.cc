@@ -75,11 +75,15 @@ int main() {
     DEPTH(128)
     // attention_any does not depend on the matrix layout.
     if (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_QUARTERS) {
-        for (i32 depth : {4, 8, 20, 32, 64}) {
+        // With a gap of 8, all strides are multiples of eight if the depth is.
+        for (i32 depth : {4, 8, 20, 32, 40, 64}) {
             test_attention<float>(attention_any_f32, "attention_any", {2, 2, depth, 3, true, 1.0f});
             test_attention<float>(attention_any_f32, "attention_any", {1, 1, depth, 0, false, 2.0f});
-            test_attention<Half>(attention_any_f16, "attention_any", {1, 2, depth, 1, true, 1.0f});
-            test_attention<Bfloat>(attention_any_bf16, "attention_any", {1, 2, depth, 1, true, 1.0f});
+            test_attention<float>(attention_any_f32, "attention_any", {1, 2, depth, 8, true, 1.0f});
+            for (i32 gap : {1, 8}) {
+                test_attention<Half>(attention_any_f16, "attention_any", {1, 2, depth, gap, true, 1.0f});
+                test_attention<Bfloat>(attention_any_bf16, "attention_any", {1, 2, depth, gap, gap == 1, 1.0f});
+            }
         }
     }
     return 0;

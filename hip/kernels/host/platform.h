@@ -151,6 +151,10 @@ GPU_FUNCTION float high_half(u32 pair) {
 GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
     return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
 }
+GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
+    for (i32 shift = 0; shift < 32; shift += 8) sum += (u32)((i8)(a >> shift) * (i8)(b >> shift));
+    return sum;
+}
 // With MATRIX_QUADS the host copies as NVIDIA's machines do, but at once.
 #define GPU_ASYNCHRONOUS_COPIES (MATRIX_LAYOUT == MATRIX_QUADS)
 GPU_FUNCTION void copy16_or_clear(Words4* to, const void* from, bool copies) {
@@ -226,8 +230,9 @@ GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
 
 template <class Accumulator>
 GPU_FUNCTION void settle(Accumulator&) {}
-template <class Fragment, class Accumulator, class Value>
-GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator sum, Value value) {
+// Adds `product(sum, a, b)` of all pairs of elements of 16 bits.
+template <class Fragment, class Accumulator, class Product>
+GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator sum, Product product) {
     struct Parcel {
         Fragment own, other;
     };
@@ -246,21 +251,31 @@ GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator
 #if MATRIX_LAYOUT == MATRIX_REPLICATED
             if (read(place.lane + 16) != bits) host::fail("an operand differs between a wave's halves", thread());
 #endif
-            return value(bits);
+            return bits;
         };
         for (size_t i = 0; i < sizeof sum.value / sizeof(float); i++) {
             i32 own_row, other_row;
             sum_place(thread() % WAVE, (i32)i, own_row, other_row);
-            for (i32 k = 0; k < 16; k++) sum.value[i] += element(false, own_row, k) * element(true, other_row, k);
+            for (i32 k = 0; k < 16; k++)
+                sum.value[i] = product(sum.value[i], element(false, own_row, k), element(true, other_row, k));
         }
     });
     return sum;
 }
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
-    return multiply_with(own, other, sum, [](u32 bits) { return half_value(bits); });
+    return multiply_with(own, other, sum, [](float sum, u32 a, u32 b) { return sum + half_value(a) * half_value(b); });
 }
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
-    return multiply_with(own, other, sum, [](u32 bits) { return float_of_bits(bits << 16); });
+    return multiply_with(own, other, sum, [](float sum, u32 a, u32 b) {
+        return sum + float_of_bits(a << 16) * float_of_bits(b << 16);
+    });
+}
+// All four layouts have two bytes in the place of each element of 16 bits. Sums of integers do not depend on their order.
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
+    return multiply_with(own, other, sum, [](float sum, u32 a, u32 b) {
+        return float_of_bits(dot_bytes(a, b, float_bits(sum)));
+    });
 }

@@ -9,9 +9,17 @@
 
 #define GPU_METHOD __device__ __attribute__((always_inline)) inline
 #define GPU_FUNCTION static GPU_METHOD
+// On these machines a lane has up to 256 ordinary registers and 256 accumulation registers. If a kernel may use both, clang
+// puts the sums of matrix products into the latter and copies them back and forth. Where two waves must fit on a SIMD,
+// there are 256 in all, and clang uses only ordinary registers.
+#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+#define REGISTER_LIMIT , amdgpu_waves_per_eu(2)
+#else
+#define REGISTER_LIMIT
+#endif
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
-    extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads))) void name(            \
-        Arguments arguments)
+    extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads) REGISTER_LIMIT)) void   \
+        name(Arguments arguments)
 #define GPU_SHARED(Type, name, count) alignas(16) __shared__ Type name[count]
 #define GPU_CONSTANT static __device__ const
 
@@ -135,7 +143,10 @@ GPU_FUNCTION float exchange(float value, i32 mask) {
 
 // The cast to global memory avoids flat instructions, which have to find out which memory each address is in.
 GPU_FUNCTION Words4 load16(const void* from) {
-    return __builtin_bit_cast(Words4, *(const GLOBAL_MEMORY native_words4*)from);
+    // A cast of the whole vector would become four loads, which clang may join again from the wrong word on: to loads
+    // that are not aligned.
+    const native_words4 words = *(const GLOBAL_MEMORY native_words4*)from;
+    return {words[0], words[1], words[2], words[3]};
 }
 GPU_FUNCTION Words2 load8(const void* from) {
     return __builtin_bit_cast(Words2, *(const GLOBAL_MEMORY native_words2*)from);
@@ -186,6 +197,20 @@ GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
     return __builtin_amdgcn_fdot2(__builtin_bit_cast(native_half2, a), __builtin_bit_cast(native_half2, b), sum, false);
 }
 #endif
+// sum + a . b for the four signed bytes of each word.
+#if __has_builtin(__builtin_amdgcn_sdot4) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) ||    \
+                                              defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1011__) ||  \
+                                              defined(__gfx1012__) || defined(__GFX10_3__))
+GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
+    return (u32)__builtin_amdgcn_sdot4((i32)a, (i32)b, (i32)sum, false);
+}
+#else
+GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
+#pragma unroll
+    for (i32 shift = 0; shift < 32; shift += 8) sum += (u32)((i8)(a >> shift) * (i8)(b >> shift));
+    return sum;
+}
+#endif
 #define GPU_ASYNCHRONOUS_COPIES 0
 // Rounds to nearest even with integer arithmetic. Rounding could turn a NaN into an infinity, so a NaN is not rounded
 // but made quiet.
@@ -225,6 +250,7 @@ GPU_FUNCTION void settle(Accumulator& sum) {
 #define MATRIX_LAYOUT MATRIX_REPLICATED
 typedef _Float16 native_half16 __attribute__((ext_vector_type(16)));
 typedef short native_short16 __attribute__((ext_vector_type(16)));
+typedef i32 native_int8 __attribute__((ext_vector_type(8)));
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
     return __builtin_bit_cast(Accumulator, everywhere(
@@ -238,6 +264,19 @@ GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator
                                                __builtin_bit_cast(native_short16, other),
                                                __builtin_bit_cast(native_short16, own),
                                                __builtin_bit_cast(native_float8, sum))));
+}
+
+typedef i32 native_int4 __attribute__((ext_vector_type(4)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
+    native_int8 result = __builtin_bit_cast(native_int8, sum);
+#pragma unroll
+    for (i32 i = 0; i < 8; i += 4) {
+        const native_int4 a = {(i32)other.word[i], (i32)other.word[i + 1], (i32)other.word[i + 2], (i32)other.word[i + 3]};
+        const native_int4 b = {(i32)own.word[i], (i32)own.word[i + 1], (i32)own.word[i + 2], (i32)own.word[i + 3]};
+        result = everywhere(__builtin_amdgcn_wmma_i32_16x16x16_iu8_w32(true, a, true, b, result, false));
+    }
+    return __builtin_bit_cast(Accumulator, result);
 }
 
 #elif defined(__GFX12__)
@@ -259,6 +298,20 @@ GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator
                                                __builtin_bit_cast(native_float8, sum))));
 }
 
+typedef i32 native_int2 __attribute__((ext_vector_type(2)));
+typedef i32 native_int8 __attribute__((ext_vector_type(8)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
+    native_int8 result = __builtin_bit_cast(native_int8, sum);
+#pragma unroll
+    for (i32 i = 0; i < 4; i += 2) {
+        const native_int2 a = {(i32)other.word[i], (i32)other.word[i + 1]};
+        const native_int2 b = {(i32)own.word[i], (i32)own.word[i + 1]};
+        result = everywhere(__builtin_amdgcn_wmma_i32_16x16x16_iu8_w32_gfx12(true, a, true, b, result, false));
+    }
+    return __builtin_bit_cast(Accumulator, result);
+}
+
 #elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #define MATRIX_LAYOUT MATRIX_QUARTERS
 typedef _Float16 native_half4 __attribute__((ext_vector_type(4)));
@@ -276,6 +329,20 @@ GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator
         Accumulator, __builtin_amdgcn_mfma_f32_16x16x16bf16_1k(__builtin_bit_cast(native_short4, other),
                                                                __builtin_bit_cast(native_short4, own),
                                                                __builtin_bit_cast(native_float4, sum), 0, 0, 0));
+}
+typedef i32 native_int4 __attribute__((ext_vector_type(4)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
+    native_int4 result = __builtin_bit_cast(native_int4, sum);
+#if defined(__gfx90a__)
+#pragma unroll
+    for (i32 i = 0; i < 2; i++)
+        result = __builtin_amdgcn_mfma_i32_16x16x16i8((i32)other.word[i], (i32)own.word[i], result, 0, 0, 0);
+#else
+    result = __builtin_amdgcn_mfma_i32_16x16x32_i8(__builtin_bit_cast(i64, other), __builtin_bit_cast(i64, own), result,
+                                                   0, 0, 0);
+#endif
+    return __builtin_bit_cast(Accumulator, result);
 }
 
 #else

@@ -150,6 +150,10 @@ GPU_FUNCTION u32 bfloat_pair(float low, float high) {
 GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
     return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
 }
+GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
+    asm("dp4a.s32.s32 %0, %1, %2, %0;" : "+r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
 #define GPU_ASYNCHRONOUS_COPIES 1
 GPU_FUNCTION void copy16_or_clear(void* to, const void* from, bool copies) {
     const u32 address = (u32)__cvta_generic_to_shared(to);
@@ -204,3 +208,21 @@ GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator
     return sum;
 }
 #undef MULTIPLY_TILE
+// The same with mma.sync.m16n8k32. Its operands have two bytes in the place of each element of 16 bits.
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
+#pragma unroll
+    for (i32 half = 0; half < 2; half++) {
+        u32 result[4];
+#pragma unroll
+        for (i32 i = 0; i < 4; i++) result[i] = float_bits(sum.value[4 * half + i]);
+        asm("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+            "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+            : "+r"(result[0]), "+r"(result[1]), "+r"(result[2]), "+r"(result[3])
+            : "r"(own.word[0]), "r"(own.word[1]), "r"(own.word[2]), "r"(own.word[3]), "r"(other.word[half]),
+              "r"(other.word[half + 2]));
+#pragma unroll
+        for (i32 i = 0; i < 4; i++) sum.value[4 * half + i] = float_of_bits(result[i]);
+    }
+    return sum;
+}

@@ -127,6 +127,42 @@ def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int,
     b.compare(output, want, written=np.arange(output_stride) < outputs)
 
 
+def quantise(rows: int, width: int, has_factors: bool, b: Bench) -> None:
+    """Numbers that are whole multiples of a row's scale, so that their bytes are known."""
+    bytes_ = b.random.integers(-128, 128, (rows, width))
+    bytes_[:, 0], bytes_[:, -1] = -128, 127
+    zero = np.arange(rows)[:, None] / 4 - 1
+    factors = 2.0 ** b.random.integers(-1, 2, width) if has_factors else np.ones(width)
+    x = b.put((bytes_ / 64 + zero) / factors)
+    scales, rounded = b.output(rows, 2, format=F32), b.memory.add(np.zeros((rows, width), np.int8), writable=True)
+    address = b.put(factors, F32).address if has_factors else 0
+    b.run("QQQQii", [x.address, address, rounded, scales.address, rows, width], (-(-rows // 8), 1), 256)
+    b.compare(scales, np.concatenate([np.full((rows, 1), 1 / 64), zero], 1))
+    if (b.memory.read_buffer(rounded, np.int8, rows * width).reshape(rows, width) != bytes_).any():
+        raise Fault("a byte is wrong")
+
+
+def gemm_bytes(tile: tuple[int, int, int], shape: tuple[int, int, int], kind: int, b: Bench) -> None:
+    """A product of rows of bytes that are 16 apart."""
+    (tile_rows, tile_columns, threads), (rows, outputs, inputs) = tile, shape
+    stride, output_stride, width = inputs + 16, outputs + 8, -(-outputs // 8) * 8
+    x, weights = (b.random.integers(-128, 128, size, np.int8) for size in ((rows, stride), (outputs, inputs)))
+    of_rows = b.numbers(rows, 2, format=F32)
+    of_outputs = b.numbers(2, width, scale=1e-4 * inputs**-0.5, format=F32)
+    bias, added, output = b.numbers(outputs), b.numbers(rows, output_stride), b.output(rows, output_stride)
+    pointers = [b.integers(x), b.integers(weights), output.address, bias.address, added.address, 0]
+    counts = [rows, outputs, inputs, stride, inputs, output_stride, 1, 1, kind, 0]
+    tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
+    arguments = [*pointers, 0, 0, 0, *counts, of_rows.address, of_outputs.address]
+    b.run(GEMM + "QQ", arguments, (tiles, 1), threads)
+    sums = x[:, :inputs].astype(np.float64) @ weights.astype(np.float64).T
+    scales, shares = of_outputs.values[:, :outputs]
+    product = of_rows.values[:, :1] * scales * sums + of_rows.values[:, 1:] * shares
+    want = np.zeros((rows, output_stride))
+    want[:, :outputs] = reference.activate(kind, product + bias.values) + added.values[:, :outputs]
+    b.compare(output, want, written=np.arange(output_stride) < outputs)
+
+
 def gemm_sum(b: Bench) -> None:
     """The sum of three parts; the parts' rows are rounded up to a multiple of eight."""
     rows, outputs, splits, products = 5, 19, 3, 2
@@ -342,15 +378,21 @@ def cases_of(format: Format) -> list[Case]:
     for rows, threads in ((64, 128), (128, 256)):
         run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
         add(f"gemm_T_{rows}x{rows}_{threads}", "", run)
-    for outputs, splits in ((72, 1), (72, 2), (1032, 1)):
-        run = partial(chain, (64, 64, 128), outputs, splits)
-        add("gemm_chain_T_64x64_128", f"{outputs} outputs, {splits} parts", run)
-    add("gemm_chain_T_128x128_256", "", partial(chain, (128, 128, 256), 136, 1))
     if format is not F32:
+        for outputs, splits in ((72, 1), (72, 2), (1032, 1)):
+            run = partial(chain, (64, 64, 128), outputs, splits)
+            add("gemm_chain_T_64x64_128", f"{outputs} outputs, {splits} parts", run)
+        add("gemm_chain_T_128x128_256", "", partial(chain, (128, 128, 256), 136, 1))
         add("gemm_chain_T_64x32_128", "", partial(chain, (64, 32, 128), 40, 1))
+    if format is F16:
+        add("quantise_T", "factors", partial(quantise, 9, 144, True))
+        add("quantise_T", "width 1040", partial(quantise, 3, 1040, False))
+        add("gemm_bytes_T_64x64_128", "", partial(gemm_bytes, (64, 64, 128), (67, 76, 144), MISH))
+        add("gemm_bytes_T_128x128_256", "", partial(gemm_bytes, (128, 128, 256), (130, 136, 64), NONE))
     add("gemm_sum_T", "", gemm_sum)
     add("gemm_any_T", "", partial(gemm, (16, 16, 256), (18, 5, 27), 2, MISH, True))
-    add("attention_any_T", "depth 24", partial(attention, 24, True, 2, 1))
+    for depth, logits in ((24, True), (40, True), (21, False)):
+        add("attention_any_T", f"depth {depth}", partial(attention, depth, logits, 1 + depth % 2, 1))
     for limit, width, rows, kind, gates, residual in (
         (256, 248, 9, NONE, False, True),
         (512, 512, 9, NONE, False, True),

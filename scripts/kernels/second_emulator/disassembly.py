@@ -24,6 +24,7 @@ SYNONYMS = [
     (re.compile(r"^v_(add|sub|subrev)(c|b|brev)_co_"), r"v_\1_co_ci_"),
     (re.compile(r"^ds_(read|write)2st64_"), r"ds_\1_2addr_stride64_"),
     (re.compile(r"^ds_(read|write)2_"), r"ds_\1_2addr_"),
+    (re.compile(r"dot2acc_"), "dot2c_"),  # gfx11 and later
     (re.compile(r"^ds_read_"), "ds_load_"),
     (re.compile(r"^ds_write_"), "ds_store_"),
     (re.compile(r"^(v_mfma_f32_\d+x\d+x\d+)_?(b?f16)(_1k)?$"), r"\1_\2"),

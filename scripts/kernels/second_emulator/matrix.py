@@ -1,4 +1,5 @@
-"""Matrix instructions: D = A B + C on 16 x 16 tiles in fp32, with A and B in 16 bits.
+"""Matrix instructions: D = A B + C on 16 x 16 tiles in fp32, with A and B in 16 bits; or in 32-bit integers, with A and
+B in bytes.
 
 Each family puts the elements of a tile into registers in its own way. Sources: "RDNA 3 ISA" and "RDNA 4 ISA", section
 "Wave Matrix Multiply Accumulate"; "CDNA 3 ISA", section "Matrix Arithmetic Instructions". For B, read "column" where
@@ -12,6 +13,9 @@ the table says "row":
                 C, D: row 4 (lane / 16) + r, column lane % 16
 
 The hardware rounds between some of the additions. Here the sum is rounded once.
+
+Of bytes, a lane holds as many of a row as on gfx11 all 16, and elsewhere 16 or 32 divided by the lanes that share the row:
+4 r to 4 r + 3 in register r. Sums of integers are exact, so that the order of the lanes does not matter.
 """
 import re
 from collections.abc import Callable
@@ -63,8 +67,50 @@ def elements(words: Array, bfloat: bool) -> Array:
     return words.astype(U16).view(F16).astype(F64)
 
 
+def place(text: str, count: int) -> tuple[str, slice]:
+    """The file and the numbers of `count` registers."""
+    kind, first, held = registers(text)
+    if held != count or kind == "s":
+        raise Fault(f"{text} should be {count} registers")
+    return kind, slice(first, first + count)
+
+
+def compile_bytes(i: Instruction, tile: Layout, depth: int, lanes: int) -> Callable[[Waves], object]:
+    """The function that executes a product of signed bytes. `tile` has the places of the sums, and says whether lanes
+    repeat others' operands."""
+    if i.modifiers != ({"neg_lo": "[1,1,0]"} if lanes == 32 else {}):
+        raise Fault(f"operands that are not signed: {i.modifiers}")
+    groups = 1 if tile.repeated else lanes // SIDE
+    count = depth // groups // 4
+    a, b = place(i.operands[1], count), place(i.operands[2], count)
+    to = place(i.operands[0], tile.sum_registers)
+    start = None if i.operands[3] == "0" else place(i.operands[3], tile.sum_registers)
+    sum_column = np.broadcast_to(np.arange(lanes)[None, :] % SIDE, tile.row.shape)
+
+    def operand(w: Waves, source: tuple[str, slice]) -> Array:
+        """An operand as [wave][row][byte]."""
+        words = w.file(source[0])[source[1]]
+        if tile.repeated and (words[:, :, :SIDE] != words[:, :, SIDE:]).any():
+            raise Fault("the upper lanes do not repeat the lower lanes' operands")
+        of_lanes = np.ascontiguousarray(words.transpose(1, 2, 0)).view(np.int8).astype(np.int64)
+        of_groups = of_lanes.reshape(len(w.number), lanes // SIDE, SIDE, -1)[:, :groups]
+        return of_groups.transpose(0, 2, 1, 3).reshape(len(w.number), SIDE, -1)
+
+    def step(w: Waves) -> None:
+        w.every_lane(i.name)
+        product = operand(w, a) @ operand(w, b).transpose(0, 2, 1)
+        total = product[:, tile.row, sum_column].transpose(1, 0, 2)
+        if start:
+            total = total + w.file(start[0])[start[1]].view(np.int32)
+        w.file(to[0])[to[1]] = (total & 0xFFFFFFFF).astype(U32)
+
+    return step
+
+
 def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Waves], object] | None:
     """The function that executes an instruction, or None if it is not of this kind."""
+    if found := re.fullmatch(r"v_(wmma|mfma)_i32_16x16x(\d+)_?iu?8", i.name):
+        return compile_bytes(i, layout(family, found.group(1), SIDE, lanes), int(found.group(2)), lanes)
     found = re.fullmatch(r"v_(wmma|mfma)_f32_16x16x(\d+)_(b?)f16", i.name)
     if not found:
         return None
@@ -74,12 +120,6 @@ def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Wave
     bfloat = found.group(3) == "b"
     column = np.broadcast_to(np.arange(lanes)[None, :] % SIDE, tile.k.shape)
     sum_column = np.broadcast_to(np.arange(lanes)[None, :] % SIDE, tile.row.shape)
-
-    def place(text: str, count: int) -> tuple[str, slice]:
-        kind, first, held = registers(text)
-        if held != count or kind == "s":
-            raise Fault(f"{text} should be {count} registers")
-        return kind, slice(first, first + count)
 
     a, b = place(i.operands[1], tile.operand_registers), place(i.operands[2], tile.operand_registers)
     to = place(i.operands[0], tile.sum_registers)

@@ -143,6 +143,16 @@ class Vector(unittest.TestCase):
         self.assertEqual(w.v[4, 0, 0], float_bits(11.5))
         execute(w, "v_dot2c_f32_f16 v3, v1, v2")
         self.assertEqual(w.v[3, 0, 0], float_bits(11.5))
+        execute(w, "v_dot2acc_f32_f16 v3, v1, v2")
+        self.assertEqual(w.v[3, 0, 0], float_bits(22.5))
+
+    def test_dot_product_of_bytes(self) -> None:
+        w = waves()
+        # (-128, 2, -1, 127) . (-128, 3, 5, -1) - 10
+        w.v[1], w.v[2], w.v[3] = 0x7FFF0280, 0xFF050380, 0xFFFFFFF6
+        for text, to in (("v_dot4_i32_i8 v4, v1, v2, v3", 4), ("v_dot4c_i32_i8 v3, v1, v2", 3)):
+            execute(w, text)
+            self.assertEqual(w.v[to, 0, 0], 16384 + 6 - 5 - 127 - 10)
 
     def test_two_floats_at_once(self) -> None:
         w = waves("gfx90a", 64)
@@ -274,6 +284,33 @@ class Matrix(unittest.TestCase):
         if architecture == "gfx90a":
             return [(k % 4 // 2, k % 2)] if k // 4 == lane // 16 else []
         return [(k // 8 * 2 + k % 4 // 2, k % 2)] if k // 4 % 2 == lane // 16 else []
+
+    def test_products_of_bytes(self) -> None:
+        """Every lane that shares a row holds the same number of its bytes; the sum does not depend on their order."""
+        for architecture, lanes, count, text in (
+            ("gfx1100", 32, 4, "v_wmma_i32_16x16x16_iu8 v[16:23], v[0:3], v[8:11], 0 neg_lo:[1,1,0]"),
+            ("gfx1200", 32, 2, "v_wmma_i32_16x16x16_iu8 v[16:23], v[0:1], v[8:9], 0 neg_lo:[1,1,0]"),
+            ("gfx90a", 64, 1, "v_mfma_i32_16x16x16i8 a[16:19], v0, v8, 0"),
+            ("gfx942", 64, 2, "v_mfma_i32_16x16x32_i8 a[16:19], v[0:1], v[8:9], 0"),
+        ):
+            with self.subTest(architecture):
+                w = waves(architecture, lanes)
+                own = w.v.view(np.int8).reshape(32, lanes, 4)
+                groups = 1 if architecture == "gfx1100" else lanes // 16
+                random = np.random.default_rng(2)
+                a, b = random.integers(-128, 128, (2, 16, groups, count, 4))
+                for first, tile in ((0, a), (8, b)):
+                    for lane in range(lanes):
+                        own[first : first + count, lane] = tile[lane % 16, lane // 16 % groups]
+                execute(w, text)
+                sums = (w.v if lanes == 32 else w.a)[16:, 0].view(np.int32)
+                product = a.reshape(16, -1) @ b.reshape(16, -1).T
+                for lane in range(lanes):
+                    for register in range(8 if lanes == 32 else 4):
+                        row = {"gfx1100": 2 * register + lane // 16, "gfx1200": 8 * (lane // 16) + register}.get(
+                            architecture, 4 * (lane // 16) + register
+                        )
+                        self.assertEqual(sums[register, lane], product[row, lane % 16])
 
     def test_every_element_is_held_once(self) -> None:
         for architecture, kind, lanes in (("gfx1100", "wmma", 32), ("gfx1200", "wmma", 32), ("gfx942", "mfma", 64)):

@@ -97,7 +97,7 @@ class Mutations(unittest.TestCase):
         ):
             changed = self.changed(architecture, kernel)
             with self.subTest(architecture):
-                barrier = changed.places("s_barrier")[0]
+                barrier = changed.places("s_barrier")[-1]
                 place = max(place for place in changed.places(wait) if place < barrier)
                 self.assertRegex(changed.run(place, "s_nop 0").wrong, "reaches a barrier")
 

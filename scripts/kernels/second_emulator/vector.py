@@ -53,6 +53,12 @@ def dot_of_halves(a: Array, b: Array, c: Array) -> Array:
     return bits(low[0] * low[1] + high[0] * high[1] + f64(c))
 
 
+def dot_of_bytes(a: Array, b: Array, c: Array) -> Array:
+    """a . b + c for four signed bytes."""
+    parts = ([(x << U32(24 - 8 * k)).view(I32).astype(I64) >> 24 for k in range(4)] for x in (a, b))
+    return low_32(sum(x * y for x, y in zip(*parts)) + c.astype(I64))
+
+
 def signed(value: Array) -> Array:
     return value.view(I32)
 
@@ -211,6 +217,10 @@ def compile_vector(i: Instruction, family: Family, lanes: int) -> tuple[int, Com
         function = dot_of_halves
     elif name == "v_dot2c_f32_f16":
         function, o = dot_of_halves, [*o, o[0]]
+    elif name == "v_dot4_i32_i8":
+        function = dot_of_bytes
+    elif name == "v_dot4c_i32_i8":
+        function, o = dot_of_bytes, [*o, o[0]]
     elif name == "v_cndmask_b32":
         chosen = mask(o[3] if len(o) > 3 else "vcc_lo" if lanes == 32 else "vcc", lanes)
         function, o = None, o[:3]

@@ -132,14 +132,14 @@ fn attributes(
     options: &CpuOptions,
 ) -> Attributes {
     let in_fp32 = |instructions: InstructionSet| format!("{}, fp32", instructions.name_for(Precision::Fp32));
-    let name = match precision {
-        Precision::Fp32 => format!("cpu ({})", in_fp32(instructions)),
-        Precision::Bf16 if used == Precision::Fp32 => {
-            format!("cpu-bf16 ({}, which is faster on this processor)", in_fp32(instructions))
+    let instructions = match (precision, used) {
+        (Precision::Bf16, Precision::Fp32) => {
+            format!("{}, which is faster on this processor", in_fp32(instructions))
         }
-        Precision::Bf16 => format!("cpu-bf16 ({})", instructions.name()),
-        Precision::Int8 => format!("cpu-int8 ({})", instructions.name_for(Precision::Int8)),
+        (Precision::Fp32, _) => in_fp32(instructions),
+        (other, _) => instructions.name_for(other).to_owned(),
     };
+    let name = format!("{} ({instructions})", precision.name());
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let recommended = match network.architecture.body {
         BodyKind::Convolution { .. } => RECOMMENDED_BATCH_CONVOLUTION,

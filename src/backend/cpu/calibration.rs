@@ -1,15 +1,18 @@
-//! Packs a network. 8-bit weights are rounded by what the inputs of their layers are on real positions.
+//! Packs a network. 8-bit weights are rounded by what the inputs of their layers are on real positions. For a GPU, which
+//! multiplies bytes in the same way, [`Calibration`] rounds single layers.
 //!
 //! The positions are those of the benchmark, from openings to endgames, and the next ones after the move that the network
 //! prefers. The network evaluates them in fp32 first.
 
-use super::kernels::matrix::InputStatistics;
+use super::kernels::matrix::{InputStatistics, Quantised, quantise};
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::scratch::{Outputs, Scratch};
+use super::simd::Isa;
 use crate::chess::{PackedMove, Position, PositionHistory, bench_positions, uci_move};
 use crate::net::Network;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
+use crate::net::weights::Dense;
 
 /// The most positions of each game: with more, the errors of the embedded network are no smaller.
 const MOST_PLIES: usize = 4;
@@ -30,11 +33,35 @@ impl CpuNetwork {
     }
 }
 
+/// Rounds the dense layers of a network to 8 bits for another device.
+pub(crate) struct Calibration {
+    isa: Isa,
+    /// By the layers' numbers.
+    statistics: Vec<InputStatistics>,
+}
+
+impl Calibration {
+    /// Evaluates some positions in fp32.
+    pub(crate) fn new(network: &Network) -> Calibration {
+        let instructions = InstructionSet::best();
+        Calibration { isa: instructions.0, statistics: statistics(network, instructions) }
+    }
+
+    /// The weights of a layer between -127 and 127. `number` counts the calls of [`LayerStore::dense`] before that of
+    /// this layer.
+    ///
+    /// [`LayerStore::dense`]: crate::net::prepare::LayerStore::dense
+    pub(crate) fn round(&mut self, number: usize, layer: &Dense) -> Quantised {
+        let statistics = self.statistics.get_mut(number).map(std::mem::take);
+        quantise(self.isa, &layer.weights, layer.inputs, i8::MAX, statistics.as_ref())
+    }
+}
+
 /// What the inputs of the network's dense layers are, in the order in which they are packed.
 fn statistics(network: &Network, instructions: InstructionSet) -> Vec<InputStatistics> {
     let format = network.architecture.input_format;
-    let mut games: Vec<PositionHistory> = bench_positions::POSITIONS.into_iter().filter_map(game).collect();
-    let affordable = usize::try_from(OPERATIONS / network.flops().total().max(1)).unwrap_or(usize::MAX);
+    let mut games = games();
+    let affordable = affordable_positions(network);
     games.truncate(affordable.max(LEAST_GAMES));
     let plies = affordable / games.len().max(1);
     let packed = CpuNetwork::pack(network.clone(), Precision::Fp32, instructions, Vec::new());
@@ -61,6 +88,16 @@ fn statistics(network: &Network, instructions: InstructionSet) -> Vec<InputStati
     scratch.steps.statistics.take().unwrap_or_default()
 }
 
+/// The number of positions that can be evaluated at a start.
+pub(super) fn affordable_positions(network: &Network) -> usize {
+    usize::try_from(OPERATIONS / network.flops().total().max(1)).unwrap_or(usize::MAX)
+}
+
+/// The games whose last positions are those of the benchmark.
+pub(super) fn games() -> Vec<PositionHistory> {
+    bench_positions::POSITIONS.into_iter().filter_map(game).collect()
+}
+
 /// A FEN, with moves if there are any.
 fn game(text: &str) -> Option<PositionHistory> {
     let (fen, moves) = text.split_once(" moves ").unwrap_or((text, ""));
@@ -77,6 +114,6 @@ mod tests {
 
     #[test]
     fn all_positions_are_used() {
-        assert!(bench_positions::POSITIONS.into_iter().all(|text| game(text).is_some()));
+        assert_eq!(games().len(), bench_positions::POSITIONS.len());
     }
 }

@@ -72,7 +72,7 @@ impl LayerStore for Packing {
 
     fn dense(&mut self, _name: &str, role: DenseRole, layer: Dense) -> Result<PackedMatrix, Infallible> {
         let format = match role {
-            DenseRole::Product => self.format,
+            DenseRole::Encoder | DenseRole::Product => self.format,
             // These products cost next to nothing, and their rounding errors would reach the result directly.
             DenseRole::Squeeze
             | DenseRole::Excite
@@ -91,7 +91,8 @@ impl LayerStore for Packing {
             _ => PackedMatrix::new(self.isa, format, weights, biases, *inputs),
         };
         // Only the inputs of these layers are looked at.
-        Ok(if role == DenseRole::Product { packed.with_number(number) } else { packed })
+        let is_recorded = matches!(role, DenseRole::Encoder | DenseRole::Product);
+        Ok(if is_recorded { packed.with_number(number) } else { packed })
     }
 
     /// Always fp32: see [`super::kernels::winograd`].

@@ -7,6 +7,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`choice`] | the fastest number format that is accurate enough for a network |
 //! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
 //! | [`profile`], [`ceilings`] | the time of each step; what the processor can do at most |
 //! | [`calibration`] | packs a network for 8-bit products, by what its layers compute on real positions |
@@ -31,6 +32,7 @@
 mod backend;
 mod calibration;
 mod ceilings;
+mod choice;
 mod encoder;
 mod forward;
 mod heads;
@@ -47,4 +49,7 @@ mod steps;
 mod tower;
 
 pub use backend::{CpuBackend, CpuOptions};
+pub(crate) use calibration::Calibration;
+pub use choice::Choice;
+pub(crate) use kernels::matrix::Quantised;
 pub use network::{CpuNetwork, InstructionSet, Precision, RawEvaluation};

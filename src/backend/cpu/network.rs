@@ -31,6 +31,15 @@ pub enum Precision {
 }
 
 impl Precision {
+    /// The name of the backend that computes in this format.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Precision::Fp32 => "cpu",
+            Precision::Bf16 => "cpu-bf16",
+            Precision::Int8 => "cpu-int8",
+        }
+    }
+
     /// The factors of the dense layers' products.
     fn factors(self) -> Factors {
         match self {

@@ -5,7 +5,7 @@
 
 use super::config::BackendConfig;
 use super::create::create;
-use crate::backend::ticket::OrderedBatch;
+use crate::backend::ticket::evaluate_one;
 use crate::backend::{Backend, EvalRequest};
 use crate::net::discover::{EMBEDDED, OWN_NETWORK};
 use crate::options::BackendName;
@@ -57,9 +57,5 @@ impl Fallback {
 
 /// The priors of one position, in the order of its moves. `None` if the evaluation fails.
 pub(crate) fn priors(backend: &dyn Backend, request: EvalRequest<'_>) -> Option<Vec<f32>> {
-    let mut batch = OrderedBatch::new(&backend.attributes().name, backend.new_batch());
-    batch.add(request);
-    let evaluations = batch.submit().finish().ok()?;
-    let (_, priors) = evaluations.iter().next()?;
-    Some(priors.to_vec())
+    Some(evaluate_one(backend, request).ok()?.priors.into_vec())
 }

@@ -1,13 +1,14 @@
 //! The list of all backends, and a function for each that makes it from its options.
 
 use super::maker::{BackendKind, Made, Maker, Selection};
-use crate::backend::cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
+use crate::backend::cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
 use crate::backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use crate::backend::options_dict::OptionsDict;
 use crate::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
 use crate::backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use crate::backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use crate::backend::{BackendError, LARGEST_BATCH};
+use crate::net::Network;
 use crate::options::BackendName;
 use std::path::Path;
 use std::sync::Arc;
@@ -34,28 +35,49 @@ pub const BACKENDS: &[BackendKind] = &[
         make: |maker, options| make_rocm(maker, BackendName::RocmBf16, RocmPrecision::Bf16, options),
     },
     BackendKind {
+        name: BackendName::RocmInt8,
+        description: "AMD GPU, with the products of encoders in 8-bit integers and all else in fp16",
+        selection: Selection::ByName,
+        make: |maker, options| make_rocm(maker, BackendName::RocmInt8, RocmPrecision::Int8, options),
+    },
+    BackendKind {
         name: BackendName::Rocm,
         description: "AMD GPU, in fp32",
         selection: Selection::ByName,
         make: |maker, options| make_rocm(maker, BackendName::Rocm, RocmPrecision::Fp32, options),
     },
     BackendKind {
-        name: BackendName::Cpu,
-        description: "CPU, in fp32 (options: threads, batch_size, isa, policy_head, value_head)",
+        name: BackendName::CpuAuto,
+        description: "CPU, in the fastest number format that is accurate enough for the network, measured at the first start with it (options: threads, batch_size, isa, policy_head, value_head)",
         selection: Selection::Automatic,
-        make: |maker, options| make_cpu(maker, Precision::Fp32, options),
+        make: |maker, options| {
+            make_cpu(maker, options, |network, cpu_options| {
+                let chosen = Choice::new(network, cpu_options);
+                maker.notice(match &chosen {
+                    Ok(choice) => choice.to_string(),
+                    Err(error) => format!("{error}; using cpu"),
+                });
+                chosen.map_or(Precision::Fp32, |choice| choice.precision)
+            })
+        },
+    },
+    BackendKind {
+        name: BackendName::Cpu,
+        description: "CPU, in fp32",
+        selection: Selection::ByName,
+        make: |maker, options| make_cpu(maker, options, |_, _| Precision::Fp32),
     },
     BackendKind {
         name: BackendName::CpuBf16,
         description: "CPU, with matrix products in bf16: less accurate than fp32, but faster with AMX or AVX512-BF16",
-        selection: Selection::Automatic,
-        make: |maker, options| make_cpu(maker, Precision::Bf16, options),
+        selection: Selection::ByName,
+        make: |maker, options| make_cpu(maker, options, |_, _| Precision::Bf16),
     },
     BackendKind {
         name: BackendName::CpuInt8,
         description: "CPU, with matrix products in 8-bit integers: less accurate than bf16, but faster on most processors",
-        selection: Selection::Automatic,
-        make: |maker, options| make_cpu(maker, Precision::Int8, options),
+        selection: Selection::ByName,
+        make: |maker, options| make_cpu(maker, options, |_, _| Precision::Int8),
     },
     BackendKind {
         name: BackendName::Trivial,
@@ -108,7 +130,11 @@ pub const BACKENDS: &[BackendKind] = &[
 ];
 
 /// The option `isa` is only for comparisons: without it, the backend uses the processor's best instruction set.
-fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -> Made {
+fn make_cpu(
+    maker: &Maker<'_>,
+    options: OptionsDict<'_>,
+    precision: impl FnOnce(&Arc<Network>, &CpuOptions) -> Precision,
+) -> Made {
     let defaults = CpuOptions::default();
     let available = InstructionSet::available();
     let instructions = options
@@ -129,8 +155,10 @@ fn make_cpu(maker: &Maker<'_>, precision: Precision, options: OptionsDict<'_>) -
         maximum_batch_size: options.number("batch_size", defaults.maximum_batch_size, 1..=LARGEST_BATCH)?,
         instructions,
     };
+    let network = maker.network(options)?;
+    let precision = precision(&network, &cpu_options);
     Ok(Arc::new(CpuBackend::new(
-        maker.network(options)?,
+        network,
         precision,
         &cpu_options,
         maker.config().policy_softmax_temperature,
@@ -160,7 +188,7 @@ fn make_rocm(
         Err(BackendError::WrongFigures { name, reason, notices }) => {
             notices.into_iter().for_each(|notice| maker.notice(notice));
             maker.notice(format!("backend {name}: {reason}; using cpu instead"));
-            return make_cpu(maker, Precision::Fp32, options);
+            return make_cpu(maker, options, |_, _| Precision::Fp32);
         }
         made => made?,
     };

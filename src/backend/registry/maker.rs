@@ -85,8 +85,8 @@ pub(super) enum MissingDevices {
 
 /// Whether a backend evaluates on a device that may be lost.
 pub(super) fn is_device(name: BackendName) -> bool {
-    use BackendName::{Rocm, RocmAuto, RocmBf16, RocmFp16};
-    matches!(name, RocmAuto | RocmFp16 | RocmBf16 | Rocm)
+    use BackendName::{Rocm, RocmAuto, RocmBf16, RocmFp16, RocmInt8};
+    matches!(name, RocmAuto | RocmFp16 | RocmBf16 | RocmInt8 | Rocm)
 }
 
 /// Whether a backend of Rukh or of lc0 has this name.
@@ -210,13 +210,16 @@ impl<'a> Maker<'a> {
             kind.selection == Selection::Automatic && !(avoids_devices && is_device(kind.name))
         };
         for kind in self.kinds.iter().filter(is_candidate) {
+            let notices_before = self.notices.borrow().len();
             match (self.make_kind(kind, options), &first_failure) {
                 // A backend that cannot run on this machine is skipped. The user can correct the cause of any other
                 // error.
                 (Err(error @ BackendError::Create { .. }), None) => first_failure = Some(error),
                 (Err(BackendError::Create { .. }), Some(_)) => {}
                 (Ok(backend), Some(error)) => {
-                    self.notice(format!("{error}; using {} instead", kind.name));
+                    // What the backend itself has to say comes afterwards.
+                    let notice = format!("{error}; using {} instead", kind.name);
+                    self.notices.borrow_mut().insert(notices_before, notice);
                     return Ok(backend);
                 }
                 (made, _) => return made,

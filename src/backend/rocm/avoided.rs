@@ -3,9 +3,9 @@
 //! A helper process asks the libraries first (see [`super::probe`]). What killed it is kept in the cache folder, for
 //! the device and the library versions that it was seen with, and that library is not asked for that product again.
 
-use super::cache;
 use super::ffi::gemm::GemmShape;
 use super::shape_text;
+use crate::cache_folder;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
@@ -114,17 +114,17 @@ impl Avoided {
     /// # Errors
     /// There is no cache folder, or it cannot be written.
     pub(super) fn keep(&self, architecture: &str, key: &str) -> io::Result<()> {
-        let path = path(architecture, key).ok_or_else(cache::no_folder)?;
+        let path = path(architecture, key).ok_or_else(cache_folder::no_folder)?;
         let mut text = format!("{TITLE},{key}\n");
         for line in self.lines() {
             let _ = writeln!(text, "{line}");
         }
-        cache::keep(&path, text.as_bytes())
+        cache_folder::keep(&path, text.as_bytes())
     }
 }
 
 fn path(architecture: &str, key: &str) -> Option<PathBuf> {
-    cache::file(&format!("avoided-{architecture}"), key, "csv")
+    cache_folder::file(&format!("avoided-{architecture}"), key, "csv")
 }
 
 #[cfg(test)]

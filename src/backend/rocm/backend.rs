@@ -12,9 +12,9 @@
 use super::device::Gpu;
 use super::driver_hint::explained;
 use super::error::RocmError;
-use super::ffi::gemm::ElementType;
 use super::libraries::Libraries;
-use super::options::{RocmOptions, RocmPrecision};
+use super::options::RocmOptions;
+use super::precision::RocmPrecision;
 use super::slot::{Requests, Slot};
 use super::startup::{Started, start};
 use super::timing;
@@ -106,11 +106,11 @@ impl RocmBackend {
             let option = format!("policy softmax temperature={policy_softmax_temperature}");
             return Err(BackendError::Option { option, reason: "expected a number above 0".to_owned() });
         }
-        let element = precision.element();
+        let precision = precision.for_network(&network);
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
         let Started { mut slots, bucket_sizes, mut notices } =
-            start(&gpu, network, element, options, 1.0 / policy_softmax_temperature)
+            start(&gpu, network, precision, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
         let maximum_batch = bucket_sizes.last().copied().unwrap_or(1);
         notices.splice(0..0, gpu.notices.iter().cloned());
@@ -121,12 +121,12 @@ impl RocmBackend {
             notices.extend(timing::table(positions, &times));
         }
         let attributes = Attributes {
-            name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, format_name(element)),
+            name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, precision.name()),
             has_wdl,
             has_mlh,
             has_value_error,
             runs_on_cpu: false,
-            suggested_threads: options.streams,
+            suggested_threads: slots.len(),
             recommended_batch_size: recommended_batch(gpu.compute_units).min(maximum_batch),
             maximum_batch_size: maximum_batch,
             batch_costs: BatchCosts::new(bucket_sizes),
@@ -161,14 +161,6 @@ pub(super) fn creation_error(name: &str, error: &RocmError) -> BackendError {
             BackendError::WrongFigures { name, reason, notices: notices.clone() }
         }
         _ => BackendError::Create { name, reason },
-    }
-}
-
-fn format_name(element: ElementType) -> &'static str {
-    match element {
-        ElementType::Fp32 => "fp32",
-        ElementType::Fp16 => "fp16",
-        ElementType::Bf16 => "bf16",
     }
 }
 

@@ -7,9 +7,9 @@
 //! Code compiled at run time is kept in the user's cache folder, so that the next start finds it. The file's name has
 //! the architecture and a hash of the source.
 
-use super::cache;
 use super::error::{Result, RocmError};
 use super::ffi::hiprtc;
+use crate::cache_folder;
 use flate2::read::GzDecoder;
 use std::fs;
 use std::io::Read;
@@ -42,7 +42,7 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
     })?;
     if let Some(path) = path {
         // If the code cannot be kept, it is only compiled again at the next start.
-        let _ = cache::keep(&path, &code);
+        let _ = cache_folder::keep(&path, &code);
     }
     Ok((code, what))
 }
@@ -98,7 +98,7 @@ fn compile(architecture: &str) -> Result<Vec<u8>> {
 
 /// The file that keeps the compiled code for `architecture`, if the user has a cache folder.
 fn cache_path(architecture: &str) -> Option<PathBuf> {
-    cache::file(&format!("kernels-{architecture}"), SOURCE, "co")
+    cache_folder::file(&format!("kernels-{architecture}"), SOURCE, "co")
 }
 
 #[cfg(test)]

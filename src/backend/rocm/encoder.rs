@@ -12,7 +12,8 @@ use super::layers::{Dense, LayerNorm, SQUARES};
 use super::network::{Encoder, EncoderStack, FeedForward, Smolgen};
 use super::norm::Norm;
 use super::pass::Pass;
-use super::steps::{Region, StepList};
+use super::scratch::Region;
+use super::steps::StepList;
 
 use crate::net::architecture::Activation;
 use crate::net::prepare::query_scale;

@@ -129,6 +129,7 @@ const PROPOSALS: usize = 16;
 /// The dispatcher for matrix products on one device.
 pub(super) struct Gemms {
     device: Device,
+    compute_units: usize,
     table: RefCell<GemmTable>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
@@ -186,6 +187,7 @@ impl Gemms {
             library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         Ok(Gemms {
             device: gpu.device,
+            compute_units: gpu.compute_units.max(1),
             table: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
@@ -208,6 +210,11 @@ impl Gemms {
             BlasLibrary::Own => self.own = None,
         }
         self
+    }
+
+    /// The device's compute units, at least 1.
+    pub(super) fn compute_units(&self) -> usize {
+        self.compute_units
     }
 
     /// Whether `library` is available.

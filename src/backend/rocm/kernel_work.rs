@@ -4,8 +4,9 @@
 //! small and stay in the caches. So are the moves, whose number the grid does not have.
 
 use super::ffi::arguments::{
-    ActivationArguments, AttentionArguments, AttentionPolicyArguments, DenseArguments, LayerNormArguments,
-    PlanesArguments, PolicyArguments, ScalarHeadArguments, SqueezeExciteArguments, WinogradArguments,
+    ActivationArguments, AttentionArguments, AttentionPolicyArguments, DenseArguments, GemmArguments,
+    GemmBytesArguments, LayerNormArguments, PlanesArguments, PolicyArguments, QuantiseArguments,
+    ScalarHeadArguments, SqueezeExciteArguments, WinogradArguments,
 };
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::Address;
@@ -63,6 +64,23 @@ impl KernelWork for DenseArguments {
         let matrices = [[outputs, inputs], [rows, inputs], [rows, outputs]];
         let elements = matrices.iter().map(|sizes| product(sizes)).sum();
         Work { operations: 2.0 * product(&[rows, inputs, outputs]), ..moving(elements, element) }
+    }
+}
+
+impl KernelWork for QuantiseArguments {
+    /// An element becomes a byte.
+    fn work(&self, _grid: Grid, element: ElementType) -> Work {
+        let elements = product(&[self.rows, self.width]);
+        Work { bytes: elements + moving(elements, element).bytes, operations: 0.0 }
+    }
+}
+
+impl KernelWork for GemmBytesArguments {
+    fn work(&self, _grid: Grid, element: ElementType) -> Work {
+        let GemmArguments { rows, inputs, outputs, .. } = self.product;
+        let factors = product(&[rows, inputs]) + product(&[outputs, inputs]);
+        let results = moving(product(&[rows, outputs]), element);
+        Work { operations: 2.0 * product(&[rows, inputs, outputs]), bytes: factors + results.bytes }
     }
 }
 

@@ -8,13 +8,28 @@ pub(super) const SQUARES: usize = 64;
 /// A dense layer. A 1x1 convolution is also stored as a dense layer, which is applied to each square.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Dense {
-    /// `[outputs][inputs]` of the element type. For squeeze-and-excitation's second layer, `[inputs][outputs]`.
+    /// `[outputs][inputs]` of the element type. For squeeze-and-excitation's second layer, `[inputs][outputs]`. Null if
+    /// the layer has weights of 8 bits.
     pub(super) weights: Address,
+    /// The weights, if they are rounded to 8 bits.
+    pub(super) bytes: Option<ByteWeights>,
     /// The bias, `[outputs]` of the element type, repeated [`rows_together`] times. Null if all its values are zero. In
     /// the output layers of the scalar heads it is fp32. Squeeze-and-excitation's bias is never repeated or null.
     pub(super) bias: Address,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
+}
+
+/// Weights of 8 bits, for the kernels of `hip/kernels/bytes.hip`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ByteWeights {
+    /// `[outputs][inputs]`
+    pub(super) weights: Address,
+    /// `[2][outputs, rounded up to a multiple of 8]` of fp32: the weight that 1 stands for, and that times the sum of the
+    /// output's bytes.
+    pub(super) scales: Address,
+    /// `[inputs]` of fp32: what the inputs are multiplied by before they are rounded. Null if that is always 1.
+    pub(super) factors: Address,
 }
 
 /// The parameters of a LayerNorm over `width` channels.

@@ -12,6 +12,8 @@
 //! | [`startup`] | prepares a device for a network |
 //! | [`trial`] | lets another process open the device first |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
+//! | [`settings`] | the settings of passes that `rukh tune` measures |
+//! | [`load`] | batches in several slots at once, and their speed |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`options`] | the backend's options |
@@ -29,6 +31,8 @@
 //! | [`samples`] | some elements of a matrix product, as they must be |
 //! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
+//! | [`bytes`] | the launches of a product of 8-bit integers |
+//! | [`scratch`] | the memory for intermediate results |
 //! | [`norm`] | the operands of a LayerNorm |
 //! | [`network`] | a network in the device's memory |
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
@@ -39,6 +43,7 @@
 //! | [`own`] | our own kernels for products |
 //! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
+//! | [`precision`] | the number formats |
 //! | [`device`] | opens the best device that can be used |
 //! | [`choice`] | chooses among the devices that HIP finds |
 //! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
@@ -46,7 +51,6 @@
 //! | [`occupancy`] | the waves of each kernel that fit on a card |
 //! | [`code_objects`] | our kernels' code for a device |
 //! | [`child`] | a process that may die, and the lines that it writes |
-//! | [`cache`] | files in the user's cache folder |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
 //!
@@ -58,7 +62,7 @@ mod avoided;
 mod backend;
 mod blas_files;
 mod buckets;
-mod cache;
+mod bytes;
 mod chain;
 pub(crate) mod child;
 mod choice;
@@ -78,6 +82,7 @@ mod kernel_work;
 mod kernels;
 mod layers;
 mod libraries;
+mod load;
 mod measure;
 mod network;
 mod norm;
@@ -88,12 +93,15 @@ mod own;
 mod pass;
 mod passes;
 mod planes;
+mod precision;
 mod probe;
 mod profile;
 mod report;
 mod rungs;
 mod samples;
+mod scratch;
 mod self_check;
+mod settings;
 mod shape_text;
 mod slot;
 mod startup;
@@ -113,8 +121,9 @@ pub use ffi::wait::Waiting;
 pub use helper::serve_products;
 pub use libraries::GemmLibrary;
 pub use occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
-pub use options::{RocmOptions, RocmPrecision, Tuning};
+pub use options::{RocmOptions, Tuning};
 pub use passes::PassTime;
+pub use precision::RocmPrecision;
 pub use probe::{HELPER_ARGUMENT, set_helper};
 pub use profile::RocmProfiler;
 pub use tune::{TuneOutcome, TuneStage, tune};

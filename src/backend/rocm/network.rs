@@ -3,7 +3,9 @@
 use super::error::Result;
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::precision::RocmPrecision;
 use super::uploader::Uploader;
+use crate::backend::cpu::Calibration;
 use crate::net;
 use crate::net::network;
 use crate::net::prepare::PreparedNetwork;
@@ -28,7 +30,8 @@ pub(super) struct DeviceNetwork {
     pub(super) layers: Network,
     /// The place of each of the 1858 policy indices among the policy head's logits, `[1858]` of 16 bits.
     pub(super) policy_places: Address,
-    /// The type of weights and activations.
+    pub(super) precision: RocmPrecision,
+    /// The type of activations, and of weights that do not have 8 bits.
     pub(super) element: ElementType,
     /// The memory behind all addresses.
     memory: Vec<Arc<DeviceBuffer>>,
@@ -40,16 +43,30 @@ impl DeviceNetwork {
         self.memory.iter().map(|buffer| buffer.bytes()).sum()
     }
 
-    /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device.
+    /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device. For 8-bit
+    /// products the processor evaluates some positions first.
     ///
     /// # Errors
     /// The kernels do not support a layer, which the error names; the element type cannot hold a weight; or the device
     /// has too little memory.
-    pub(super) fn new(device: Device, network: net::Network, element: ElementType) -> Result<DeviceNetwork> {
-        let mut uploader = Uploader::new(device, element);
+    pub(super) fn new(
+        device: Device,
+        network: net::Network,
+        precision: RocmPrecision,
+    ) -> Result<DeviceNetwork> {
+        let precision = precision.for_network(&network);
+        let element = precision.element();
+        let calibration = (precision == RocmPrecision::Int8).then(|| Calibration::new(&network));
+        let mut uploader = Uploader::new(device, element, calibration);
         let PreparedNetwork { network, policy_places, .. } = network.prepare(&mut uploader)?;
         let bytes: Vec<u8> = policy_places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let policy_places = uploader.bytes("policy places", &bytes)?;
-        Ok(DeviceNetwork { layers: network, policy_places, element, memory: uploader.into_memory() })
+        Ok(DeviceNetwork {
+            layers: network,
+            policy_places,
+            precision,
+            element,
+            memory: uploader.into_memory(),
+        })
     }
 }

@@ -1,7 +1,6 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
 use super::choice::GpuChoice;
-use super::ffi::gemm::ElementType;
 use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use super::gemm::Effort;
 use super::libraries::GemmLibrary;
@@ -10,29 +9,6 @@ use crate::backend::BackendError;
 use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
 use std::time::Duration;
-
-/// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and
-/// softmax are always fp32.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
-#[allow(missing_docs, reason = "the formats are standard")]
-pub enum RocmPrecision {
-    Fp32,
-    Fp16,
-    Bf16,
-    /// The fastest format that is accurate enough: fp16.
-    Auto,
-}
-
-impl RocmPrecision {
-    /// The type of the matrices' elements.
-    pub(super) fn element(self) -> ElementType {
-        match self {
-            RocmPrecision::Fp32 => ElementType::Fp32,
-            RocmPrecision::Fp16 | RocmPrecision::Auto => ElementType::Fp16,
-            RocmPrecision::Bf16 => ElementType::Bf16,
-        }
-    }
-}
 
 /// The effort to find the fastest algorithm for each matrix product.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,8 +46,8 @@ pub struct RocmOptions {
     /// The device.
     pub gpu: GpuChoice,
     /// The number of batches in flight. Small batches leave much of a card idle: with three batches in flight, they are
-    /// evaluated a seventh faster than with two.
-    pub streams: usize,
+    /// evaluated a seventh faster than with two. `None` means what `rukh tune` has measured on this card, or else three.
+    pub streams: Option<usize>,
     /// The most positions in a batch. With `None`, the limit depends on the device's memory.
     pub maximum_batch: Option<usize>,
     /// Whether forward passes are captured as graphs.
@@ -83,7 +59,7 @@ pub struct RocmOptions {
     /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
     /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
     /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
-    pub few_rows: usize,
+    pub few_rows: Option<usize>,
     /// Whether products of our own share a launch with the LayerNorm or the products that follow. `None` means what
     /// `rukh tune` has measured on this card, or else the default of the architecture.
     pub fuse: Option<bool>,
@@ -114,6 +90,9 @@ pub struct RocmOptions {
 /// The default of [`RocmOptions::helper_patience`]. A library may load hundreds of megabytes at its first use.
 const HELPER_PATIENCE: u64 = 30;
 
+/// The number of batches in flight, if neither the user nor a measurement has chosen it.
+const DEFAULT_STREAMS: usize = 3;
+
 /// A batch size, in positions, that includes every batch.
 const EVERY_BATCH: usize = 1024;
 
@@ -123,11 +102,11 @@ impl Default for RocmOptions {
     fn default() -> RocmOptions {
         RocmOptions {
             gpu: GpuChoice::Best,
-            streams: 3,
+            streams: None,
             maximum_batch: None,
             graph: true,
             fork: None,
-            few_rows: 0,
+            few_rows: None,
             fuse: None,
             waiting: None,
             timeout: DEFAULT_PATIENCE,
@@ -155,14 +134,20 @@ impl RocmOptions {
         };
         Ok(RocmOptions {
             gpu: options.text("gpu").map_or(defaults.gpu, GpuChoice::from_text),
-            streams: options.number("streams", defaults.streams, 1..=16)?,
+            streams: match options.text("streams") {
+                Some(_) => Some(options.number("streams", DEFAULT_STREAMS, 1..=16)?),
+                None => None,
+            },
             maximum_batch: positions("max_batch")?,
             graph: options.flag("graph", defaults.graph)?,
             fork: match options.text("fork") {
                 Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
                 None => None,
             },
-            few_rows: options.number("few_rows", defaults.few_rows, 0..=largest_batch)?,
+            few_rows: match options.text("few_rows") {
+                Some(_) => Some(options.number("few_rows", 0, 0..=largest_batch)?),
+                None => None,
+            },
             fuse: options.choice("fuse", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
             waiting: options.choice(
                 "wait",
@@ -193,6 +178,24 @@ impl RocmOptions {
         })
     }
 
+    /// Whether the user left the choice of this option to the engine. The name is that in `BackendOptions`.
+    pub(super) fn leaves(&self, option: &str) -> bool {
+        match option {
+            "streams" => self.streams.is_none(),
+            "fork" => self.fork.is_none(),
+            "few_rows" => self.few_rows.is_none(),
+            "fuse" => self.fuse.is_none(),
+            "wait" => self.waiting.is_none(),
+            "graph" => self.graph,
+            _ => false,
+        }
+    }
+
+    /// [`RocmOptions::streams`], or the default.
+    pub(super) fn settled_streams(&self) -> usize {
+        self.streams.unwrap_or(DEFAULT_STREAMS)
+    }
+
     /// [`RocmOptions::fork`], or a default for the architecture. AMD's architectures have names like `gfx1100`; on other
     /// devices, which `hip/shims/cuda` offers, all batches fork.
     pub(super) fn settled_fork(&self, architecture: &str) -> usize {
@@ -200,20 +203,20 @@ impl RocmOptions {
         self.fork.unwrap_or(default)
     }
 
-    /// [`RocmOptions::fuse`], or what was `measured`, or a default for the architecture. Blocks that wait for each other
+    /// [`RocmOptions::fuse`], or a default for the architecture. Blocks that wait for each other
     /// need what others have stored. The dies of gfx94x and gfx950 do not share their second-level caches, which are
     /// written back for that, and what this costs is not known. Nor was it measured on devices other than AMD's.
-    pub(super) fn settled_fuse(&self, architecture: &str, measured: Option<bool>) -> bool {
+    pub(super) fn settled_fuse(&self, architecture: &str) -> bool {
         let has_one_cache = !["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start));
         let default = architecture.starts_with("gfx") && has_one_cache;
-        self.fuse.or(measured).unwrap_or(default)
+        self.fuse.unwrap_or(default)
     }
 
     /// [`RocmOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a
     /// processor from a search thread.
     pub(super) fn settled_waiting(&self) -> Waiting {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
-        let spare = processors > 4 * self.streams;
+        let spare = processors > 4 * self.settled_streams();
         self.waiting.unwrap_or(if spare { Waiting::Spin } else { Waiting::Block })
     }
 }

@@ -183,15 +183,7 @@ impl OwnKernels {
 
     /// An estimate of a product's time, for products that have not been timed.
     pub(super) fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
-        let tile = choice.size_and_cost();
-        let rounds = (blocks(shape, choice)).div_ceil(self.compute_units) as f64;
-        let steps = steps(shape).div_ceil(choice.splits) as f64 + STEPS_OF_A_BLOCK;
-        let products = rounds * steps * (tile.size.rows * tile.size.columns) as f64 * tile.cost;
-        if choice.splits == 1 {
-            return products;
-        }
-        let sums = (partial_bytes(shape, choice.splits) / 4) as f64;
-        products + sums * COST_OF_A_SUM / self.compute_units as f64 + COST_OF_A_LAUNCH
+        cost(shape, choice, self.compute_units)
     }
 
     /// The step that computes a product.
@@ -223,6 +215,35 @@ impl OwnKernels {
         let arguments = product_arguments(shape, operands, bias, choice.splits);
         Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
     }
+}
+
+/// An estimate of a product's time on a device with so many compute units.
+fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
+    let tile = choice.size_and_cost();
+    let rounds = (blocks(shape, choice)).div_ceil(compute_units) as f64;
+    let steps = steps(shape).div_ceil(choice.splits) as f64 + STEPS_OF_A_BLOCK;
+    let products = rounds * steps * (tile.size.rows * tile.size.columns) as f64 * tile.cost;
+    if choice.splits == 1 {
+        return products;
+    }
+    let sums = (partial_bytes(shape, choice.splits) / 4) as f64;
+    products + sums * COST_OF_A_SUM / compute_units as f64 + COST_OF_A_LAUNCH
+}
+
+/// The tile that should be the fastest for a product in one part, with its kernel. `kernel` takes a tile's rows, columns
+/// and threads.
+pub(super) fn best_tile(
+    shape: &GemmShape,
+    compute_units: usize,
+    kernel: impl Fn(usize, usize, u32) -> Option<Function>,
+) -> Option<(TileSize, Function)> {
+    let choices = (0..TILES.len()).map(|tile| OwnChoice { tile, splits: 1 });
+    let known = choices.filter_map(|choice| {
+        let size = choice.size();
+        let function = kernel(size.rows, size.columns, size.threads)?;
+        Some((cost(shape, choice, compute_units), size, function))
+    });
+    known.min_by(|(a, ..), (b, ..)| a.total_cmp(b)).map(|(_, size, function)| (size, function))
 }
 
 /// Whether our kernels can load and store the operands 16 bytes at a time.

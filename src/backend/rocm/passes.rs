@@ -3,11 +3,11 @@
 //! The ladder of a network on a device is kept in the cache folder, with the versions that it was measured with.
 
 use super::buckets::{ladder, padding};
-use super::cache;
 use super::error::Result;
-use super::ffi::gemm::ElementType;
 use super::measure::median;
+use super::precision::RocmPrecision;
 use super::slot::{Requests, SlotMaker};
+use crate::cache_folder;
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::net::architecture::Architecture;
 use crate::net::input::{HistoryFill, encode};
@@ -18,9 +18,6 @@ use std::time::Instant;
 
 /// The first part of the names of the files that keep a ladder.
 const NAME: &str = "ladder";
-
-/// The first part of the names of the files that keep whether products share launches.
-const FUSING: &str = "fusing";
 
 /// How often each batch size is timed, unless the time is over before.
 const ROUNDS: usize = 15;
@@ -35,9 +32,9 @@ pub struct PassTime {
 }
 
 /// The key under which the ladder of a network is kept. The speed depends on its layers and not on their weights.
-pub(super) fn key(versions: &str, element: ElementType, architecture: &Architecture) -> String {
+pub(super) fn key(versions: &str, precision: RocmPrecision, architecture: &Architecture) -> String {
     let architecture = format!("{architecture:?}").replace(['\n', '\r'], " ");
-    format!("{versions},{},{architecture}", element.name())
+    format!("{versions},{},{architecture}", precision.key())
 }
 
 /// The ladder that was kept under `key`; empty if there is none.
@@ -45,7 +42,7 @@ pub(super) fn key(versions: &str, element: ElementType, architecture: &Architect
 /// # Errors
 /// A message about a damaged file.
 pub(super) fn kept(key: &str) -> std::result::Result<Vec<usize>, String> {
-    let Some(line) = cache::kept_line(NAME, key) else { return Ok(Vec::new()) };
+    let Some(line) = cache_folder::kept_line(NAME, key) else { return Ok(Vec::new()) };
     let sizes: Option<Vec<usize>> = line.split(' ').map(|size| size.parse().ok()).collect();
     let is_ladder = |sizes: &Vec<usize>| sizes[0] > 0 && sizes.is_sorted_by(|a, b| a < b);
     sizes.filter(is_ladder).ok_or_else(|| format!("the kept batch sizes {} are ignored", quoted(&line)))
@@ -57,26 +54,7 @@ pub(super) fn kept(key: &str) -> std::result::Result<Vec<usize>, String> {
 /// There is no cache folder, or it cannot be written.
 pub(super) fn keep(key: &str, sizes: &[usize]) -> io::Result<()> {
     let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-    cache::keep_line(NAME, key, &sizes.join(" "))
-}
-
-/// Whether products share launches with what follows them, if that was kept under `key`.
-pub(super) fn kept_fusing(key: &str) -> Option<bool> {
-    cache::kept_line(FUSING, key)?.parse().ok()
-}
-
-/// Keeps whether products share launches, for the next start.
-///
-/// # Errors
-/// There is no cache folder, or it cannot be written.
-pub(super) fn keep_fusing(key: &str, fuses: bool) -> io::Result<()> {
-    cache::keep_line(FUSING, key, &fuses.to_string())
-}
-
-/// Whether `times` are shorter than those of the same batch sizes in `others`, in the geometric mean.
-pub(super) fn are_shorter(times: &[PassTime], others: &[PassTime]) -> bool {
-    let pairs = times.iter().zip(others).filter(|(time, other)| time.positions == other.positions);
-    pairs.map(|(time, other)| (time.milliseconds / other.milliseconds).ln()).sum::<f32>() < 0.0
+    cache_folder::keep_line(NAME, key, &sizes.join(" "))
 }
 
 /// The ladder that follows from these times, which are in ascending order of the sizes.
@@ -143,23 +121,4 @@ pub(super) fn start_positions(size: usize, maker: &SlotMaker<'_>) -> Requests {
     let mut requests = Requests::default();
     (0..size).for_each(|_| requests.push(&planes, indices.iter().copied()));
     requests
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_geometric_mean_of_the_ratios_decides() {
-        let times = |milliseconds: [f32; 2]| {
-            [1, 8]
-                .into_iter()
-                .zip(milliseconds)
-                .map(|(positions, milliseconds)| PassTime { positions, milliseconds })
-        };
-        let shorter = |a, b| are_shorter(&times(a).collect::<Vec<_>>(), &times(b).collect::<Vec<_>>());
-        assert!(shorter([1.0, 11.0], [2.0, 10.0]));
-        assert!(!shorter([2.0, 9.0], [1.0, 10.0]));
-        assert!(!shorter([1.0, 10.0], [1.0, 10.0]), "without a difference nothing changes");
-    }
 }

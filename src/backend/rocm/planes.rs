@@ -6,7 +6,8 @@ use super::ffi::hip::Address;
 use super::kernels::grid;
 use super::layers::{SQUARES, SquareTable};
 use super::pass::Input;
-use super::steps::{Region, StepList};
+use super::scratch::Region;
+use super::steps::StepList;
 use crate::net::input::InputPlanes;
 
 /// Bitboards `[B][112]` -> `planes [T][112 + width]`: the last columns are the square's row of the table.

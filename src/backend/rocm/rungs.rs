@@ -5,12 +5,12 @@
 //! neither evaluates on the processor nor checks.
 
 use super::avoided::BlasLibrary;
-use super::cache;
 use super::error::{Result, RocmError};
 use super::gemm::Gemms;
 use super::options::RocmOptions;
 use super::self_check::Reference;
 use super::slot::{Slot, SlotMaker};
+use crate::cache_folder;
 use crate::net::Network;
 use std::fmt::{self, Write};
 use std::hash::{DefaultHasher, Hasher};
@@ -154,7 +154,7 @@ pub(super) fn checked_slots(
                 notices.extend(slots.iter().find_map(Slot::notice));
                 if is_settled {
                     // Without a cache folder the next start checks again.
-                    let _ = cache::keep_line(NAME, &key, rung.name());
+                    let _ = cache_folder::keep_line(NAME, &key, rung.name());
                 }
                 return Ok(Checked { slots, notices });
             }
@@ -199,7 +199,7 @@ fn slots_on(
         fuse: maker.fuse && rung != Rung::WithoutSharedLaunches,
         ..*maker
     };
-    let mut slots = (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
+    let mut slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
     slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
     let Some(reference) = reference else {
         return Ok(Ok(slots));
@@ -208,7 +208,7 @@ fn slots_on(
     for (index, slot) in slots.iter_mut().enumerate() {
         // All slots run the same programs, each with graphs of its own. Small batches show whether these work.
         let sizes = if index == 0 { &sizes[..] } else { &sizes[..sizes.len().min(3)] };
-        if let Some(reason) = reference.difference(slot, sizes, maker.network.element)? {
+        if let Some(reason) = reference.difference(slot, sizes, maker.network.precision)? {
             return Ok(Err(reason));
         }
     }
@@ -219,7 +219,7 @@ fn slots_on(
 fn with_table(key: &str, gemms: &Gemms) -> String {
     let table = gemms.table();
     let choices: Vec<_> = table.iter().map(|(shape, measured)| (shape, measured.choice)).collect();
-    format!("{key},{:016x}", cache::hash_of(&choices))
+    format!("{key},{:016x}", cache_folder::hash_of(&choices))
 }
 
 /// A number that differs between networks: a hash of the architecture and of the small heads' weights, which no two
@@ -240,5 +240,5 @@ fn fingerprint(network: &Network) -> u64 {
 
 /// The rung that passed an earlier check with the same key.
 fn kept(key: &str) -> Option<Rung> {
-    Rung::from_name(&cache::kept_line(NAME, key)?)
+    Rung::from_name(&cache_folder::kept_line(NAME, key)?)
 }

@@ -5,7 +5,7 @@
 //! the CPU backend for the same network.
 
 use super::error::Result;
-use super::ffi::gemm::ElementType;
+use super::precision::RocmPrecision;
 use super::slot::{Requests, Slot};
 use crate::backend::cpu::{CpuBackend, CpuOptions, Precision};
 use crate::backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
@@ -97,7 +97,7 @@ impl Reference {
         &self,
         slot: &mut Slot,
         sizes: &[usize],
-        element: ElementType,
+        precision: RocmPrecision,
     ) -> Result<Option<String>> {
         for (rotation, &size) in sizes.iter().enumerate() {
             let (requests, expected) = self.batch(size, rotation);
@@ -110,7 +110,7 @@ impl Reference {
                 if found.is_some() {
                     return;
                 }
-                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), element);
+                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), precision);
                 found = wrong.map(|(name, card, processor)| {
                     format!(
                         "in a batch of {size}, position {} has {name} {card:.4} instead of {processor:.4}",
@@ -168,9 +168,9 @@ impl Reference {
         expected: &Expected,
         found: &Value,
         priors: impl Iterator<Item = f32>,
-        element: ElementType,
+        precision: RocmPrecision,
     ) -> Option<(&'static str, f32, f32)> {
-        let tolerance = tolerance(element);
+        let tolerance = tolerance(precision);
         let Value { q, d, m, e } = expected.value;
         let value_error = if self.has_value_error { (found.e, e) } else { (0.0, 0.0) };
         let pairs = [
@@ -197,11 +197,12 @@ impl Reference {
 pub(super) const MOVES_LEFT: f32 = 100.0;
 
 /// The largest difference that docs/rocm.md allows for q and for priors.
-pub(super) fn tolerance(element: ElementType) -> f32 {
-    match element {
-        ElementType::Fp32 => 1e-4,
-        ElementType::Fp16 => 1e-2,
-        ElementType::Bf16 => 5e-2,
+pub(super) fn tolerance(precision: RocmPrecision) -> f32 {
+    match precision {
+        RocmPrecision::Fp32 => 1e-4,
+        RocmPrecision::Fp16 | RocmPrecision::Auto => 1e-2,
+        RocmPrecision::Bf16 => 5e-2,
+        RocmPrecision::Int8 => 1e-1,
     }
 }
 
@@ -234,7 +235,7 @@ mod tests {
         let expected = Expected { planes, moves: vec![0, 1], value, priors: vec![0.75, 0.25] };
         let reference = Reference { positions: Vec::new(), has_value_error: false };
         let wrong = |value: Value, priors: [f32; 2]| {
-            let found = reference.wrong_figure(&expected, &value, priors.into_iter(), ElementType::Fp16);
+            let found = reference.wrong_figure(&expected, &value, priors.into_iter(), RocmPrecision::Fp16);
             found.map(|(name, ..)| name)
         };
         assert_eq!(wrong(Value { q: 0.505, m: 30.5, ..value }, [0.745, 0.255]), None);

@@ -19,7 +19,8 @@ use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::pass::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass};
-use super::steps::{BRANCHES, Scratch, ScratchSizes, StepList};
+use super::scratch::{Scratch, ScratchSizes};
+use super::steps::{BRANCHES, StepList};
 use crate::backend::Value;
 use crate::net::input::InputPlanes;
 use std::sync::Arc;
@@ -96,6 +97,8 @@ pub(super) struct SlotMaker<'a> {
     pub(super) gemms: &'a Gemms,
     pub(super) inverse_temperature: f32,
     pub(super) maximum_batch: usize,
+    /// The number of slots that are made, one for each batch in flight.
+    pub(super) streams: usize,
     /// The measured ladder of batch sizes; empty for the usual one.
     pub(super) ladder: &'a [usize],
     pub(super) has_graphs: bool,

@@ -1,18 +1,19 @@
 //! Prepares a device for a network: looks up the kernels, uploads the weights, tunes the products, and makes slots whose
 //! figures are checked.
 
-use super::cache;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::ElementType;
 use super::gemm::Gemms;
 use super::kernels::Kernels;
 use super::network::DeviceNetwork;
 use super::options::{RocmOptions, Tuning};
 use super::passes;
+use super::precision::RocmPrecision;
 use super::rungs::{Check, checked_slots};
+use super::settings::{self, MeasuredSettings};
 use super::slot::{Slot, SlotMaker};
 use super::tuning;
+use crate::cache_folder;
 use crate::net::Network;
 use std::sync::Arc;
 
@@ -38,36 +39,39 @@ pub(super) struct Started {
 pub(super) fn start(
     gpu: &Gpu,
     network: Network,
-    element: ElementType,
+    precision: RocmPrecision,
     options: &RocmOptions,
     inverse_temperature: f32,
 ) -> Result<Started> {
     gpu.device.set_patience(options.timeout);
-    let kernels = Kernels::of(gpu, element)?;
+    let kernels = Kernels::of(gpu, precision.element())?;
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
     let origin = tuning::origin(gpu, &gemms);
     let tunes = options.warm_up && options.tuning != Tuning::Off;
     let kept = tuning::recall(gpu, &gemms, options, &origin, tunes);
     let mut notices = gemms.refusals().to_vec();
     let mut ladder = Vec::new();
-    let mut fused = None;
+    let mut measured = MeasuredSettings::default();
     if tunes {
-        let key = passes::key(&origin.versions, element, &network.architecture);
+        let key = passes::key(&origin.versions, precision, &network.architecture);
         match passes::kept(&key) {
             Ok(sizes) => ladder = sizes,
             Err(notice) => notices.push(notice),
         }
-        fused = passes::kept_fusing(&key);
+        match settings::kept(&key) {
+            Ok(settings) => measured = settings.unwrap_or_default(),
+            Err(notice) => notices.push(notice),
+        }
     }
-    let fuse = options.settled_fuse(&gpu.architecture, fused);
     let check = options.warm_up.then(|| {
-        let depends_on = figures_depend_on(gpu, &origin.versions, element, options);
-        let depends_on = format!("{depends_on},{fuse},{ladder:?}");
+        let depends_on = figures_depend_on(gpu, &origin.versions, precision, options);
+        let depends_on = format!("{depends_on},{measured},{ladder:?}");
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
-    let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
-    let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
-    let maker = SlotMaker { inverse_temperature, ladder: &ladder, fuse, ..maker };
+    let network = Arc::new(DeviceNetwork::new(gpu.device, network, precision)?);
+    let maker = slot_maker(gpu, &network, &kernels, &gemms, options);
+    let maker = measured.applied(maker, |option| options.leaves(option));
+    let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? };
     let mut is_settled = true;
     if let Some(kept) = kept {
         let tuned =
@@ -81,19 +85,19 @@ pub(super) fn start(
             notices.extend(checked.notices);
             checked.slots
         }
-        None => (0..options.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
+        None => (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
     };
     Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
 }
 
 /// What the figures depend on, apart from the network and the products.
-fn figures_depend_on(gpu: &Gpu, versions: &str, element: ElementType, options: &RocmOptions) -> String {
-    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, gemm, .. } = options;
+fn figures_depend_on(gpu: &Gpu, versions: &str, precision: RocmPrecision, options: &RocmOptions) -> String {
+    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse, gemm, .. } = options;
     format!(
-        "{},{versions},{:016x},{},{streams},{maximum_batch:?},{graph},{fork:?},{few_rows},{}",
+        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph},{fork:?},{few_rows:?},{fuse:?},{}",
         env!("RUKH_VERSION"),
-        cache::hash_of(&gpu.code.0),
-        element.name(),
+        cache_folder::hash_of(&gpu.code.0),
+        precision.key(),
         gemm.key()
     )
 }
@@ -113,11 +117,12 @@ pub(super) fn slot_maker<'a>(
         gemms,
         inverse_temperature: 1.0,
         maximum_batch: MAXIMUM_BATCH,
+        streams: options.settled_streams(),
         ladder: &[],
         has_graphs: options.graph,
         fork: options.settled_fork(&gpu.architecture),
-        few_rows: options.few_rows,
-        fuse: options.settled_fuse(&gpu.architecture, None),
+        few_rows: options.few_rows.unwrap_or(0),
+        fuse: options.settled_fuse(&gpu.architecture),
         waiting: options.settled_waiting(),
     }
 }
@@ -126,14 +131,14 @@ pub(super) fn slot_maker<'a>(
 pub(super) fn sized_maker<'a>(maker: SlotMaker<'a>, options: &RocmOptions) -> Result<SlotMaker<'a>> {
     let maximum_batch = match options.maximum_batch {
         Some(maximum) => maximum,
-        None => fitting_batch(&maker, options.streams)?,
+        None => fitting_batch(&maker)?,
     };
     Ok(SlotMaker { maximum_batch, ..maker })
 }
 
 /// The largest batch with which all slots together take at most half of the free memory. The desktop may need the rest.
-pub(super) fn fitting_batch(maker: &SlotMaker<'_>, slots: usize) -> Result<usize> {
-    let budget = maker.gpu.free_memory.saturating_sub(maker.network.bytes()) / 2 / slots;
+pub(super) fn fitting_batch(maker: &SlotMaker<'_>) -> Result<usize> {
+    let budget = maker.gpu.free_memory.saturating_sub(maker.network.bytes()) / 2 / maker.streams;
     let mut batch = maker.maximum_batch;
     while batch > LEAST_MAXIMUM_BATCH && maker.scratch_sizes(batch)?.total() > budget {
         batch /= 2;

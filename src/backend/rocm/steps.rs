@@ -3,104 +3,24 @@
 //! A pass is first laid out without memory, to measure the size of each [`Region`]. Then it is laid out for each bucket
 //! with the allocated memory.
 
+use super::bytes::{ByteOperands, ByteProduct, byte_product};
 use super::chain::{Link, WholeConvolution};
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, DenseArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::ffi::hip::Address;
 use super::ffi::module::{Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::Gemms;
 use super::kernel_work::KernelWork;
 use super::kernels::{Kernels, activation_code, grid};
-use super::layers::{Dense, SQUARES, rows_together};
+use super::layers::{ByteWeights, Dense, SQUARES, rows_together};
 use super::norm::Norm;
+use super::scratch::{Region, Scratch, ScratchSizes};
 use crate::net::architecture::Activation;
-use std::sync::Arc;
-
-/// A buffer for intermediate results. T = 64 B is the number of squares of a batch of B positions.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-#[repr(usize)]
-pub(super) enum Region {
-    /// Input planes, `[T][planes]`.
-    Planes,
-    /// The residual stream, `[T][channels]`.
-    Stream,
-    /// The policy head's residual stream.
-    PolicyStream,
-    /// Q, K and V, the hidden layer of a feed-forward network, or the result of a convolution.
-    Wide,
-    /// The result of attention, or the first layer of a head.
-    Narrow,
-    /// The branch that is added to the residual stream.
-    Branch,
-    /// Attention logits, `[B][heads][64][64]`.
-    Logits,
-    /// Smolgen's compressed squares, `[T][channels]`.
-    Compressed,
-    /// The hidden layers of smolgen.
-    Hidden,
-    /// Smolgen's generated vectors, `[B * heads][generated]`.
-    Generated,
-    /// Winograd's components of a convolution's input, `[36][4 B][channels]`.
-    Components,
-    /// Winograd's sums, `[36][4 B][channels]`.
-    Sums,
-    /// The mean of each channel over the squares of a board, `[B][channels]` in fp32.
-    Means,
-    /// The first layer of the value head, then of the value-error head. The heads have buffers of their own because
-    /// they may run in parallel to the policy head.
-    ValueSquares,
-    /// The hidden layer of the value head, then of the value-error head.
-    ValueHidden,
-    /// The first layer of the moves-left head.
-    MovesLeftSquares,
-    /// The hidden layer of the moves-left head.
-    MovesLeftHidden,
-}
-
-const REGIONS: usize = 17;
 
 /// The number of side lanes: the first is for smolgen and the value head, the second for the moves-left head.
 pub(super) const BRANCHES: usize = 2;
-
-/// The memory of a slot for intermediate results.
-pub(super) struct Scratch {
-    buffer: Arc<DeviceBuffer>,
-    starts: [usize; REGIONS],
-}
-
-/// The size of each region, in bytes.
-#[derive(Clone, Copy, Default, Debug)]
-pub(super) struct ScratchSizes([usize; REGIONS]);
-
-impl ScratchSizes {
-    /// The total size, in bytes.
-    pub(super) fn total(&self) -> usize {
-        self.0.iter().map(|size| size.next_multiple_of(ALIGNMENT)).sum()
-    }
-}
-
-/// Regions begin at multiples of this many bytes.
-const ALIGNMENT: usize = 256;
-
-impl Scratch {
-    pub(super) fn new(device: Device, sizes: &ScratchSizes) -> Result<Scratch> {
-        let mut starts = [0; REGIONS];
-        let mut end = 0;
-        for (start, size) in starts.iter_mut().zip(sizes.0) {
-            *start = end;
-            end += size.next_multiple_of(ALIGNMENT);
-        }
-        let buffer = Arc::new(DeviceBuffer::zeroed(device, end, "intermediate results")?);
-        Ok(Scratch { buffer, starts })
-    }
-
-    /// The memory, for a program that must keep it allocated.
-    pub(super) fn buffer(&self) -> Arc<DeviceBuffer> {
-        Arc::clone(&self.buffer)
-    }
-}
 
 /// The steps of a forward pass for `positions` that have been appended so far.
 pub(super) struct StepList<'a> {
@@ -203,12 +123,8 @@ impl<'a> StepList<'a> {
 
     /// The address of `region`, which must hold `bytes`.
     pub(super) fn region_bytes(&mut self, region: Region, bytes: usize) -> Address {
-        let size = &mut self.sizes.0[region as usize];
-        *size = bytes.max(*size);
-        match self.scratch {
-            Some(scratch) => scratch.buffer.address().offset(scratch.starts[region as usize]),
-            None => Address::NULL,
-        }
+        self.sizes.need(region, bytes);
+        self.scratch.map_or(Address::NULL, |scratch| scratch.address(region))
     }
 
     /// Appends a kernel launch.
@@ -231,6 +147,13 @@ impl<'a> StepList<'a> {
         (x, y): (Address, Address),
         activation: Activation,
     ) -> Result<()> {
+        if let Some(weights) = &layer.bytes {
+            let Some(epilogue) = epilogue(activation) else {
+                let text = format!("{name}: a softmax after a product of 8-bit integers is not supported");
+                return Err(RocmError::Unsupported(text));
+            };
+            return self.byte_product(name, (layer, weights), rows, (x, y), epilogue);
+        }
         let has_bias = layer.bias != Address::NULL;
         if activation == Activation::None && !has_bias {
             return self.product(name, layer, rows, (x, y));
@@ -248,6 +171,29 @@ impl<'a> StepList<'a> {
         self.activate(&format!("{name} activation"), y, layer.bias, (rows, layer.outputs), activation)
     }
 
+    /// `y = act(x W^T + b)` for a layer with weights of 8 bits. `epilogue` says whether there are a bias and an activation.
+    fn byte_product(
+        &mut self,
+        name: &str,
+        (layer, weights): (&Dense, &ByteWeights),
+        rows: usize,
+        (x, y): (Address, Address),
+        epilogue: Epilogue,
+    ) -> Result<()> {
+        // x [rows][inputs] -> bytes [rows][inputs], scales [rows][2] -> y [rows][outputs]
+        let bytes = self.region_bytes(Region::Bytes, rows * layer.inputs);
+        let row_scales = self.region_bytes(Region::RowScales, rows * 2 * size_of::<f32>());
+        let memory = ByteOperands { x, bytes, row_scales, y };
+        let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
+        let compute_units = self.gemms.compute_units();
+        let bias = layer.bias;
+        let launches = byte_product(name, (&shape, weights, bias), &memory, self.kernels, compute_units)?;
+        let ByteProduct { rounding: (rounding, rows), product: (product, factors) } = launches;
+        self.kernel(format!("{name} rounding"), rounding, rows);
+        self.kernel(name, product, factors);
+        Ok(())
+    }
+
     /// Our own kernel for products of few rows, if it is to compute this one. `normalises` says whether a LayerNorm of
     /// the input is part of the kernel.
     fn few_rows_kernel(&self, layer: &Dense, rows: usize, normalises: bool) -> Option<(Function, Grid)> {
@@ -263,6 +209,9 @@ impl<'a> StepList<'a> {
         rows: usize,
         (x, y): (Address, Address),
     ) -> Result<()> {
+        if let Some(weights) = &layer.bytes {
+            return self.byte_product(name, (layer, weights), rows, (x, y), Epilogue::None);
+        }
         if let Some(launch) = self.few_rows_kernel(layer, rows, false) {
             let arguments = dense_arguments(layer, rows, (x, y), None);
             self.kernel(name, launch, arguments);
@@ -323,7 +272,7 @@ impl<'a> StepList<'a> {
     }
 
     /// A product of a chain: `y = act(x W^T + b)`, or the LayerNorm of `x W^T` that `norm` describes, with its name.
-    /// `None` if our kernels lack the activation.
+    /// `None` if our kernels lack the activation, or for weights of 8 bits.
     pub(super) fn link(
         &self,
         layer: &Dense,
@@ -332,6 +281,9 @@ impl<'a> StepList<'a> {
         activation: Activation,
         norm: Option<(&str, &Norm<'_>)>,
     ) -> Result<Option<Link>> {
+        if layer.bytes.is_some() {
+            return Ok(None);
+        }
         // A LayerNorm adds the bias itself.
         let is_plain = norm.is_some() || activation == Activation::None && layer.bias == Address::NULL;
         let epilogue = if is_plain { Some(Epilogue::None) } else { epilogue(activation) };
@@ -418,7 +370,7 @@ impl<'a> StepList<'a> {
         (norm_name, norm): (&str, Norm<'_>),
     ) -> Result<()> {
         let y = norm.input;
-        if self.few_rows_kernel(layer, rows, false).is_some() {
+        if layer.bytes.is_some() || self.few_rows_kernel(layer, rows, false).is_some() {
             self.product(name, layer, rows, (x, y))?;
             return self.layer_norm(norm_name, norm, rows);
         }

@@ -14,7 +14,8 @@ use super::layers::{Convolution, SquareTable, component_type};
 use super::network::{ResidualBlock, SqueezeExcitation};
 use super::pass::Pass;
 use super::planes::planes;
-use super::steps::{Region, StepList};
+use super::scratch::Region;
+use super::steps::StepList;
 use crate::backend::winograd::{COMPONENTS, TILES};
 use crate::net::architecture::Activation;
 

@@ -5,7 +5,6 @@
 //! makes the libraries' handles. The outcome is kept in the cache folder with what it depends on, so that the next start
 //! needs no helper.
 
-use super::cache;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::ffi::{hip, hipblaslt, rocblas};
@@ -14,6 +13,7 @@ use super::libraries::Libraries;
 use super::options::RocmOptions;
 use super::probe::{Opening, open_in_helper};
 use super::report::Request;
+use crate::cache_folder;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -36,23 +36,23 @@ pub(super) fn survive_opening(options: &RocmOptions, libraries: &Libraries) -> R
         return Ok(());
     };
     let key = key(options, libraries);
-    let (how, is_kept) = match cache::kept_line(NAME, &key) {
+    let (how, is_kept) = match cache_folder::kept_line(NAME, &key) {
         Some(outcome) if outcome == SURVIVED => return Ok(()),
         Some(how) => (how, true),
         None => match open_in_helper(program, &request(options), options.helper_patience) {
             Opening::Unknown => return Ok(()),
             Opening::Survived => {
                 // Without a cache folder the next start asks a helper again.
-                let _ = cache::keep_line(NAME, &key, SURVIVED);
+                let _ = cache_folder::keep_line(NAME, &key, SURVIVED);
                 return Ok(());
             }
             Opening::Died(how) => {
-                let is_kept = cache::keep_line(NAME, &key, &how).is_ok();
+                let is_kept = cache_folder::keep_line(NAME, &key, &how).is_ok();
                 (how, is_kept)
             }
         },
     };
-    let again = match cache::file(NAME, &key, "txt").filter(|_| is_kept) {
+    let again = match cache_folder::file(NAME, &key, "txt").filter(|_| is_kept) {
         Some(path) => format!("; to try again, delete {}", path.display()),
         None => String::new(),
     };

@@ -1,14 +1,17 @@
 //! `rukh tune`: measures all that the first start has no time for, and keeps it for the next start.
 
 use super::avoided::BlasLibrary;
-use super::backend::{RocmBackend, RocmDevice, creation_error};
+use super::backend::{RocmBackend, RocmDevice, creation_error, recommended_batch};
 use super::buckets::candidate_sizes;
 use super::error::Result;
 use super::gemm::{Effort, Gemms};
 use super::kernels::Kernels;
+use super::load::Load;
 use super::network::DeviceNetwork;
-use super::options::{RocmOptions, RocmPrecision};
+use super::options::RocmOptions;
 use super::passes::{self, PassTime};
+use super::precision::RocmPrecision;
+use super::settings;
 use super::slot::SlotMaker;
 use super::startup::{sized_maker, slot_maker};
 use super::tuning::{self, Control};
@@ -20,11 +23,20 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+/// A small batch, in positions, for which no setting may be slower.
+const SMALL_BATCH: usize = 16;
+
+/// The time of a measurement with one setting, and the fewest batches of each slot.
+const LOAD_TIME: Duration = Duration::from_millis(300);
+const LEAST_BATCHES: usize = 4;
+
 /// What is being measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TuneStage {
     /// Single products.
     Products,
+    /// The settings of the backend's options, with batches in several slots at once.
+    Settings,
     /// Whole forward passes, round by round.
     Passes,
 }
@@ -44,6 +56,8 @@ pub struct TuneOutcome {
     pub left: usize,
     /// For each library, and for our own kernels, the number of products that it computes fastest.
     pub by_library: Vec<(&'static str, usize)>,
+    /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
+    pub settings: Option<String>,
     /// The batch sizes of the next start, in ascending order; empty if they were not measured.
     pub ladder: Vec<usize>,
     /// The time of a pass of each size that could be in the ladder, if it was measured now.
@@ -56,9 +70,9 @@ pub struct TuneOutcome {
 }
 
 /// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
-/// have been measured, times whole passes, with and without launches that products share, and places the ladder of batch sizes. `tell` gets what is being measured, how
-/// much of it is done, and how much there is; if it returns false, tuning ends. What has been measured is kept in any
-/// case, and the next call goes on from there.
+/// have been measured, finds the fastest settings of the options that the user left open, times whole passes with them, and
+/// places the ladder of batch sizes. `tell` gets what is being measured, how much of it is done, and how much there is; if it returns false, tuning
+/// ends. What has been measured is kept in any case, and the next call goes on from there.
 ///
 /// # Errors
 /// The device cannot be opened, or the network does not fit into it.
@@ -83,14 +97,15 @@ fn tune_device(
 ) -> Result<TuneOutcome> {
     let gpu = &device.gpu;
     gpu.device.set_patience(options.timeout);
+    let precision = precision.for_network(&network);
     let element = precision.element();
     let kernels = Kernels::of(gpu, element)?;
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
     let origin = tuning::origin(gpu, &gemms);
     let kept = tuning::recall(gpu, &gemms, options, &origin, true).unwrap_or_default();
     let begin = Instant::now();
-    let key = passes::key(&origin.versions, element, &network.architecture);
-    let network = Arc::new(DeviceNetwork::new(gpu.device, network, element)?);
+    let key = passes::key(&origin.versions, precision, &network.architecture);
+    let network = Arc::new(DeviceNetwork::new(gpu.device, network, precision)?);
     let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
     let mut notices = [gpu.notices.as_slice(), gemms.refusals()].concat();
     let candidates = candidate_sizes(maker.maximum_batch);
@@ -100,26 +115,24 @@ fn tune_device(
     let tuned = tuning::tune(&maker, options, &origin, kept, &mut control)?;
     notices.extend(tuned.notices);
     let mut ladder = passes::kept(&key).unwrap_or_default();
+    let mut measured = settings::kept(&key).unwrap_or_default();
     let mut times = Vec::new();
-    // Products that run with the default would move the steps.
-    if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty()) {
-        let by_default = maker.fuse;
-        let settings: &[bool] =
-            if options.fuse.is_some() { &[by_default] } else { &[by_default, !by_default] };
-        let (mut fuse, mut timed) = (by_default, 0);
-        for (index, &setting) in settings.iter().enumerate() {
-            let maker = SlotMaker { fuse: setting, ..maker };
-            let some = passes::times(&maker, &mut |done, all| {
-                let before = index * all;
-                begin.elapsed() < budget && tell(TuneStage::Passes, before + done, settings.len() * all)
+    // Products that run with the default would move the times of passes.
+    if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty() || measured.is_none()) {
+        let load =
+            Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
+        let usual = recommended_batch(gpu.compute_units).min(maker.maximum_batch);
+        let sizes = if usual > SMALL_BATCH { vec![usual, SMALL_BATCH] } else { vec![usual] };
+        let found = settings::fastest(&load, &sizes, |option| options.leaves(option), &mut |done, all| {
+            begin.elapsed() < budget && tell(TuneStage::Settings, done, all)
+        })?;
+        if let Some(settings) = found {
+            keep(settings::keep(&key, &settings), "the settings are", &mut notices);
+            let maker = settings.applied(maker, |_| true);
+            times = passes::times(&maker, &mut |done, all| {
+                begin.elapsed() < budget && tell(TuneStage::Passes, done, all)
             })?;
-            timed += usize::from(!some.is_empty());
-            if index == 0 || passes::are_shorter(&some, &times) {
-                (fuse, times) = (setting, some);
-            }
-        }
-        if options.fuse.is_none() && timed == settings.len() {
-            keep(passes::keep_fusing(&key, fuse), "the choice of launches is", &mut notices);
+            measured = Some(settings);
         }
     }
     if !times.is_empty() {
@@ -135,6 +148,7 @@ fn tune_device(
         measured: tuned.measured,
         left: tuned.left,
         by_library: by_library.into(),
+        settings: measured.map(|settings| settings.to_string()),
         padding: passes::padding_of(&times, &ladder),
         ladder,
         passes: times,

@@ -5,7 +5,6 @@
 //! itself. The result is kept in a file.
 
 use super::avoided::{Avoided, BlasLibrary};
-use super::cache;
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
@@ -20,6 +19,7 @@ use super::probe::{Killer, WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
 use super::tuning_file::{self, Origin, Parsed, Row};
+use crate::cache_folder;
 use crate::os_error::in_words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -33,7 +33,7 @@ pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
-    let own = cache::hash_of(&gpu.code.0);
+    let own = cache_folder::hash_of(&gpu.code.0);
     let versions = format!(
         "{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}"
     );
@@ -85,7 +85,8 @@ fn read_file(path: &Path, origin: &Origin, notices: &mut Vec<String>) -> io::Res
 
 /// Reads the tables for the device and the libraries of `origin`.
 fn read_tables(options: &RocmOptions, origin: &Origin) -> KeptTable {
-    let in_cache = || cache::file(&format!("products-{}", origin.architecture), &origin.versions, "csv");
+    let in_cache =
+        || cache_folder::file(&format!("products-{}", origin.architecture), &origin.versions, "csv");
     let path = options.tuning_file.clone().or_else(in_cache);
     let mut notices = Vec::new();
     let (mut table, mut may_write) = (GemmTable::new(), true);
@@ -228,7 +229,7 @@ pub(super) fn tune(
     let write = |table: &GemmTable| {
         path.as_ref()
             .filter(|_| may_write && *table != before)
-            .map(|path| cache::keep(path, tuning_file::text(origin, table).as_bytes()))
+            .map(|path| cache_folder::keep(path, tuning_file::text(origin, table).as_bytes()))
     };
     let (mut measured, mut left) = (0, 0);
     if !missing.is_empty() {

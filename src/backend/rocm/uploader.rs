@@ -7,9 +7,12 @@ use super::ffi::gemm::ElementType;
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::pinned::Staging;
 use super::layers::{
-    Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable, component_type, rows_together,
+    ByteWeights, Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable, component_type,
+    rows_together,
 };
+use super::own::VECTOR;
 use super::winograd;
+use crate::backend::cpu::{Calibration, Quantised};
 use crate::net::network::Layers;
 use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use crate::net::weights as file;
@@ -23,6 +26,9 @@ const LARGEST_HEAD: usize = 128;
 const LARGEST_SE_CHANNELS: usize = 1024;
 /// The most hidden units that the squeeze-and-excitation kernel has room for.
 const LARGEST_SE_HIDDEN: usize = 512;
+
+/// The kernels for 8-bit integers load so many of a row at a time.
+const BYTES_TOGETHER: usize = 16;
 
 /// Device memory is allocated in pieces of at least this size, because each allocation costs time.
 const CHUNK_BYTES: usize = 8 << 20;
@@ -39,12 +45,17 @@ pub(super) struct Uploader {
     chunks: Vec<Arc<DeviceBuffer>>,
     /// The number of bytes of the last piece that are in use.
     used: usize,
+    /// Rounds the layers of encoders to 8 bits; `None` if they have the element type.
+    calibration: Option<Calibration>,
+    /// The number of calls of [`LayerStore::dense`].
+    dense_layers: usize,
 }
 
 impl Uploader {
-    /// An uploader that converts weights to `element`.
-    pub(super) fn new(device: Device, element: ElementType) -> Uploader {
-        Uploader { device, element, staging: None, chunks: Vec::new(), used: 0 }
+    /// An uploader that converts weights to `element`, or with a `calibration` those of encoders to 8 bits.
+    pub(super) fn new(device: Device, element: ElementType, calibration: Option<Calibration>) -> Uploader {
+        let (staging, chunks) = (None, Vec::new());
+        Uploader { device, element, staging, chunks, used: 0, calibration, dense_layers: 0 }
     }
 
     /// Returns all memory that was allocated.
@@ -95,6 +106,50 @@ impl Uploader {
         self.tensor(&format!("{name} bias"), &values.repeat(rows_together(values.len())))
     }
 
+    /// Writes weights of 8 bits.
+    fn byte_weights(&mut self, name: &str, rounded: &Quantised, inputs: usize) -> Result<ByteWeights> {
+        let Quantised { bytes, scales, factors } = rounded;
+        let width = scales.len().next_multiple_of(VECTOR);
+        let mut output_scales = vec![0.0; 2 * width];
+        let rows = scales.iter().zip(bytes.chunks(inputs.max(1)));
+        for (output, (scale, row)) in rows.enumerate() {
+            let sum: i32 = row.iter().map(|&byte| i32::from(byte)).sum();
+            (output_scales[output], output_scales[width + output]) = (*scale, scale * sum as f32);
+        }
+        let bytes: Vec<u8> = bytes.iter().map(|byte| byte.to_le_bytes()[0]).collect();
+        Ok(ByteWeights {
+            weights: self.bytes(name, &bytes)?,
+            scales: self.fp32(&format!("{name} scales"), &output_scales)?,
+            factors: match factors.is_empty() {
+                true => Address::NULL,
+                false => self.fp32(&format!("{name} factors"), factors)?,
+            },
+        })
+    }
+
+    /// Writes a layer in the element type.
+    fn matrix(&mut self, name: &str, role: DenseRole, layer: &file::Dense) -> Result<Dense> {
+        let file::Dense { weights, inputs, outputs, .. } = layer;
+        let weights = match role {
+            DenseRole::Excite => self.transposed(name, layer)?,
+            _ => self.tensor(name, weights)?,
+        };
+        let bias = self.bias_of(name, role, layer)?;
+        Ok(Dense { weights, bytes: None, bias, inputs: *inputs, outputs: *outputs })
+    }
+
+    fn bias_of(&mut self, name: &str, role: DenseRole, layer: &file::Dense) -> Result<Address> {
+        let biases = &layer.biases;
+        match role {
+            DenseRole::Encoder | DenseRole::Product | DenseRole::ScalarHead | DenseRole::Promotion => {
+                self.bias(name, biases)
+            }
+            DenseRole::Squeeze | DenseRole::Excite => self.tensor(&format!("{name} bias"), biases),
+            // The kernel adds this bias to the final sums, which are fp32.
+            DenseRole::ScalarOutput => self.fp32(&format!("{name} bias"), biases),
+        }
+    }
+
     /// Transposes and writes the weights of squeeze-and-excitation's second layer. The kernel reads the weights of a
     /// hidden unit for all channels together.
     fn transposed(&mut self, name: &str, layer: &file::Dense) -> Result<Address> {
@@ -142,22 +197,21 @@ impl LayerStore for Uploader {
     }
 
     fn dense(&mut self, name: &str, role: DenseRole, layer: file::Dense) -> Result<Dense> {
-        let file::Dense { weights, biases, inputs, outputs } = &layer;
-        let (inputs, outputs) = (*inputs, *outputs);
+        let file::Dense { inputs, outputs, .. } = layer;
         if role == DenseRole::Squeeze {
             check_squeeze(name, inputs, outputs)?;
         }
-        let weights = match role {
-            DenseRole::Excite => self.transposed(name, &layer)?,
-            _ => self.tensor(name, weights)?,
+        let number = self.dense_layers;
+        self.dense_layers += 1;
+        let is_byte_layer = role == DenseRole::Encoder && inputs.is_multiple_of(BYTES_TOGETHER);
+        let rounded =
+            self.calibration.as_mut().filter(|_| is_byte_layer).map(|known| known.round(number, &layer));
+        let Some(rounded) = rounded else {
+            return self.matrix(name, role, &layer);
         };
-        let bias = match role {
-            DenseRole::Product | DenseRole::ScalarHead | DenseRole::Promotion => self.bias(name, biases)?,
-            DenseRole::Squeeze | DenseRole::Excite => self.tensor(&format!("{name} bias"), biases)?,
-            // The kernel adds this bias to the final sums, which are fp32.
-            DenseRole::ScalarOutput => self.fp32(&format!("{name} bias"), biases)?,
-        };
-        Ok(Dense { weights, bias, inputs, outputs })
+        let bytes = Some(self.byte_weights(name, &rounded, inputs)?);
+        let bias = self.bias_of(name, role, &layer)?;
+        Ok(Dense { weights: Address::NULL, bytes, bias, inputs, outputs })
     }
 
     fn convolution(&mut self, name: &str, layer: file::Convolution) -> Result<Convolution> {
@@ -192,11 +246,11 @@ impl LayerStore for Uploader {
             },
             None => SquareTable::EMPTY,
         };
-        Ok(PlaneEmbedding { dense: self.dense(name, DenseRole::Product, layer)?, table })
+        Ok(PlaneEmbedding { dense: self.matrix(name, DenseRole::Product, &layer)?, table })
     }
 
     fn board_embedding(&mut self, name: &str, layer: file::Dense) -> Result<Dense> {
-        self.dense(name, DenseRole::Product, layer)
+        self.matrix(name, DenseRole::Product, &layer)
     }
 
     fn layer_norm(&mut self, name: &str, layer: file::LayerNorm) -> Result<LayerNorm> {

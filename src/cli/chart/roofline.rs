@@ -155,7 +155,8 @@ impl Roofline {
         }
         if has_strip {
             let middle = strip + strip_width / 2.0;
-            canvas.text("muted", (middle, frame.bottom + 22.0), "middle", "no products");
+            // One line below the numbers, because the first of them stands where the strip ends.
+            canvas.text("muted", (middle, frame.bottom + 46.0), "middle", "no products");
         }
         let middle = (frame.left + frame.right) / 2.0;
         canvas.text("", (middle, frame.bottom + 46.0), "middle", "Operations per byte");

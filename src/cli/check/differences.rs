@@ -1,13 +1,11 @@
 //! The differences between two backends' evaluations of the same positions.
 
-use crate::backend::Value;
+use crate::backend::{Value, divergence};
+
 use serde::Serialize;
 
 /// The share of positions whose differences are at most the percentile that is printed.
 const PERCENTILE: f64 = 0.99;
-
-/// A prior below this number counts as this number in the divergence, so that a prior of zero does not make it infinite.
-const SMALLEST_PRIOR: f64 = 1e-10;
 
 /// The differences of each position so far.
 #[derive(Default)]
@@ -64,12 +62,7 @@ impl Differences {
         self.q.push(difference(|value| value.q));
         self.d.push(difference(|value| value.d));
         self.m.push(difference(|value| value.m));
-        let terms = right.1.iter().zip(said.1).map(|(&p, &other)| {
-            let (p, other) = (f64::from(p), f64::from(other).max(SMALLEST_PRIOR));
-            if p > 0.0 { p * (p / other).ln() } else { 0.0 }
-        });
-        // Rounding can make the sum of equal policies slightly negative.
-        self.divergence.push(terms.sum::<f64>().max(0.0));
+        self.divergence.push(divergence(right.1, said.1));
         self.same_best_move += usize::from(best_move(said.1) == best_move(right.1));
     }
 

@@ -10,13 +10,14 @@ mod positions;
 
 use super::check_args::CheckArgs;
 use super::error::{CliError, print_error_line};
+use crate::backend::Backend;
+use crate::backend::owned_request::evaluate;
 use crate::backend::registry::{self, BackendConfig};
-use crate::backend::{Backend, BackendError, EvalRequest, Evaluations};
 use crate::options::Options;
 use crate::uci::output::Output;
 use differences::{Differences, Summary};
 use indicatif::{ProgressBar, ProgressStyle};
-use positions::{Positions, Subject};
+use positions::Positions;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -52,11 +53,11 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         bar.set_style(style);
     }
     while differences.count() < wanted {
-        let subjects = positions.next(batch.min(wanted - differences.count()));
-        if subjects.is_empty() {
+        let requests = positions.next(batch.min(wanted - differences.count()));
+        if requests.is_empty() {
             break;
         }
-        let [said, right] = [&tested, &reference].map(|backend| evaluate(&**backend, &subjects));
+        let [said, right] = [&tested, &reference].map(|backend| evaluate(&**backend, &requests));
         let (said, right) = (said?, right?);
         for ((value, priors), (right_value, right_priors)) in said.iter().zip(right.iter()) {
             differences.add((value, priors), (right_value, right_priors));
@@ -82,22 +83,6 @@ fn made(config: &BackendConfig) -> Result<Arc<dyn Backend>, CliError> {
     let created = registry::create_alone(config)?;
     created.notices.iter().for_each(|notice| print_error_line(notice));
     Ok(created.backend)
-}
-
-fn evaluate(backend: &dyn Backend, subjects: &[Subject]) -> Result<Evaluations, BackendError> {
-    let mut batch = backend.new_batch();
-    for Subject { history, moves } in subjects {
-        // Without a cache, every position is queued.
-        batch.add(EvalRequest { history, moves });
-    }
-    let evaluations = batch.submit().wait()?;
-    if evaluations.len() == subjects.len() {
-        return Ok(evaluations);
-    }
-    Err(BackendError::Evaluate {
-        name: backend.attributes().name.clone(),
-        reason: format!("it gave {} evaluations for {} positions", evaluations.len(), subjects.len()),
-    })
 }
 
 /// The table for people.

@@ -1,7 +1,8 @@
 //! The positions that are compared.
 
 use crate::backend::Evaluations;
-use crate::chess::{PackedMove, Position, PositionHistory};
+use crate::backend::owned_request::OwnedRequest;
+use crate::chess::{Position, PositionHistory};
 use crate::selfplay::openings::{self, OpeningsError};
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
@@ -12,22 +13,6 @@ const COMMON_PLIES: usize = 6;
 
 /// A game that has this many plies is not played on.
 const LONGEST_GAME: usize = 250;
-
-/// A position with its history.
-pub(super) struct Subject {
-    pub(super) history: PositionHistory,
-    /// The legal moves, at least one.
-    pub(super) moves: Vec<PackedMove>,
-}
-
-impl Subject {
-    /// `None` if the game has ended.
-    fn new(history: PositionHistory) -> Option<Subject> {
-        let mut moves = Vec::new();
-        history.last().packed_moves(&mut moves);
-        (!moves.is_empty()).then_some(Subject { history, moves })
-    }
-}
 
 /// Where the positions come from.
 pub(super) enum Positions {
@@ -56,11 +41,11 @@ impl Positions {
     }
 
     /// The next positions, at most `count`; none at the end of the files.
-    pub(super) fn next(&mut self, count: usize) -> Vec<Subject> {
+    pub(super) fn next(&mut self, count: usize) -> Vec<OwnedRequest> {
         match self {
             Positions::Files { games, left } => {
-                let mut subjects = Vec::new();
-                while subjects.len() < count
+                let mut requests = Vec::new();
+                while requests.len() < count
                     && let Some(game) = games.last()
                 {
                     if *left == 0 {
@@ -70,15 +55,15 @@ impl Positions {
                     }
                     let mut history = game.clone();
                     history.truncate(game.positions().len() + 1 - *left);
-                    subjects.extend(Subject::new(history));
+                    requests.extend(OwnedRequest::new(history));
                     *left -= 1;
                 }
-                subjects
+                requests
             }
             Positions::Own { games, random } => {
                 games.truncate(count);
                 games.resize_with(count, || new_game(random));
-                games.iter().cloned().filter_map(Subject::new).collect()
+                games.iter().cloned().filter_map(OwnedRequest::new).collect()
             }
         }
     }
@@ -131,8 +116,8 @@ mod tests {
         let path = directory.path().join("games.pgn");
         std::fs::write(&path, "1. e4 e5 2. Nf3 *\n\n1. f3 e5 2. g4 Qh4# 0-1\n").expect("the file is written");
         let mut positions = Positions::new(&[path], 0).expect("the games are read");
-        let lengths = |subjects: Vec<Subject>| -> Vec<usize> {
-            subjects.iter().map(|subject| subject.history.positions().len()).collect()
+        let lengths = |requests: Vec<OwnedRequest>| -> Vec<usize> {
+            requests.iter().map(|request| request.history.positions().len()).collect()
         };
         assert_eq!(lengths(positions.next(3)), [1, 2, 3]);
         // The mated side has no move, so that position is left out.

@@ -1,7 +1,7 @@
 //! The machine as it can be seen without ROCm: operating system, processor, memory, AMD's cards on the bus, and the
 //! driver's files.
 
-use crate::cli::machine::processor;
+use crate::cli::machine::processor_and_threads;
 use std::fs;
 use std::path::Path;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
@@ -36,7 +36,7 @@ pub(super) fn facts() -> Vec<(String, String)> {
     let mut add = |name: &str, value: String| facts.push((name.to_owned(), value));
     add("operating system", System::long_os_version().unwrap_or_else(|_| std::env::consts::OS.to_owned()));
     add("kernel", System::kernel_version().unwrap_or_default());
-    add("processor", processor());
+    add("processor", processor_and_threads());
     let what = RefreshKind::nothing().with_memory(MemoryRefreshKind::nothing().with_ram());
     if let Ok(system) = System::new_with_specifics(what) {
         let mib = |bytes: u64| bytes >> 20;

@@ -7,7 +7,7 @@
 use super::report::{Measured, Row};
 use crate::cli::error::CliError;
 use crate::cli::output_file::write_whole;
-use crate::quote::quoted;
+use crate::quote::{printable, quoted};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -72,7 +72,7 @@ pub(super) fn use_baseline(path: &Path, measured: &Measured, tolerance: f64) -> 
         }
         Err(error) => return Err(cannot("read", &error)),
     };
-    let known: Baseline = serde_json::from_str(&text).map_err(|error| cannot("understand", &error))?;
+    let known = Baseline::parse(&text).map_err(|error| cannot("understand", &error))?;
     if (&known.backend, known.positions) != (&current.backend, current.positions) {
         return Err(format!(
             "the baseline {} is that of {} with {} positions, and this profile is that of {} with {}",
@@ -87,7 +87,22 @@ pub(super) fn use_baseline(path: &Path, measured: &Measured, tolerance: f64) -> 
     Ok(Outcome::Compared(known.changes(&current, tolerance)))
 }
 
+/// Reads the text of a baseline, and compares it with itself. Returns the table, or why it is none.
+pub(super) fn reread(text: &str) -> Result<Vec<String>, String> {
+    let baseline = Baseline::parse(text)?;
+    Ok(table(&baseline.changes(&baseline, 0.0)))
+}
+
 impl Baseline {
+    fn parse(text: &str) -> Result<Baseline, String> {
+        // The message may repeat the file's content.
+        let baseline: Baseline = serde_json::from_str(text).map_err(|error| printable(&error.to_string()))?;
+        match baseline.operations.keys().find(|name| printable(name) != **name) {
+            Some(name) => Err(format!("the name of an operation, {}, cannot be printed", quoted(name))),
+            None => Ok(baseline),
+        }
+    }
+
     fn of(measured: &Measured) -> Baseline {
         let figure =
             |row: Row| (row.group.name.clone(), Figure { microseconds: row.microseconds, noise: row.noise });

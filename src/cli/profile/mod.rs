@@ -2,6 +2,7 @@
 //!
 //! | module | what it does |
 //! |---|---|
+//! | [`fuzzing`] | reads any files for the fuzz target |
 //! | [`baseline`] | compares with an earlier profile |
 //! | [`pictures`] | draws |
 //! | [`rocprof`] | reads the files of AMD's profiler |
@@ -10,6 +11,7 @@
 //! | [`group`] | adds up the steps of an operation or of an encoder |
 
 mod baseline;
+pub(crate) mod fuzzing;
 mod group;
 mod limit;
 mod pictures;
@@ -150,6 +152,7 @@ impl Made {
             BackendName::Rocm => Some(RocmPrecision::Fp32),
             BackendName::RocmFp16 => Some(RocmPrecision::Fp16),
             BackendName::RocmBf16 => Some(RocmPrecision::Bf16),
+            BackendName::RocmInt8 => Some(RocmPrecision::Int8),
             BackendName::RocmAuto | BackendName::Auto => Some(RocmPrecision::Auto),
             _ => None,
         };

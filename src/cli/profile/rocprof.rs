@@ -7,6 +7,7 @@
 use super::report::Measured;
 use crate::backend::profile::{Ceilings, Profile, StepProfile};
 use crate::cli::error::CliError;
+use crate::quote::{printable, quoted};
 use csv::StringRecord;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -40,6 +41,7 @@ struct Kernel {
 }
 
 /// The kinds of files, by the ends of their names.
+pub(super) const FILES: [&str; 4] = [KERNEL_TRACE, KERNEL_STATS, COUNTERS, COPIES];
 const KERNEL_TRACE: &str = "kernel_trace.csv";
 const KERNEL_STATS: &str = "kernel_stats.csv";
 const COUNTERS: &str = "counter_collection.csv";
@@ -118,7 +120,7 @@ impl Table {
     /// The index of a column.
     fn column(&self, name: &str) -> Result<usize, CliError> {
         self.optional(name).ok_or_else(|| {
-            let found = self.header.iter().collect::<Vec<_>>().join(", ");
+            let found = quoted(&self.header.iter().collect::<Vec<_>>().join(", "));
             format!("{} has no column {name}; its columns are {found}", self.path.display()).into()
         })
     }
@@ -135,8 +137,8 @@ impl Table {
         let text = self.text(row, column);
         text.parse().map_err(|_| {
             let line = row.position().map_or(0, csv::Position::line);
-            let name = self.header.get(column).unwrap_or_default();
-            let text = crate::quote::quoted(text);
+            let name = quoted(self.header.get(column).unwrap_or_default());
+            let text = quoted(text);
             format!("{}, line {line}: {name} is {text}, which is no number", self.path.display()).into()
         })
     }
@@ -167,9 +169,9 @@ fn read_launches(path: &Path) -> Result<Vec<Launch>, CliError> {
     table.rows.iter().map(launch).collect()
 }
 
-/// The name without the ending of a kernel's descriptor.
+/// The name without the ending of a kernel's descriptor, as it can be printed.
 fn kernel_name(name: &str) -> String {
-    name.strip_suffix(".kd").unwrap_or(name).to_owned()
+    printable(name.strip_suffix(".kd").unwrap_or(name))
 }
 
 impl Trace {
@@ -179,7 +181,7 @@ impl Trace {
         for Launch { queue, kernel, start, end } in launches {
             let kernel = self.kernels.entry(kernel).or_default();
             kernel.calls += 1;
-            kernel.nanoseconds += end.saturating_sub(start);
+            kernel.nanoseconds = kernel.nanoseconds.saturating_add(end.saturating_sub(start));
             let mut latest = end;
             if let Some((_, before)) = last.filter(|(known, _)| *known == queue) {
                 let gap = start.saturating_sub(before);
@@ -199,9 +201,9 @@ impl Trace {
         let time = table.column("TotalDurationNs")?;
         for row in &table.rows {
             let kernel = self.kernels.entry(kernel_name(table.text(row, name))).or_default();
-            kernel.calls += table.number::<usize>(row, calls)?;
+            kernel.calls = kernel.calls.saturating_add(table.number(row, calls)?);
             // Some versions write a decimal point.
-            kernel.nanoseconds += table.number::<f64>(row, time)? as u64;
+            kernel.nanoseconds = kernel.nanoseconds.saturating_add(table.number::<f64>(row, time)? as u64);
         }
         Ok(())
     }
@@ -212,7 +214,7 @@ impl Trace {
         let value = table.column("Counter_Value")?;
         let mut counted: BTreeMap<(String, String), usize> = BTreeMap::new();
         for row in &table.rows {
-            let (name, counter) = (kernel_name(table.text(row, name)), table.text(row, counter).to_owned());
+            let (name, counter) = (kernel_name(table.text(row, name)), printable(table.text(row, counter)));
             let kernel = self.kernels.entry(name.clone()).or_default();
             *kernel.counters.entry(counter.clone()).or_default() += table.number::<f64>(row, value)?;
             let count = counted.entry((name, counter)).or_default();
@@ -227,9 +229,10 @@ impl Trace {
         let direction = table.column("Direction")?;
         let (start, end) = (table.column("Start_Timestamp")?, table.column("End_Timestamp")?);
         for row in &table.rows {
-            let copies = self.copies.entry(table.text(row, direction).to_owned()).or_default();
+            let copies = self.copies.entry(printable(table.text(row, direction))).or_default();
             copies.0 += 1;
-            copies.1 += table.number::<u64>(row, end)?.saturating_sub(table.number(row, start)?);
+            let nanoseconds = table.number::<u64>(row, end)?.saturating_sub(table.number(row, start)?);
+            copies.1 = copies.1.saturating_add(nanoseconds);
         }
         Ok(())
     }
@@ -407,11 +410,13 @@ mod tests {
         assert!(error(&[]).contains("expected files whose names end in kernel_trace.csv"));
         let lacking = error(&[("kernel_trace.csv", "\"Kind\",\"Kernel_Name\"\n\"KERNEL_DISPATCH\",\"a\"\n")]);
         assert!(
-            lacking.contains("has no column Start_Timestamp; its columns are Kind, Kernel_Name"),
+            lacking.contains("has no column Start_Timestamp; its columns are `Kind, Kernel_Name`"),
             "{lacking}"
         );
         let wrong = error(&[("kernel_stats.csv", "Name,Calls,TotalDurationNs\na,many,1\n")]);
-        assert!(wrong.contains("line 2: Calls is `many`, which is no number"), "{wrong}");
+        assert!(wrong.contains("line 2: `Calls` is `many`, which is no number"), "{wrong}");
+        let wrong = error(&[("kernel_stats.csv", "Name,\"Calls\t\",TotalDurationNs\na,many,1\n")]);
+        assert!(wrong.contains("line 2: `Calls\\t` is `many`"), "{wrong}");
         assert!(read(Path::new("/nonexistent")).unwrap_err().to_string().contains("cannot read the folder"));
     }
 

@@ -1,8 +1,9 @@
 //! What `selfplay` prints: lc0's lines after each game, and the result at the end.
 
 use crate::chess::uci_move;
-use crate::selfplay::elo::{self, Sprt, Verdict};
+use crate::selfplay::elo::{self, Sprt};
 use crate::selfplay::score::{GameScore, Score};
+use crate::selfplay::summary::{figures, finish_word, games_in_words, score_in_words, sprt_figures};
 use crate::selfplay::{Finish, FinishedGame, Progress};
 use std::fmt::Write;
 use std::path::Path;
@@ -69,44 +70,8 @@ pub(super) fn status_line(progress: &Progress, is_final: bool) -> String {
 /// The result in words.
 pub(super) fn result_lines(progress: &Progress, finish: Finish, sprt: Option<Sprt>) -> Vec<String> {
     let score = &progress.score;
-    let mut lines = Vec::new();
-    let total = progress.total.map_or_else(String::new, |total| format!(" of {total}"));
-    lines.push(match finish {
-        Finish::AllGames => format!("{} games", score.games()),
-        Finish::TestEnded => format!("{} games{total}, until the test was decided", score.games()),
-        Finish::Interrupted => format!("interrupted after {} games{total}", score.games()),
-    });
-    if let Some(share) = score.share() {
-        lines.push(format!(
-            "player 1: {} wins, {} draws, {} losses: {:.2} %",
-            score.wins(),
-            score.draws(),
-            score.losses(),
-            100.0 * share
-        ));
-    }
-    let [lost, lost_one, even, won_one, won] = score.pairs;
-    if score.pairs.iter().sum::<u32>() > 0 {
-        lines.push(format!(
-            "pairs with 0, 0.5, 1, 1.5 and 2 points: {lost} {lost_one} {even} {won_one} {won}"
-        ));
-    }
-    lines.extend(elo_line(score));
-    if let Some(sprt) = sprt {
-        let verdict = match sprt.verdict(score) {
-            Verdict::Open => "undecided".to_owned(),
-            Verdict::H0 => format!("{} Elo accepted", sprt.elo0),
-            Verdict::H1 => format!("{} Elo accepted", sprt.elo1),
-        };
-        lines.push(format!(
-            "SPRT of {} and {} Elo: LLR {:.2} (bounds {:.2} and {:.2}), {verdict}",
-            sprt.elo0,
-            sprt.elo1,
-            sprt.log_likelihood_ratio(score),
-            -Sprt::bound(),
-            Sprt::bound()
-        ));
-    }
+    let mut lines = vec![games_in_words(score.games(), progress.total, finish)];
+    lines.extend(score_in_words(score, sprt));
     let seconds = progress.elapsed.as_secs_f64().max(1e-3);
     let mut speed = format!(
         "speed: {:.1} s, {:.2} games/s, {:.0} nodes/s",
@@ -126,54 +91,27 @@ pub(super) fn result_lines(progress: &Progress, finish: Finish, sprt: Option<Spr
     lines
 }
 
-fn elo_line(score: &Score) -> Option<String> {
-    let [elo, low, high] = elo::elo(score)?;
-    Some(match elo.is_finite() {
-        true => format!("Elo difference: {elo:.1} (95 %: {low:.1} to {high:.1})"),
-        false => "Elo difference: unknown, because one player has all points".to_owned(),
-    })
-}
-
-/// The result as JSON. An Elo difference without a bound is `null`.
+/// The result as JSON: the [`figures`] of the score, and more.
 pub(super) fn json(progress: &Progress, finish: Finish, sprt: Option<Sprt>, networks: [&str; 2]) -> String {
     let score = &progress.score;
-    let [elo, low, high] = elo::elo(score).unwrap_or([f64::NAN; 3]);
     let seconds = progress.elapsed.as_secs_f64();
-    serde_json::json!({
-        "finish": match finish {
-            Finish::AllGames => "all games",
-            Finish::TestEnded => "test ended",
-            Finish::Interrupted => "interrupted",
-        },
+    let mut result = figures(score);
+    let more = serde_json::json!({
+        "finish": finish_word(finish),
         "networks": networks,
-        "games": score.games(),
-        "wins": score.wins(),
-        "draws": score.draws(),
-        "losses": score.losses(),
         "with_white": { "wins": score.results[0][0], "draws": score.results[1][0], "losses": score.results[2][0] },
         "with_black": { "wins": score.results[0][1], "draws": score.results[1][1], "losses": score.results[2][1] },
-        "pairs": score.pairs,
-        "elo": elo,
-        "elo_low": low,
-        "elo_high": high,
-        "sprt": sprt.map(|sprt| serde_json::json!({
-            "elo0": sprt.elo0,
-            "elo1": sprt.elo1,
-            "llr": sprt.log_likelihood_ratio(score),
-            "bound": Sprt::bound(),
-            "verdict": match sprt.verdict(score) {
-                Verdict::Open => "undecided",
-                Verdict::H0 => "elo0",
-                Verdict::H1 => "elo1",
-            },
-        })),
+        "sprt": sprt.map(|sprt| sprt_figures(sprt, score)),
         "moves": progress.moves,
         "nodes": progress.nodes,
         "seconds": seconds,
         "evaluations": progress.evaluated.map(|evaluated| evaluated.positions),
         "batches": progress.evaluated.map(|evaluated| evaluated.batches),
-    })
-    .to_string()
+    });
+    if let (Some(result), serde_json::Value::Object(more)) = (result.as_object_mut(), more) {
+        result.extend(more);
+    }
+    result.to_string()
 }
 
 /// The result in the format of lc0's results file. `names` are those of player 1 and player 2.

@@ -162,8 +162,8 @@ fn prepare_feed_forward<S: LayerStore>(
 ) -> Result<FeedForward<S>, S::Error> {
     store.check_width(&format!("{name} hidden layer"), ffn.dense1.outputs)?;
     Ok(FeedForward {
-        dense1: store.dense(&format!("{name} dense1"), DenseRole::Product, ffn.dense1)?,
-        dense2: store.dense(&format!("{name} dense2"), DenseRole::Product, ffn.dense2)?,
+        dense1: store.dense(&format!("{name} dense1"), DenseRole::Encoder, ffn.dense1)?,
+        dense2: store.dense(&format!("{name} dense2"), DenseRole::Encoder, ffn.dense2)?,
     })
 }
 
@@ -193,8 +193,8 @@ fn prepare_encoder<S: LayerStore>(
     let query = if S::SCALES_QUERIES { scaled(query, query_scale(depth)) } else { query };
     let qkv = side_by_side([query, key, value]);
     Ok(Encoder {
-        qkv: store.dense(&format!("{name} QKV"), DenseRole::Product, qkv)?,
-        output: store.dense(&format!("{name} output"), DenseRole::Product, output)?,
+        qkv: store.dense(&format!("{name} QKV"), DenseRole::Encoder, qkv)?,
+        output: store.dense(&format!("{name} output"), DenseRole::Encoder, output)?,
         smolgen: smolgen
             .map(|smolgen| prepare_smolgen(store, &format!("{name} smolgen"), smolgen))
             .transpose()?,

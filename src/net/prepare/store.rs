@@ -6,7 +6,10 @@ use super::super::weights::{Convolution, Dense, LayerNorm};
 /// The role of a dense layer. A backend may hold layers of different roles in different formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum DenseRole {
-    /// A product of the body or the policy head: nearly all of a network's arithmetic.
+    /// Queries, keys and values, the output of attention, or a layer of a feed-forward network: nearly all of the
+    /// arithmetic of an attention body.
+    Encoder,
+    /// Any other product of the body or the policy head.
     Product,
     /// The layer from the channels' means to the hidden units of squeeze-and-excitation.
     Squeeze,

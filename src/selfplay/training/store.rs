@@ -3,6 +3,7 @@
 //! Whenever the process ends, even by `kill -9`, everything under a final name is complete:
 //!
 //! - A file is written under another name first, and then linked to its final name, which fails if that name is taken.
+//!   So is an archive that is written at once ([`write_archive`]).
 //! - An archive always ends with empty blocks, which mark its end. A chunk is written behind the first of these, and then
 //!   the chunk's header takes the place of this block, by a single write.
 //!
@@ -21,6 +22,9 @@ const BLOCK_BYTES: usize = 512;
 /// The empty blocks at the end of an archive, in bytes.
 const END_BYTES: usize = 2 * BLOCK_BYTES;
 
+/// What the names of files contain that are not complete.
+pub const PARTIAL: &str = ".partial-";
+
 /// The chunks could not be written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot write training data to {}: {}", path.display(), in_words(reason))]
@@ -29,6 +33,63 @@ pub struct StoreError {
     pub path: PathBuf,
     /// The system's error.
     pub reason: io::Error,
+}
+
+/// What the names of files with one chunk, and of archives, begin and end with.
+const CHUNK_AFFIXES: (&str, &str) = ("game_", ".gz");
+const ARCHIVE_AFFIXES: (&str, &str) = ("games_", ".tar");
+
+/// The name of the file of a game, counted from 0.
+pub fn chunk_name(number: u64) -> String {
+    numbered(CHUNK_AFFIXES, number)
+}
+
+/// The name of an archive, counted from 0.
+pub fn archive_name(number: u64) -> String {
+    numbered(ARCHIVE_AFFIXES, number)
+}
+
+fn numbered((prefix, suffix): (&str, &str), number: u64) -> String {
+    format!("{prefix}{number:06}{suffix}")
+}
+
+/// Writes a chunk into the file `path`. A file of this name is replaced.
+///
+/// # Errors
+/// The system refuses to write.
+pub fn write_chunk_file(path: &Path, chunk: &[u8]) -> Result<(), StoreError> {
+    write_whole(path, |part| fs::write(part, chunk))
+}
+
+/// Writes the archive `path` with all its chunks, which are named after the games from number `first` on. An archive of
+/// this name is replaced.
+///
+/// # Errors
+/// The system refuses to write.
+pub fn write_archive(path: &Path, first: u64, chunks: &[impl AsRef<[u8]>]) -> Result<(), StoreError> {
+    write_whole(path, |part| {
+        // An archive is made new. What an earlier process of this number has left is not one.
+        let _ = fs::remove_file(part);
+        let mut archive = Archive::create(part.to_owned())?;
+        let mut numbered = (first..).zip(chunks);
+        numbered.try_for_each(|(number, chunk)| archive.add(&chunk_name(number), chunk.as_ref()))
+    })
+}
+
+/// Lets `write` make a file under another name, and then gives it the name `path`.
+fn write_whole(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StoreError> {
+    let part = path.with_file_name(partial_name());
+    let written = write(&part).and_then(|()| fs::rename(&part, path));
+    written.map_err(|reason| {
+        // It may not have been made.
+        let _ = fs::remove_file(&part);
+        StoreError { path: path.to_owned(), reason }
+    })
+}
+
+/// The name that a file has while this process writes it.
+fn partial_name() -> String {
+    format!("chunk{PARTIAL}{}", std::process::id())
 }
 
 /// A folder of chunks.
@@ -79,22 +140,18 @@ impl Store {
     }
 
     fn affixes(&self) -> (&'static str, &'static str) {
-        match self.chunks_per_archive {
-            None => ("game_", ".gz"),
-            Some(_) => ("games_", ".tar"),
-        }
+        if self.chunks_per_archive.is_none() { CHUNK_AFFIXES } else { ARCHIVE_AFFIXES }
     }
 
     /// The path of the next file or archive, which no other may have.
     fn next_path(&mut self) -> PathBuf {
-        let (prefix, suffix) = self.affixes();
         let number = self.next;
         self.next += 1;
-        self.folder.join(format!("{prefix}{number:06}{suffix}"))
+        self.folder.join(numbered(self.affixes(), number))
     }
 
     fn add_file(&mut self, chunk: &[u8]) -> Result<PathBuf, StoreError> {
-        let part = self.folder.join(format!("chunk.partial-{}", std::process::id()));
+        let part = self.folder.join(partial_name());
         let added = fs::write(&part, chunk).map_err(|reason| StoreError { path: part.clone(), reason });
         let added = added.and_then(|()| {
             loop {
@@ -120,7 +177,7 @@ impl Store {
             // It was made just now.
             return Ok(self.folder.clone());
         };
-        let name = format!("game_{:06}.gz", first + archive.chunks);
+        let name = chunk_name(first + archive.chunks);
         match archive.add(&name, chunk) {
             Ok(()) => Ok(archive.path.clone()),
             Err(reason) => Err(StoreError { path: archive.path.clone(), reason }),
@@ -269,6 +326,21 @@ mod tests {
             assert_eq!(members(&folder.path().join(format!("games_{archive:06}.tar"))), expected);
         }
         assert_eq!(members(&folder.path().join("games_000003.tar")).len(), 1);
+    }
+
+    #[test]
+    fn an_archive_that_is_written_at_once_is_whole_or_not_there() {
+        let folder = TempDir::new().unwrap();
+        let path = folder.path().join(archive_name(3));
+        for _ in 0..2 {
+            write_archive(&path, 128, &[&b"one"[..], &[2; 600]]).unwrap();
+        }
+        assert_eq!(names(folder.path()), ["games_000003.tar"]);
+        let expected = [("game_000128.gz", b"one".to_vec()), ("game_000129.gz", vec![2; 600])];
+        assert_eq!(members(&path), expected.map(|(name, content)| (name.to_owned(), content)).into());
+        let nowhere = folder.path().join("none").join(archive_name(0));
+        let error = write_archive(&nowhere, 0, &[b"one"]).unwrap_err().to_string();
+        assert!(error.contains("games_000000.tar"), "{error}");
     }
 
     /// At every step of the writing, what is in the file is an archive of whole chunks.

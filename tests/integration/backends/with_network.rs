@@ -25,9 +25,13 @@ fn auto_chooses_the_cpu_without_a_gpu() {
         // With a GPU, the CPU's option `threads` is refused.
         Err(error) => return assert!(error.to_string().contains("threads=2"), "{error}"),
     };
-    let [notice] = created.notices.as_slice() else { panic!("not one notice: {:?}", created.notices) };
-    assert!(notice.contains("rocm-auto") && notice.ends_with("using cpu instead"), "{notice}");
-    assert!(created.backend.attributes().name.starts_with("cpu ("));
+    let [notice, choice] = created.notices.as_slice() else {
+        panic!("not two notices: {:?}", created.notices)
+    };
+    assert!(notice.contains("rocm-auto") && notice.ends_with("using cpu-auto instead"), "{notice}");
+    let name = &created.backend.attributes().name;
+    let used = name.split(" (").next().unwrap();
+    assert!(choice.starts_with(&format!("cpu-auto uses {used}")), "{choice}, but {name}");
     assert!(created.backend.attributes().maximum_batch_size >= 1024);
     let error = create_with("micro-attn", "auto", "treads=2").map(|_| ()).unwrap_err().to_string();
     assert!(error.contains("treads=2"), "`auto` must report a misspelt option: {error}");

@@ -22,7 +22,7 @@ fn committed(name: &str) -> GoldenSet {
 fn two_inputs_in_turn(maximum_batch: usize) {
     for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let base = || RocmOptions { streams: 1, ..options(maximum_batch) };
+        let base = || RocmOptions { streams: Some(1), ..options(maximum_batch) };
         let steps = RocmOptions { graph: false, ..base() };
         let forked = RocmOptions { fork: Some(maximum_batch), ..base() };
         let [steps, graph, forked] =
@@ -96,7 +96,7 @@ fn new_memory_is_zero_before_a_batch_writes_to_it() {
     let settings = [("RUKH_EMULATOR_LATE_MEMSET", "100")];
     on_emulator("graphs::new_memory_is_zero_before_a_batch_writes_to_it", &settings, || {
         let set = committed("micro-smolgen");
-        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, ..options(16) }, &FP16);
+        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), ..options(16) }, &FP16);
     });
 }
 
@@ -128,7 +128,7 @@ fn evaluate_until_it_hangs(backend: &RocmBackend, samples: &[Sample]) -> (String
 /// Options with which a hang is noticed after a second, or after six seconds in the first batch of a size.
 fn impatient(waiting: Waiting) -> RocmOptions {
     let (waiting, timeout) = (Some(waiting), Duration::from_secs(1));
-    RocmOptions { streams: 2, graph: false, waiting, timeout, ..options(16) }
+    RocmOptions { streams: Some(2), graph: false, waiting, timeout, ..options(16) }
 }
 
 /// A card that hangs in operation 600, after the backend is ready, and then never answers.
@@ -176,7 +176,7 @@ fn a_card_that_works_again_can_be_opened_again() {
         let (error, _) = evaluate_until_it_hangs(&hung, &samples);
         assert!(error.contains("has not finished a batch"), "{error}");
         std::thread::sleep(Duration::from_millis(9500));
-        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: 1, ..options(16) }, &FP16);
+        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), ..options(16) }, &FP16);
         drop(hung);
     });
 }

@@ -18,11 +18,12 @@ const CALLS: [&str; 4] =
 const MARK: &str = "the batch that is counted";
 
 /// The well-known network, the committed network with the same kinds of layers, the number of its encoders or blocks,
-/// and the calls of a batch with our own products, with launches that these share, and with a library's products.
-const SHAPES: [(&str, &str, usize, [usize; 3]); 3] = [
-    ("T82", "micro-smolgen", 15, [208, 85, 241]),
-    ("BT4", "micro-multihead", 15, [214, 89, 249]),
-    ("maia-1900", "micro-se-conv", 6, [57, 25, 57]),
+/// and the calls of a batch with our own products, with launches that these share, with a library's products, and with
+/// launches that our own products share and encoders in int8.
+const SHAPES: [(&str, &str, usize, [usize; 4]); 3] = [
+    ("T82", "micro-smolgen", 15, [208, 85, 241, 205]),
+    ("BT4", "micro-multihead", 15, [214, 89, 249, 213]),
+    ("maia-1900", "micro-se-conv", 6, [57, 25, 57, 25]),
 ];
 
 /// The network of a set with `count` encoders or blocks.
@@ -40,7 +41,7 @@ fn with_depth(set: &GoldenSet, count: usize) -> Network {
 }
 
 /// Evaluates a batch twice with each network. The first time, memory is allocated.
-fn evaluate_all(gemm: GemmLibrary, fuse: bool) {
+fn evaluate_all(precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) {
     let sets = goldens::committed();
     for (_, name, depth, _) in SHAPES {
         let set = sets.iter().find(|set| set.name == name).expect("the set is committed");
@@ -48,8 +49,8 @@ fn evaluate_all(gemm: GemmLibrary, fuse: bool) {
         if name == "micro-se-conv" {
             network.moves_left = None;
         }
-        let options = RocmOptions { gemm, fuse: Some(fuse), graph: false, streams: 1, ..options(2) };
-        let backend = backend_of(&network, RocmPrecision::Fp16, &options);
+        let options = RocmOptions { gemm, fuse: Some(fuse), graph: false, streams: Some(1), ..options(2) };
+        let backend = backend_of(&network, precision, &options);
         let samples: Vec<_> = set.positions.iter().take(2).map(sample).collect();
         evaluate(&backend, &samples);
         eprintln!("{MARK}");
@@ -59,9 +60,10 @@ fn evaluate_all(gemm: GemmLibrary, fuse: bool) {
 }
 
 /// The number of calls that start work, for each network.
-fn count(test: &str, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
+fn count(test: &str, precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
     let folder = libraries();
-    let stderr = inside(folder.path(), test, &[("RUKH_EMULATOR_LOG", "1")], || evaluate_all(gemm, fuse))?;
+    let stderr =
+        inside(folder.path(), test, &[("RUKH_EMULATOR_LOG", "1")], || evaluate_all(precision, gemm, fuse))?;
     let is_counted = |line: &str| {
         let call = line.strip_prefix("rocm-emulator: ").and_then(|call| call.split_once(" = "));
         call.is_some_and(|(name, _)| CALLS.contains(&name))
@@ -70,8 +72,8 @@ fn count(test: &str, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
     Some(parts.iter().map(|part| part.lines().filter(|line| is_counted(line)).count()).collect())
 }
 
-fn check(test: &str, gemm: GemmLibrary, fuse: bool, column: usize) {
-    let Some(found) = count(test, gemm, fuse) else { return };
+fn check(test: &str, precision: RocmPrecision, (gemm, fuse): (GemmLibrary, bool), column: usize) {
+    let Some(found) = count(test, precision, gemm, fuse) else { return };
     let names = SHAPES.map(|(name, ..)| name);
     let expected = SHAPES.map(|(.., counts)| counts[column]);
     assert_eq!(found, expected, "{names:?}");
@@ -79,15 +81,36 @@ fn check(test: &str, gemm: GemmLibrary, fuse: bool, column: usize) {
 
 #[test]
 fn a_batch_with_our_own_products_takes_so_many_launches() {
-    check("launches::a_batch_with_our_own_products_takes_so_many_launches", GemmLibrary::Own, false, 0);
+    check(
+        "launches::a_batch_with_our_own_products_takes_so_many_launches",
+        RocmPrecision::Fp16,
+        (GemmLibrary::Own, false),
+        0,
+    );
 }
 
 #[test]
 fn a_batch_whose_products_share_launches_takes_fewer() {
-    check("launches::a_batch_whose_products_share_launches_takes_fewer", GemmLibrary::Own, true, 1);
+    check(
+        "launches::a_batch_whose_products_share_launches_takes_fewer",
+        RocmPrecision::Fp16,
+        (GemmLibrary::Own, true),
+        1,
+    );
 }
 
 #[test]
 fn a_batch_with_a_library_takes_so_many_launches() {
-    check("launches::a_batch_with_a_library_takes_so_many_launches", GemmLibrary::Library, false, 2);
+    check(
+        "launches::a_batch_with_a_library_takes_so_many_launches",
+        RocmPrecision::Fp16,
+        (GemmLibrary::Library, false),
+        2,
+    );
+}
+
+#[test]
+fn a_batch_with_encoders_in_int8_takes_so_many_launches() {
+    let test = "launches::a_batch_with_encoders_in_int8_takes_so_many_launches";
+    check(test, RocmPrecision::Int8, (GemmLibrary::Own, true), 3);
 }

@@ -64,7 +64,7 @@ fn the_hipblaslt_of_rocm_5_is_refused_with_the_reason() {
     assert!(error.is_some_and(|error| error.contains(reason)), "{said}");
     let said = stdout(&search(folder.path(), &["-o", options], &settings));
     let notice = said.lines().find(|line| line.contains(reason)).unwrap_or_else(|| panic!("{said}"));
-    assert!(notice.ends_with("using cpu instead"), "{said}");
+    assert!(notice.ends_with("using cpu-auto instead"), "{said}");
 }
 
 /// gfx1152 has the code of gfx1150 under its own name and number. The emulator, like the real loader, refuses an object

@@ -1,7 +1,7 @@
 //! What `rukh doctor` and the process of a stage exchange: a request on the process's standard input, and one line for
 //! each event on its standard output.
 
-use super::super::options::RocmPrecision;
+use super::super::precision::RocmPrecision;
 use super::stage::Stage;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -57,7 +57,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     }
     for mode in MODES.into_iter().filter(|mode| mode.has_graphs) {
         report.item(&format!("all slots at once, {}", mode.name), |report| {
-            let count = subject.options.streams.max(2);
+            let count = subject.maker()?.streams.max(2);
             all_at_once(&mut slots, mode, count, &sizes, report)
         });
     }

@@ -18,7 +18,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
                 ["steps", "graph"].into_iter().take(1 + usize::from(maker.has_graphs)).enumerate()
             {
                 let found = reference.differences(&mut slot, positions, rotation + turn)?;
-                row(report, positions, way, found, tolerance(maker.network.element));
+                row(report, positions, way, found, tolerance(maker.network.precision));
             }
             Ok(())
         });

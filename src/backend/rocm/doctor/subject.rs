@@ -8,6 +8,8 @@ use super::super::kernels::Kernels;
 use super::super::network::DeviceNetwork;
 use super::super::options::{RocmOptions, Tuning};
 use super::super::passes;
+use super::super::precision::RocmPrecision;
+use super::super::settings::{self, MeasuredSettings};
 use super::super::slot::SlotMaker;
 use super::super::startup::{MAXIMUM_BATCH, fitting_batch, slot_maker};
 use super::super::tuning;
@@ -52,6 +54,8 @@ pub(in crate::backend::rocm) struct Subject {
     /// The user's text of the options.
     pub(super) options_text: String,
     /// The number format of the backend that the user has chosen.
+    pub(in crate::backend::rocm) precision: RocmPrecision,
+    /// The type of activations in this format.
     pub(in crate::backend::rocm) element: ElementType,
     /// Whether to take fewer shapes, batch sizes and repetitions.
     pub(super) is_quick: bool,
@@ -86,6 +90,7 @@ impl Subject {
         let gemms = Gemms::new(&gpu, &kernels, options.gemm)?;
         let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
         Ok(Subject {
+            precision: request.precision,
             element,
             is_quick: request.is_quick,
             gpu,
@@ -114,28 +119,37 @@ impl Subject {
     /// The network in the device's memory.
     pub(super) fn network(&self) -> Result<&Arc<DeviceNetwork>> {
         if self.network.get().is_none() {
-            let made = DeviceNetwork::new(self.gpu.device, self.host_network()?, self.element)?;
+            let made = DeviceNetwork::new(self.gpu.device, self.host_network()?, self.precision)?;
             // The cell is empty, as the test above shows.
             let _ = self.network.set(Arc::new(made));
         }
         self.network.get().ok_or_else(|| RocmError::Unsupported("the network is not loaded".to_owned()))
     }
 
-    /// A maker of slots with the user's options, which the caller may change. It has no more batch sizes than fit into
+    /// A maker of slots with the user's options, and with the settings that `rukh tune` has measured. The caller may change it. It has no more batch sizes than fit into
     /// the memory.
     pub(in crate::backend::rocm) fn maker(&self) -> Result<SlotMaker<'_>> {
         let Subject { options, gpu, kernels, gemms, maximum_batch, .. } = self;
         let maker = slot_maker(gpu, self.network()?, kernels, gemms, options);
+        let measured = match options.tuning {
+            Tuning::Off => MeasuredSettings::default(),
+            _ => settings::kept(&self.passes_key()?).ok().flatten().unwrap_or_default(),
+        };
+        let maker = measured.applied(maker, |option| options.leaves(option));
         let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
-        maker.maximum_batch = fitting_batch(&maker, options.streams)?;
+        maker.maximum_batch = fitting_batch(&maker)?;
         Ok(maker)
     }
 
     /// The measured ladder of batch sizes of the network; empty if there is none.
     pub(in crate::backend::rocm) fn ladder(&self) -> Result<Vec<usize>> {
+        Ok(passes::kept(&self.passes_key()?).unwrap_or_default())
+    }
+
+    /// The key of what was measured of the network's passes.
+    fn passes_key(&self) -> Result<String> {
         let origin = tuning::origin(&self.gpu, &self.gemms);
-        let key = passes::key(&origin.versions, self.element, &self.network()?.layers.architecture);
-        Ok(passes::kept(&key).unwrap_or_default())
+        Ok(passes::key(&origin.versions, self.precision, &self.network()?.layers.architecture))
     }
 
     /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier

@@ -100,6 +100,21 @@ kernel_arguments! {
         activation: i32,
         reserved: i32,
     }
+    /// Rounds rows to 8 bits.
+    QuantiseArguments {
+        x: Address,
+        factors: Address,
+        bytes: Address,
+        row_scales: Address,
+        rows: i32,
+        width: i32,
+    }
+    /// A product of 8-bit integers.
+    GemmBytesArguments {
+        product: GemmArguments,
+        row_scales: Address,
+        output_scales: Address,
+    }
     /// A product of a chain, and the LayerNorm of its results.
     ChainLink {
         product: GemmArguments,
@@ -281,6 +296,8 @@ const _: () = {
     assert!(size_of::<LayerNormArguments>() == 88);
     assert!(size_of::<DenseArguments>() == 72);
     assert!(size_of::<GemmArguments>() == 112);
+    assert!(size_of::<QuantiseArguments>() == 40);
+    assert!(size_of::<GemmBytesArguments>() == 128);
     assert!(size_of::<ChainLink>() == 240);
     assert!(size_of::<ChainArguments>() == 760);
     assert!(size_of::<AttentionArguments>() == 56);

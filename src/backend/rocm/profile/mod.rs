@@ -18,7 +18,7 @@ use super::doctor::subject::Subject;
 use super::doctor::{Request, Settings, Stage};
 use super::error::{Result, RocmError};
 use super::ffi::program::{StepFacts, Stopwatch};
-use super::options::RocmPrecision;
+use super::precision::RocmPrecision;
 use super::slot::{LaidOut, Requests, Slot, SlotMaker};
 use crate::backend::BackendError;
 use crate::backend::profile::{
@@ -216,7 +216,7 @@ impl Profiler for RocmProfiler {
     fn subject(&self) -> profile::Subject {
         let gpu = &self.subject.gpu;
         profile::Subject {
-            name: format!("rocm ({}, {}, {})", gpu.name, gpu.architecture, self.subject.element.name()),
+            name: format!("rocm ({}, {}, {})", gpu.name, gpu.architecture, self.subject.precision.key()),
             recommended_batch: recommended_batch(gpu.compute_units).min(self.maximum_batch),
             maximum_batch: self.maximum_batch,
             ladder: self.sizes.clone(),

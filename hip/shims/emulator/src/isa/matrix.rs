@@ -7,8 +7,8 @@
 //! else as a fault.
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
-use super::packed::byte;
 use super::table::{Row, handler, special_rows};
+use super::vector::byte;
 use super::wave::{Instruction, Kind, Lanes, Operand, REGISTER_MASK, Source, WAVE, Wave};
 
 special_rows! {
@@ -82,6 +82,22 @@ pub(super) fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f
     c
 }
 
+/// C + A B for bytes. `b` holds the columns of B.
+#[inline(always)]
+pub(super) fn multiply_bytes<const DEPTH: usize>(
+    a: &[[i32; DEPTH]; TILE],
+    b: &[[i32; DEPTH]; TILE],
+    mut c: Tile<i32>,
+) -> Tile<i32> {
+    for (row, sums) in c.iter_mut().enumerate() {
+        for (column, sum) in sums.iter_mut().enumerate() {
+            let products = a[row].iter().zip(&b[column]).map(|(a, b)| a * b);
+            *sum = products.fold(*sum, i32::wrapping_add);
+        }
+    }
+    c
+}
+
 /// Whether all lanes are active. If not, the wave fails.
 #[inline(always)]
 pub(super) fn full(wave: &mut Wave, instruction: &Instruction) -> bool {
@@ -103,6 +119,16 @@ pub(super) fn element_f32(wave: &Wave, source: &Source, register: usize, lane: u
     let value = f32::from_bits(bits);
     let value = if source.negate_high { value.abs() } else { value };
     if source.negate { -value } else { value }
+}
+
+/// An element of an accumulator of integers.
+#[inline(always)]
+pub(super) fn element_i32(wave: &Wave, source: &Source, register: usize, lane: usize) -> i32 {
+    let bits = match source.kind {
+        Kind::Vector => wave.vector[(usize::from(source.index) + register) & REGISTER_MASK].0[lane],
+        _ => source.value,
+    };
+    bits as i32
 }
 
 #[inline(always)]
@@ -178,22 +204,19 @@ handler! {
             return;
         }
         let [a, b, c] = &instruction.sources;
-        let bytes = |source: &Source, lane: usize, k: usize| {
-            byte(wave.vector[(usize::from(source.index) + k / 4) & REGISTER_MASK].0[lane], k % 4, source.negate)
-        };
-        let d = accumulator(|register, lane| {
-            let (row, column) = (2 * register + lane / TILE, lane % TILE);
-            let start = match c.kind {
-                Kind::Vector => wave.vector[(usize::from(c.index) + register) & REGISTER_MASK].0[lane],
-                _ => c.value,
+        let bytes = |source: &Source| -> Tile<i32> {
+            let of_lane = |lane: usize, k: usize| {
+                let word = wave.vector[(usize::from(source.index) + k / 4) & REGISTER_MASK].0[lane];
+                byte(word, k % 4, source.negate)
             };
-            let sum = (0..TILE).fold(start as i32, |sum, k| sum.wrapping_add(bytes(a, row, k) * bytes(b, column, k)));
-            sum as u32
-        });
+            std::array::from_fn(|lane| std::array::from_fn(|k| of_lane(lane, k)))
+        };
+        let start = accumulator(|register, lane| element_i32(wave, c, register, lane));
+        let d = multiply_bytes(&bytes(a), &bytes(b), start);
         for register in 0..TILE / 2 {
             let out = &mut wave.vector[(usize::from(instruction.destination) + register) & REGISTER_MASK].0;
             for lane in 0..WAVE {
-                out[lane] = d[2 * register + lane / TILE][lane % TILE];
+                out[lane] = d[2 * register + lane / TILE][lane % TILE] as u32;
             }
         }
     }

@@ -1,13 +1,15 @@
 //! Products of 16 x 16 matrices by a whole wave (WMMA) on gfx12. See "RDNA4 Instruction Set Architecture", section "Wave
 //! Matrix Multiply Accumulate (WMMA)".
 //!
-//! Lanes l and l + 16 hold row l of A and column l of B in four registers: each lane has the half of the 16 elements
-//! that [`k_of`] names. Element (row, column) of C and D lies in register row % 8 of lane column + 16 (row / 8). The
-//! emulator has the instructions with fp32 sums.
+//! Lanes l and l + 16 hold row l of A and column l of B in four registers, or two for bytes: each lane has the half of the
+//! 16 elements that [`k_of`] names. Sums of bytes are integers, so that their order does not matter. Element (row, column)
+//! of C and D lies in register row % 8 of lane column + 16 (row / 8). The emulator has the instructions with fp32 sums,
+//! and the one for bytes.
 
 use super::float::{bf16_to_f32, f16_to_f32};
-use super::matrix::{TILE, Tile, element_f32, full, multiply};
+use super::matrix::{TILE, Tile, element_f32, element_i32, full, multiply, multiply_bytes};
 use super::table::{Row, handler, special_rows};
+use super::vector::byte;
 use super::wave::{Instruction, Kind, Operand, REGISTER_MASK, Source, WAVE, Wave};
 
 special_rows! {
@@ -15,6 +17,7 @@ special_rows! {
     MATRIX_GFX12:
     0x40 wmma_halves_f32_f16 (Packed, Packed, B32) -> B32;
     0x41 wmma_halves_f32_bf16 (Packed, Packed, B32) -> B32;
+    0x44 wmma_halves_i32_iu8 (B32, B32, B32) -> B32;
 }
 
 /// The number k of the element in a half of a register. A and B have the same order, so that it does not change the
@@ -67,6 +70,38 @@ fn wmma(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32
         let out = &mut wave.vector[(usize::from(instruction.destination) + register) & REGISTER_MASK].0;
         for lane in 0..WAVE {
             out[lane] = d[register + 8 * (lane / TILE)][lane % TILE].to_bits();
+        }
+    }
+}
+
+handler! {
+    /// Products of 8-bit integers. The sign modifiers say which operands are signed.
+    fn wmma_halves_i32_iu8(wave, instruction) {
+        if !full(wave, instruction) {
+            return;
+        }
+        let [a, b, c] = &instruction.sources;
+        if a.kind != Kind::Vector || b.kind != Kind::Vector {
+            wave.fail(format!("{}: a matrix operand that is not a register", instruction.name));
+            return;
+        }
+        let bytes = |source: &Source| -> Tile<i32> {
+            let of_row = |row: usize, k: usize| {
+                let (group, register) = (k / 8, k / 4 % 2);
+                let word = wave.vector[(usize::from(source.index) + register) & REGISTER_MASK].0[row + TILE * group];
+                byte(word, k % 4, source.negate)
+            };
+            std::array::from_fn(|row| std::array::from_fn(|k| of_row(row, k)))
+        };
+        let start = std::array::from_fn(|row| {
+            std::array::from_fn(|column| element_i32(wave, c, row % 8, column + TILE * (row / 8)))
+        });
+        let d = multiply_bytes(&bytes(a), &bytes(b), start);
+        for register in 0..TILE / 2 {
+            let out = &mut wave.vector[(usize::from(instruction.destination) + register) & REGISTER_MASK].0;
+            for lane in 0..WAVE {
+                out[lane] = d[register + 8 * (lane / TILE)][lane % TILE] as u32;
+            }
         }
     }
 }

@@ -2,20 +2,24 @@
 //! Instruction Set Architecture", chapter "Matrix Arithmetic Instructions".
 //!
 //! With g = lane / 16, a lane holds the elements k = 4 g to 4 g + 3 of row lane % 16 of A, and of column lane % 16 of
-//! B, in two registers. Element (row, column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The
+//! B, in two registers. Of 16 bytes it holds the same elements in one register, and of 32 bytes the elements 8 g to 8 g + 7
+//! in two. Element (row, column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The
 //! hardware computes with all lanes, whatever EXEC says; the emulator reports inactive lanes as a fault, because the
 //! kernels never mean it.
 
 use super::float::{bf16_to_f32, f16_to_f32};
-use super::matrix::{TILE, Tile, multiply};
+use super::matrix::{TILE, Tile, multiply, multiply_bytes};
 use super::table::{Row, handler, special_rows};
+use super::vector::byte;
 use super::wave::{Instruction, Kind, Operand, Source, WAVE, Wave};
 
 special_rows! {
-    /// The matrix instructions of VOP3P with fp32 sums and 16-bit elements.
+    /// The matrix instructions of VOP3P with 16-bit elements and fp32 sums, or with bytes and sums of 32-bit integers.
     MATRIX_GFX9:
     0x4d mfma_f32_16x16x16_f16 (Packed, Packed, B32) -> B32;
     0x61 mfma_f32_16x16x16_bf16 (Packed, Packed, B32) -> B32;
+    0x55 mfma_i32_16x16x16_i8 (B32, B32, B32) -> B32;
+    0x57 mfma_i32_16x16x32_i8 (B32, B32, B32) -> B32;
 }
 
 /// The number of groups of lanes, and of the elements k in each of them.
@@ -42,9 +46,7 @@ fn rows_of(wave: &mut Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Op
 
 #[inline(always)]
 fn mfma(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32 + Copy) {
-    let exec = wave.exec64();
-    if exec != u64::MAX {
-        wave.fail(format!("{} with inactive lanes: EXEC is {exec:#018x}", instruction.name));
+    if !is_full(wave, instruction) {
         return;
     }
     let [a, b, c] = &instruction.sources;
@@ -52,25 +54,73 @@ fn mfma(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32
         wave.fail(format!("{}: a matrix operand that is not a register", instruction.name));
         return;
     };
-    let mut start = [[0.0; TILE]; TILE];
-    for (row, numbers) in start.iter_mut().enumerate() {
+    let d = multiply(&a, &b, sums(wave, c, f32::from_bits));
+    write(wave, instruction, |row, column| d[row][column].to_bits());
+}
+
+/// The matrix C.
+#[inline(always)]
+fn sums<T: Copy + Default>(wave: &mut Wave, source: &Source, convert: impl Fn(u32) -> T) -> Tile<T> {
+    let mut tile = [[T::default(); TILE]; TILE];
+    for (row, numbers) in tile.iter_mut().enumerate() {
         for (column, number) in numbers.iter_mut().enumerate() {
             let lane = column + TILE * (row / DEPTH);
-            let bits = match c.kind {
-                Kind::Vector => *wave.lane64(c.index + (row % DEPTH) as u16, lane),
-                _ => c.value,
-            };
-            *number = f32::from_bits(bits);
+            *number = convert(match source.kind {
+                Kind::Vector => *wave.lane64(source.index + (row % DEPTH) as u16, lane),
+                _ => source.value,
+            });
         }
     }
-    let d = multiply(&a, &b, start);
+    tile
+}
+
+/// Writes the matrix D.
+#[inline(always)]
+fn write(wave: &mut Wave, instruction: &Instruction, bits: impl Fn(usize, usize) -> u32) {
     for lane in 0..2 * WAVE {
         for register in 0..DEPTH {
-            let value = d[DEPTH * (lane / TILE) + register][lane % TILE];
-            *wave.lane64(instruction.destination + register as u16, lane) = value.to_bits();
+            *wave.lane64(instruction.destination + register as u16, lane) =
+                bits(DEPTH * (lane / TILE) + register, lane % TILE);
         }
     }
 }
 
+/// A product of bytes. A row of A has K of them.
+#[inline(always)]
+fn mfma_bytes<const K: usize>(wave: &mut Wave, instruction: &Instruction) {
+    let [a, b, c] = &instruction.sources;
+    if !is_full(wave, instruction) {
+        return;
+    }
+    if a.kind != Kind::Vector || b.kind != Kind::Vector {
+        wave.fail(format!("{}: a matrix operand that is not a register", instruction.name));
+        return;
+    }
+    let mut bytes = |source: &Source| -> [[i32; K]; TILE] {
+        let each = K / GROUPS;
+        std::array::from_fn(|row| {
+            std::array::from_fn(|k| {
+                let (lane, place) = (row + TILE * (k / each), k % each);
+                byte(*wave.lane64(source.index + (place / 4) as u16, lane), place % 4, true)
+            })
+        })
+    };
+    let (a, b) = (bytes(a), bytes(b));
+    let d = multiply_bytes(&a, &b, sums(wave, c, |bits| bits as i32));
+    write(wave, instruction, |row, column| d[row][column] as u32);
+}
+
+/// Whether all lanes are active. If not, the wave fails.
+#[inline(always)]
+fn is_full(wave: &mut Wave, instruction: &Instruction) -> bool {
+    let exec = wave.exec64();
+    if exec != u64::MAX {
+        wave.fail(format!("{} with inactive lanes: EXEC is {exec:#018x}", instruction.name));
+    }
+    exec == u64::MAX
+}
+
 handler! { fn mfma_f32_16x16x16_f16(wave, instruction) { mfma(wave, instruction, f16_to_f32); } }
 handler! { fn mfma_f32_16x16x16_bf16(wave, instruction) { mfma(wave, instruction, bf16_to_f32); } }
+handler! { fn mfma_i32_16x16x16_i8(wave, instruction) { mfma_bytes::<16>(wave, instruction); } }
+handler! { fn mfma_i32_16x16x32_i8(wave, instruction) { mfma_bytes::<32>(wave, instruction); } }

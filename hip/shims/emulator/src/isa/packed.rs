@@ -2,7 +2,7 @@
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_f16, f64_to_f16};
 use super::table::{Row, handler, special_rows};
-use super::vector::dot2;
+use super::vector::{dot_bytes, dot2};
 use super::wave::{F32, Instruction, Lanes, Operand, Source, WAVE, Wave};
 
 special_rows! {
@@ -34,6 +34,12 @@ special_rows! {
     0x20 v_fma_mix_f32 (Mixed, Mixed, Mixed) -> B32;
     0x21 v_fma_mixlo_f16 (Mixed, Mixed, Mixed) -> B16;
     0x22 v_fma_mixhi_f16 (Mixed, Mixed, Mixed) -> B16;
+}
+
+special_rows! {
+    /// The dot product of signed bytes of the families that have no v_dot4_i32_iu8.
+    BYTES:
+    0x16 v_dot4_i32_i8 (B32, B32, B32) -> B32;
 }
 
 /// For each lane, the half of a packed source for the low half of the result and the half for the high half, each in
@@ -145,13 +151,6 @@ handler! { fn v_dot2_f32_bf16(wave, instruction) {
     wave.finish::<F32>(instruction, &mut result);
 } }
 
-/// A byte of a word, signed or unsigned.
-#[inline(always)]
-pub(crate) fn byte(word: u32, number: usize, signed: bool) -> i32 {
-    let bits = (word >> (8 * number)) as u8;
-    if signed { i32::from(bits as i8) } else { i32::from(bits) }
-}
-
 /// The sum of four products of bytes, plus the third operand. `signed_a` and `signed_b` say which operands are signed.
 #[inline(always)]
 fn dot4(wave: &mut Wave, instruction: &Instruction, signed_a: bool, signed_b: bool) {
@@ -162,11 +161,7 @@ fn dot4(wave: &mut Wave, instruction: &Instruction, signed_a: bool, signed_b: bo
     let c = wave.raw(&instruction.sources[2], space_c);
     let mut result = Lanes::ZERO;
     for lane in 0..WAVE {
-        let mut sum = c.0[lane] as i32;
-        for number in 0..4 {
-            sum = sum.wrapping_add(byte(a.0[lane], number, signed_a) * byte(b.0[lane], number, signed_b));
-        }
-        result.0[lane] = sum as u32;
+        result.0[lane] = dot_bytes((a.0[lane], signed_a), (b.0[lane], signed_b), c.0[lane]);
     }
     wave.write(instruction.destination, &result);
 }
@@ -174,6 +169,8 @@ fn dot4(wave: &mut Wave, instruction: &Instruction, signed_a: bool, signed_b: bo
 handler! { fn v_dot4_i32_iu8(wave, instruction) {
     dot4(wave, instruction, instruction.sources[0].negate, instruction.sources[1].negate);
 } }
+
+handler! { fn v_dot4_i32_i8(wave, instruction) { dot4(wave, instruction, true, true); } }
 
 handler! { fn v_dot4_u32_u8(wave, instruction) { dot4(wave, instruction, false, false); } }
 

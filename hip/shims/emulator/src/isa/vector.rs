@@ -310,6 +310,20 @@ impl Lane for U16F {
 lanes! { v_dual_add_nc_u32 (a: U32, b: U32) -> U32 = a.wrapping_add(b) }
 lanes! { v_dot2acc_f32_f16 (a: U32, b: U32, c: F32) -> F32 = dot2(a, b, c) }
 
+/// A byte of a word, signed or unsigned.
+#[inline(always)]
+pub(crate) fn byte(word: u32, number: usize, signed: bool) -> i32 {
+    let bits = (word >> (8 * number)) as u8;
+    if signed { i32::from(bits as i8) } else { i32::from(bits) }
+}
+
+/// The sum of four products of bytes, plus `c`. The flags say whether the bytes of a word are signed.
+#[inline(always)]
+pub(crate) fn dot_bytes((a, signed_a): (u32, bool), (b, signed_b): (u32, bool), c: u32) -> u32 {
+    let products = (0..4).map(|number| byte(a, number, signed_a) * byte(b, number, signed_b));
+    products.fold(c as i32, i32::wrapping_add) as u32
+}
+
 /// VOP2's dot product of two pairs of fp16 numbers. Its encoding has no operand selectors.
 pub(crate) const DOT: &[Row] = &[Row {
     opcode: 0x02,
@@ -318,6 +332,18 @@ pub(crate) const DOT: &[Row] = &[Row {
     operands: &[Operand::Packed, Operand::Packed, Operand::B32],
     result: Operand::B32,
     float: true,
+}];
+
+lanes! { v_dot4acc_i32_i8 (a: U32, b: U32, c: U32) -> U32 = dot_bytes((a, true), (b, true), c) }
+
+/// The same for four signed bytes, on families other than gfx11.
+pub(crate) const DOT_BYTES: &[Row] = &[Row {
+    opcode: 0x0d,
+    name: "v_dot4acc_i32_i8",
+    handler: v_dot4acc_i32_i8,
+    operands: &[Operand::B32; 3],
+    result: Operand::B32,
+    float: false,
 }];
 
 /// The dot product of two pairs of fp16 numbers, plus an fp32 number.

@@ -126,25 +126,11 @@ fn a_convolution_in_one_launch_is_that_in_three() {
                     activation: 1,
                 };
                 let product = Gemm {
-                    x: input.output,
-                    weights,
-                    output: sums,
-                    bias: std::ptr::null(),
-                    residual: std::ptr::null(),
-                    partial: std::ptr::null_mut(),
                     x_batch: v_stride as i64,
                     weights_batch: (outputs * inputs) as i64,
                     output_batch: m_stride as i64,
-                    rows: rows as i32,
-                    outputs: outputs as i32,
-                    inputs: inputs as i32,
-                    x_stride: inputs as i32,
-                    weights_stride: inputs as i32,
-                    output_stride: outputs as i32,
                     products: 36,
-                    splits: 1,
-                    activation: 0,
-                    reserved: 0,
+                    ..Gemm::dense((input.output, weights, sums), [rows, outputs, inputs])
                 };
                 let transform = |channels: usize| (channels.div_ceil(64) as u32, positions as u32);
                 let tiles = rows.div_ceil(64) * outputs.div_ceil(columns);

@@ -5,6 +5,7 @@
 
 mod blas;
 mod boards;
+mod bytes;
 mod dense;
 mod device;
 mod gemm;

@@ -26,6 +26,7 @@ mod vectors;
 
 pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
+pub(crate) use quantise::{Quantised, quantise};
 pub(crate) use rounding::{RoundedRows, round_row};
 pub(crate) use statistics::InputStatistics;
 

@@ -128,7 +128,8 @@ impl PackedMatrix {
         statistics: Option<&InputStatistics>,
     ) -> Self {
         let outputs = weights.len().checked_div(inputs).unwrap_or(0);
-        let Quantised { bytes, scales, factors } = quantise(isa, weights, inputs, statistics);
+        let Quantised { bytes, scales, factors } =
+            quantise(isa, weights, inputs, isa.largest_int8_weight(), statistics);
         let mut packed = Self::from_fn(isa, Format::Int8, outputs, inputs, biases, |_, _| 0.0);
         for (output, scale) in scales.iter().enumerate() {
             packed.store_bytes(0, output, &bytes[output * inputs..][..inputs], *scale);
@@ -291,6 +292,17 @@ impl PackedMatrix {
 
     pub(super) fn storage(&self) -> Storage {
         self.storage
+    }
+
+    /// The number format of the product's factors.
+    pub(crate) fn format(&self) -> Format {
+        match self.storage {
+            Storage::Fp32 => Format::Fp32,
+            #[cfg(target_arch = "x86_64")]
+            Storage::Split => Format::Fp32,
+            Storage::Bf16 => Format::Bf16,
+            Storage::Int8 => Format::Int8,
+        }
     }
 
     /// The number of steps in a panel: the words of a row of x in this storage.

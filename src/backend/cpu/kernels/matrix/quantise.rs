@@ -20,13 +20,13 @@ const DAMPING: f64 = 0.01;
 const LARGEST_FACTOR: f32 = 4.0;
 
 /// The weights of a layer, rounded.
-pub(super) struct Quantised {
+pub(crate) struct Quantised {
     /// `[outputs][inputs]`
-    pub(super) bytes: Vec<i8>,
+    pub(crate) bytes: Vec<i8>,
     /// `[outputs]`: the weight that 1 stands for.
-    pub(super) scales: Vec<f32>,
+    pub(crate) scales: Vec<f32>,
     /// `[inputs]`: the numbers by which inputs are multiplied. Empty if they are all 1.
-    pub(super) factors: Vec<f32>,
+    pub(crate) factors: Vec<f32>,
 }
 
 /// Rounds the weights of one output to multiples of the scale that it returns. `largest` is the largest 8-bit weight.
@@ -50,15 +50,15 @@ fn rounded(weight: f32, scale: f32, largest: i8) -> i8 {
     (weight * inverse).round_ties_even().clamp(-limit, limit) as i8
 }
 
-/// Rounds `weights`, `[outputs][inputs]`, for inputs of which `statistics` are known.
-pub(super) fn quantise(
+/// Rounds `weights`, `[outputs][inputs]`, for inputs of which `statistics` are known. `largest` is the largest 8-bit weight.
+pub(crate) fn quantise(
     isa: Isa,
     weights: &[f32],
     inputs: usize,
+    largest: i8,
     statistics: Option<&InputStatistics>,
 ) -> Quantised {
     let outputs = weights.len().checked_div(inputs).unwrap_or(0);
-    let largest = isa.largest_int8_weight();
     let mut quantised =
         Quantised { bytes: vec![0; weights.len()], scales: vec![0.0; outputs], factors: Vec::new() };
     let mut divided = weights.to_vec();
@@ -255,8 +255,9 @@ mod tests {
                 }
                 sum
             };
-            let plain = error(&quantise(isa, &weights, inputs, None));
-            let calibrated = error(&quantise(isa, &weights, inputs, Some(&statistics)));
+            let largest = isa.largest_int8_weight();
+            let plain = error(&quantise(isa, &weights, inputs, largest, None));
+            let calibrated = error(&quantise(isa, &weights, inputs, largest, Some(&statistics)));
             assert!(calibrated < 0.5 * plain, "{}: {calibrated} of {plain}", isa.name());
         }
     }

@@ -2,13 +2,14 @@
 //!
 //! | module | what it does or holds |
 //! |---|---|
-//! | [`boards`], [`heads`], [`dense`], [`gemm`], [`attention`], [`rows`] | the launches of some kernels |
+//! | [`boards`], [`heads`], [`dense`], [`gemm`], [`bytes`], [`attention`], [`rows`] | the launches of some kernels |
 //! | [`case`] | a launch to examine |
 //! | [`arena`] | the memory of a launch |
 
 mod arena;
 mod attention;
 mod boards;
+mod bytes;
 mod case;
 mod dense;
 mod gemm;
@@ -51,7 +52,8 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
 }
 
 fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
-    let families = [rows::cases, attention::cases, dense::cases, gemm::cases, boards::cases, heads::cases];
+    let families =
+        [rows::cases, attention::cases, dense::cases, gemm::cases, bytes::cases, boards::cases, heads::cases];
     families.into_iter().flat_map(|cases| cases(element, is_quick)).collect()
 }
 

@@ -14,13 +14,13 @@ use crate::isa::memory::buffer::BUFFER;
 use crate::isa::memory::global::{flat, global};
 use crate::isa::memory::lds::{LDS, LDS_PAIR_ROWS};
 use crate::isa::memory::scalar::{SCALAR_MEMORY, SCALAR_MEMORY_GFX12};
-use crate::isa::packed::PACKED;
+use crate::isa::packed::{BYTES, PACKED};
 use crate::isa::pairs::{PAIRS, WIDE_GFX9};
 use crate::isa::scalar::{BINARY, BRANCH, CONDITION, CONSTANT, PROGRAM, UNARY, UNARY_SPECIAL};
 use crate::isa::scalar_gfx12::{BARRIER, BINARY_WIDE, WAIT};
 use crate::isa::special::{ONE_SPECIAL, THREE_SPECIAL, TWO_SPECIAL};
 use crate::isa::table::Row;
-use crate::isa::vector::{DOT, ONE, THREE, TWO};
+use crate::isa::vector::{DOT, DOT_BYTES, ONE, THREE, TWO};
 use crate::isa::wave::{NULL, WAVE};
 use crate::isa::wave64::{BRANCH64, EXCHANGE64, MASKS};
 
@@ -64,7 +64,7 @@ const ENCODINGS: [(Encoding, &str, &[&[Row]]); 15] = [
 ];
 
 /// The tables of instructions that gfx11 does not have. Their opcodes are those of gfx12 or of CDNA.
-const OTHERS: [&[Row]; 11] = [
+const OTHERS: [&[Row]; 13] = [
     BINARY_WIDE,
     BARRIER,
     WAIT,
@@ -76,6 +76,8 @@ const OTHERS: [&[Row]; 11] = [
     PAIRS,
     WIDE_GFX9,
     MATRIX_GFX9,
+    BYTES,
+    DOT_BYTES,
 ];
 
 /// On gfx11, the comparisons that write EXEC have the opcodes of the others plus this bit.

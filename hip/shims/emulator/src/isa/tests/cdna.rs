@@ -294,6 +294,35 @@ fn numbers_move_between_all_64_lanes() {
 }
 
 #[test]
+fn matrix_instructions_multiply_tiles_of_bytes() {
+    let mut tested = 0;
+    for (text, code) in of_cdna("v_mfma_i32_16x16x") {
+        let ran = run_once(&code, 40, u32::MAX, |_| {});
+        // The registers of A, of B, of C and of D, and the bytes of a row of A in a lane.
+        let (a, b, c, d, each) = match text.as_str() {
+            "v_mfma_i32_16x16x16i8 a[0:3], v8, v10, a[4:7]" => (8, 10, ACCUMULATOR + 4, ACCUMULATOR, 4),
+            "v_mfma_i32_16x16x32_i8 v[32:35], v[8:9], v[10:11], v[24:27]" => (8, 10, 24, 32, 8),
+            _ => panic!("{text} has no test"),
+        };
+        let byte = |first: u16, row: usize, k: usize| {
+            let (lane, place) = (row + 16 * (k / each), k % each);
+            i64::from(at(&ran.before, first + place as u16 / 4, lane).to_le_bytes()[place % 4] as i8)
+        };
+        for row in 0..16 {
+            for column in 0..16 {
+                let (register, lane) = (row as u16 % 4, column + 16 * (row / 4));
+                let sum: i64 = (0..4 * each).map(|k| byte(a, row, k) * byte(b, column, k)).sum();
+                let expected = (at(&ran.before, c + register, lane) as i32).wrapping_add(sum as i32);
+                let found = at(&ran.after, d + register, lane) as i32;
+                assert_eq!(found, expected, "{text} ({row}, {column})");
+            }
+        }
+        tested += 1;
+    }
+    assert_eq!(tested, 2);
+}
+
+#[test]
 fn matrix_instructions_multiply_tiles_of_64_lanes() {
     for (text, code) in of_cdna("v_mfma_f32_16x16x16") {
         let brain = text.contains("bf16");

@@ -116,6 +116,26 @@ fn gfx12_multiplies_tiles_whose_halves_lie_in_both_halves_of_the_wave() {
     }
 }
 
+#[test]
+fn gfx12_multiplies_tiles_of_bytes() {
+    let (text, code) = of("gfx1200", "v_wmma_i32_16x16x16_iu8");
+    let ran = run(&code, 26, u32::MAX, |_| {});
+    // The sum is over the same places of both operands, whatever k they mean.
+    let places = || (0..2).flat_map(|group| (0..8).map(move |place| (group, place)));
+    let byte = |first: usize, row: usize, (group, place): (usize, usize)| {
+        let word = ran.before.vector[first + place / 4].0[row + 16 * group];
+        i64::from(word.to_le_bytes()[place % 4] as i8)
+    };
+    for row in 0..16 {
+        for column in 0..16 {
+            let (register, lane) = (row % 8, column + 16 * (row / 8));
+            let sum: i64 = places().map(|place| byte(8, row, place) * byte(16, column, place)).sum();
+            let expected = (ran.before.vector[24 + register].0[lane] as i32).wrapping_add(sum as i32);
+            assert_eq!(ran.after.vector[32 + register].0[lane] as i32, expected, "{text} ({row}, {column})");
+        }
+    }
+}
+
 /// Runs the barrier instructions in this order, and returns the state after the last one.
 fn barrier(codes: &[u32]) -> Box<Wave> {
     let bytes = codes.iter().flat_map(|code| code.to_le_bytes()).collect();

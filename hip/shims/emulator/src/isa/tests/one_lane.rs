@@ -192,6 +192,7 @@ fn plain(name: &str, a: u32, b: u32, c: u32) -> Option<(Kind, u32)> {
             let low = at(a, 0).mul_add(at(b, 0), f32::from_bits(c));
             (Single(0), at(a, 16).mul_add(at(b, 16), low).to_bits())
         }
+        "v_dot4_i32_i8" => (Bits, signed_dot(a, b, c)),
         "v_dot4_u32_u8" => {
             let products =
                 a.to_le_bytes().into_iter().zip(b.to_le_bytes()).map(|(a, b)| u32::from(a) * u32::from(b));
@@ -251,6 +252,13 @@ fn instructions_on_one_lane_give_what_the_manual_says() {
     assert!(tested > 330, "only {tested} instructions were tested");
 }
 
+/// The sum of four products of signed bytes and of `c`.
+fn signed_dot(a: u32, b: u32, c: u32) -> u32 {
+    let pairs = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
+    let products = pairs.map(|(a, b)| i32::from(a as i8) * i32::from(b as i8));
+    products.fold(c as i32, i32::wrapping_add) as u32
+}
+
 /// Computes the result in one lane from that lane of v0, v1, v2 and the old v3.
 type Oracle = Box<dyn Fn(u32, u32, u32, u32) -> (Kind, u32)>;
 
@@ -305,13 +313,10 @@ fn modifiers_change_operands_and_results() {
                     (Kind::Halves, low | half(h(a) * -h(b >> 16) + h(c >> 16)) << 16)
                 })
             }
-            "v_dot4_i32_iu8 v3, v0, v1, v2 neg_lo:[1,1,0]" => Box::new(|a, b, c, _| {
-                let pairs = a.to_le_bytes().into_iter().zip(b.to_le_bytes());
-                let sum = pairs
-                    .map(|(a, b)| i32::from(a as i8) * i32::from(b as i8))
-                    .fold(c as i32, i32::wrapping_add);
-                (Kind::Bits, sum as u32)
-            }),
+            "v_dot4_i32_iu8 v3, v0, v1, v2 neg_lo:[1,1,0]" => {
+                Box::new(|a, b, c, _| (Kind::Bits, signed_dot(a, b, c)))
+            }
+            "v_dot4c_i32_i8 v3, v0, v1" => Box::new(|a, b, _, d| (Kind::Bits, signed_dot(a, b, d))),
             _ => continue,
         };
         tested += 1;
@@ -327,5 +332,5 @@ fn modifiers_change_operands_and_results() {
             }
         }
     }
-    assert_eq!(tested, 14 + 11 + 13 + 13 + 14);
+    assert_eq!(tested, 14 + 12 + 14 + 14 + 14);
 }

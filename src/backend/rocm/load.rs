@@ -1,0 +1,63 @@
+//! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
+
+use super::error::{Result, RocmError};
+use super::passes::start_positions;
+use super::slot::{Slot, SlotMaker};
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
+
+/// What is measured: batches of one size in [`SlotMaker::streams`] slots.
+#[derive(Clone, Copy)]
+pub(super) struct Load<'a> {
+    pub(super) maker: SlotMaker<'a>,
+    /// The time of a measurement after the warm-up, and the fewest batches of each slot.
+    pub(super) time: Duration,
+    pub(super) batches: usize,
+}
+
+impl Load<'_> {
+    /// Evaluates batches of `size` positions in all slots at once, as `backendbench` does with as many threads.
+    ///
+    /// # Errors
+    /// The memory for the slots is missing, or a pass fails.
+    pub(super) fn positions_per_second(&self, size: usize) -> Result<f64> {
+        let maker = SlotMaker { maximum_batch: size, ..self.maker };
+        let slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<Slot>>>()?;
+        let requests = start_positions(size, &maker);
+        let start = Barrier::new(slots.len());
+        let (start, requests, fewest, time) = (&start, &requests, self.batches, self.time);
+        let evaluated: Vec<Result<(Instant, usize)>> = std::thread::scope(|scope| {
+            let threads: Vec<_> = slots
+                .into_iter()
+                .map(|mut slot| {
+                    scope.spawn(move || {
+                        // The first batch runs step by step, and the second one captures the graph. A thread that fails
+                        // must arrive at the barrier, too.
+                        let warm = slot
+                            .make_current()
+                            .and_then(|()| (0..2).try_for_each(|_| slot.evaluate(requests, |_| {})));
+                        start.wait();
+                        warm?;
+                        let begin = Instant::now();
+                        let mut count = 0;
+                        while count < fewest || begin.elapsed() < time {
+                            slot.evaluate(requests, |_| {})?;
+                            count += 1;
+                        }
+                        Ok((begin, count))
+                    })
+                })
+                .collect();
+            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<(Instant, usize)>>| {
+                let panicked = |_| RocmError::Unsupported("a thread of the measurement panicked".to_owned());
+                thread.join().map_err(panicked)?
+            };
+            threads.into_iter().map(join).collect()
+        });
+        let end = Instant::now();
+        let evaluated = evaluated.into_iter().collect::<Result<Vec<_>>>()?;
+        let batches: usize = evaluated.iter().map(|(_, count)| count).sum();
+        let begin = evaluated.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
+        Ok((batches * size) as f64 / (end - begin).as_secs_f64())
+    }
+}

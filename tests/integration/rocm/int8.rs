@@ -1,0 +1,133 @@
+//! Encoders whose products have 8-bit integers, on the emulator.
+
+use super::*;
+use rukh::net::discover::EMBEDDED_BYTES;
+
+/// The largest allowed differences from lc0. Most of the networks' weights are random, so that their values spread evenly
+/// over the whole range, unlike those of a trained network. The largest observed differences are 0.025 for q, 0.010
+/// for d, 0.48 for m, 0.019 for the best move and 0.0014 for the divergence.
+const INT8: Limit = Limit { q: 0.04, m: 0.7, top: 0.03, divergence: 0.003 };
+
+/// Whether the network has encoders. The others are computed in fp16.
+fn has_encoders(set: &GoldenSet) -> bool {
+    let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
+    matches!(network.body, Body::Attention { .. })
+}
+
+fn check(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
+    on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
+        for set in goldens::committed().into_iter().filter(|set| has_encoders(set) && wanted(set)) {
+            check_set(&set, RocmPrecision::Int8, &options(16), &INT8);
+        }
+    });
+}
+
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx1100() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx1100", "gfx1100", |_| true);
+}
+
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx1200() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx1200", "gfx1200", is_of_a_kind);
+}
+
+/// Without matrix instructions: dot products of four bytes.
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx1030() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx1030", "gfx1030", is_of_a_kind);
+}
+
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx906() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx906", "gfx906", is_of_a_kind);
+}
+
+/// An instruction multiplies 16 bytes of each row here, and 32 on gfx942.
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx90a() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx90a", "gfx90a", is_of_a_kind);
+}
+
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx942() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx942", "gfx942", is_of_a_kind);
+}
+
+/// With a warm-up, the figures are compared with the processor's, and the graphs are used.
+#[test]
+fn int8_passes_the_check_of_the_figures() {
+    on_emulator("int8::int8_passes_the_check_of_the_figures", &[], || {
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
+        let set = set.expect("the set is committed");
+        let options = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
+        let backend = backend(&set, RocmPrecision::Int8, &options);
+        assert!(backend.attributes().name.ends_with(", int8)"), "{}", backend.attributes().name);
+        assert!(backend.notices().is_empty(), "{:?}", backend.notices());
+    });
+}
+
+#[test]
+fn a_network_without_encoders_has_no_int8() {
+    on_emulator("int8::a_network_without_encoders_has_no_int8", &[], || {
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-se-conv");
+        let set = set.expect("the set is committed");
+        let backend = backend(&set, RocmPrecision::Int8, &options(2));
+        assert!(backend.attributes().name.ends_with(", fp16)"), "{}", backend.attributes().name);
+    });
+}
+
+/// The mean difference of q from fp32 on the processor.
+fn mean_difference(
+    backend: &dyn Backend,
+    exact: &Evaluations,
+    samples: &[(PositionHistory, Vec<PackedMove>)],
+) -> f32 {
+    let found = evaluate_positions(backend, samples);
+    let differences =
+        found.iter().zip(exact.iter()).map(|((found, _), (exact, _))| (found.q - exact.q).abs());
+    differences.sum::<f32>() / samples.len() as f32
+}
+
+fn evaluate_positions(backend: &dyn Backend, samples: &[(PositionHistory, Vec<PackedMove>)]) -> Evaluations {
+    let mut batch = backend.new_batch();
+    for (history, moves) in samples {
+        batch.add(EvalRequest { history, moves });
+    }
+    batch.submit().wait().unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// The card's 8-bit integers are as near to fp32 as the processor's, because both round the same weights in the same way.
+#[test]
+fn the_embedded_network_in_int8_is_as_near_to_fp32_as_on_the_processor() {
+    on_emulator("int8::the_embedded_network_in_int8_is_as_near_to_fp32_as_on_the_processor", &[], || {
+        let path = goldens::data_directory().join("trained-network-goldens.json");
+        let text = std::fs::read_to_string(path).expect("the evaluations can be read");
+        let positions: serde_json::Value = serde_json::from_str(&text).expect("the file is JSON");
+        let fens = positions["positions"].as_array().expect("a list of positions").iter();
+        let samples: Vec<(PositionHistory, Vec<PackedMove>)> = fens
+            .take(POSITIONS)
+            .map(|position| {
+                let fen = position["fen"].as_str().expect("a FEN");
+                let history = PositionHistory::new(Position::from_fen(fen).expect("a valid FEN"));
+                let moves = history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+                (history, moves)
+            })
+            .collect();
+        let network = Network::load_bytes(EMBEDDED_BYTES, &HeadSelection::default()).expect("it loads");
+        let processor = |precision| {
+            let options = CpuOptions { maximum_batch_size: POSITIONS, ..CpuOptions::default() };
+            let network = Arc::new(network.clone());
+            CpuBackend::new(network, precision, &options, 1.0, HistoryFill::FenOnly).expect("it can be made")
+        };
+        let exact = evaluate_positions(&processor(Precision::Fp32), &samples);
+        let on_processor = mean_difference(&processor(Precision::Int8), &exact, &samples);
+        let card = backend_of(&network, RocmPrecision::Int8, &options(POSITIONS));
+        let on_card = mean_difference(&card, &exact, &samples);
+        println!("the mean difference of q is {on_card:.4} on the card, {on_processor:.4} on the processor");
+        assert!(on_card > 0.0 && on_card < 0.01, "{on_card}");
+    });
+}
+
+/// The number of positions of the embedded network.
+const POSITIONS: usize = 32;

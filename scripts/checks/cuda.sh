@@ -3,9 +3,9 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own tune; if none is named, the first three run.
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune int8; if none is named, the first three run.
 # Each step has a time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do
-# everything but sanitize, compare, doctor, own and tune: `correct speed profile`, then `branches sweep large`.
+# everything but sanitize, compare, doctor, own, tune and int8: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
@@ -83,7 +83,7 @@ large_networks() {
 }
 
 # Seconds after which the whole call ends.
-all=535
+all=560
 
 # run SECONDS LOG COMMAND …: runs a command for at most SECONDS, and not beyond the end of the call; returns its status.
 run() {
@@ -144,7 +144,7 @@ measure() {
     [ "$limit" -le $left ] || limit=$left
     (
         cd "$store/tables" || exit 1
-        timeout --kill-after=5 "$limit" "$packed/sweep" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
+        timeout --kill-after=5 "$limit" "$packed/sweep" --backend="${sweep_backend:-rocm-fp16}" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
             "$random/$name.pb.gz" "$@" 2>>"$out/$log.err" | tee -a "$out/$log"
         exit "${PIPESTATUS[0]}"
     ) || { tail -3 "$out/$log.err" && return 1; }
@@ -239,7 +239,7 @@ step_tune() {
 }
 
 # Compares our own products with the libraries', product by product and in whole passes. The figures of every product
-# and of every tile are checked, with guards around the matrices. Takes at most 210 s after the networks are made.
+# and of every tile are checked, with guards around the matrices. Takes at most 340 s after the networks are made.
 step_own() {
     large_networks
     local name status=0 reports=() begin=$SECONDS
@@ -255,9 +255,26 @@ step_own() {
     python3 "$here/scripts/checks/cuda_tables.py" own "${reports[@]}" | tee "$out/own.txt" || status=1
     milliseconds=300
     for name in "${names[@]}"; do
-        [ $((SECONDS - begin)) -lt 175 ] || { echo "$name NOT DONE for lack of time"; continue; }
-        measure 50 own-passes.txt "$name" "gemm=library,tuning_file=$name-library.csv,wait=spin" \
-            "gemm=own,tuning_file=$name-own.csv,wait=spin" "gemm=auto,tuning_file=$name-all.csv,wait=spin" || status=1
+        [ $((SECONDS - begin)) -lt 290 ] || { echo "$name NOT DONE for lack of time"; continue; }
+        measure 60 own-passes.txt "$name" "gemm=library,tuning_file=$name-library.csv,wait=spin" \
+            "gemm=own,fuse=false,tuning_file=$name-own.csv,wait=spin" \
+            "gemm=own,fuse=true,tuning_file=$name-own.csv,wait=spin" \
+            "gemm=auto,tuning_file=$name-all.csv,wait=spin" || status=1
+    done
+    return $status
+}
+
+# Compares 8-bit integers with the CPU's fp32 on positions of games, and times them beside fp16.
+step_int8() {
+    large_networks
+    local status=0 backend round
+    run 60 int8-check.log "$rukh" check --backend=rocm-int8 --positions=10000 || status=1
+    cat "$out/int8-check.log"
+    milliseconds=300
+    for round in 1 2 3; do
+        for backend in rocm-fp16 rocm-int8; do
+            sweep_backend=$backend measure 25 "int8-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
+        done
     done
     return $status
 }
@@ -337,7 +354,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune int8" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

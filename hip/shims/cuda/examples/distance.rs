@@ -92,7 +92,7 @@ const LIMITS: [Limit; 3] = [
 ];
 
 /// Golden files that have another format and do not belong to a network.
-const OTHER_FIGURES: [&str; 2] = ["planes", "trained-network-goldens"];
+const OTHER_FIGURES: [&str; 3] = ["planes", "profile-micro-smolgen-gfx1100", "trained-network-goldens"];
 
 /// The batch sizes that the backend computes. A batch of another size is padded to the next of these sizes.
 const BUCKETS: [usize; 19] =

@@ -1,6 +1,6 @@
 //! Measures the GPU backend's speed with one set of options after another. The network is loaded once.
 //!
-//! usage: `sweep [--sizes=16,64,256,512] [--milliseconds=500] [--seconds=N] NETWORK SET ...`
+//! usage: `sweep [--sizes=16,64,256,512] [--milliseconds=500] [--seconds=N] [--backend=rocm-fp16] NETWORK SET ...`
 //!
 //! A set is the value of the engine's `-o`, such as `fork=64,wait=spin`. `threads=N` before a slash
 //! (`threads=4/streams=3`) replaces the number of threads that the backend asks for. Each batch size is measured for
@@ -31,13 +31,14 @@ struct Arguments {
     sizes: Vec<usize>,
     milliseconds: u64,
     seconds: u64,
+    backend: String,
     network: String,
     sets: Vec<String>,
 }
 
 fn arguments() -> Result<Arguments, Error> {
     let (mut sizes, mut milliseconds, mut seconds) = (vec![16, 64, 256, 512], 500, u64::MAX);
-    let mut words = Vec::new();
+    let (mut backend, mut words) = ("rocm-fp16".to_owned(), Vec::new());
     for argument in std::env::args().skip(1) {
         match argument.split_once('=') {
             Some(("--sizes", value)) => {
@@ -45,6 +46,7 @@ fn arguments() -> Result<Arguments, Error> {
             }
             Some(("--milliseconds", value)) => milliseconds = value.parse()?,
             Some(("--seconds", value)) => seconds = value.parse()?,
+            Some(("--backend", value)) => backend = value.to_owned(),
             _ if argument.starts_with("--") => return Err(format!("unknown argument {argument}").into()),
             _ => words.push(argument),
         }
@@ -53,7 +55,7 @@ fn arguments() -> Result<Arguments, Error> {
         return Err("a network and at least one set of options are needed".into());
     }
     let network = words.remove(0);
-    Ok(Arguments { sizes, milliseconds, seconds, network, sets: words })
+    Ok(Arguments { sizes, milliseconds, seconds, backend, network, sets: words })
 }
 
 fn main() -> ExitCode {
@@ -95,7 +97,7 @@ fn say(line: &str) {
     let _ = std::io::stdout().flush();
 }
 
-fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> Result<(), Error> {
+fn measure(arguments: &Arguments, network_name: &str, network: &Network, set: &str) -> Result<(), Error> {
     let (threads, text) = match set.strip_prefix("threads=").and_then(|rest| rest.split_once('/')) {
         Some((threads, text)) => (Some(threads.parse()?), text),
         None => (None, set),
@@ -103,16 +105,22 @@ fn measure(arguments: &Arguments, name: &str, network: &Network, set: &str) -> R
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1);
     let tree = ParsedOptions::parse(text)?;
     let mut options = RocmOptions::read(tree.root(), 1024)?;
-    tree.check_all_used("rocm-fp16", |_| false)?;
+    let name = arguments.backend.as_str();
+    tree.check_all_used(name, |_| false)?;
+    let precision = match name {
+        "rocm-fp16" => RocmPrecision::Fp16,
+        "rocm-int8" => RocmPrecision::Int8,
+        _ => return Err(format!("{name} is not measured: it is neither rocm-fp16 nor rocm-int8").into()),
+    };
     options.maximum_batch.get_or_insert(largest);
     let begin = Instant::now();
-    let device = RocmBackend::open("rocm-fp16", &options)?;
+    let device = RocmBackend::open(name, &options)?;
     let fill = HistoryFill::FenOnly;
-    let backend = RocmBackend::new(device, network.clone(), RocmPrecision::Fp16, &options, 1.0, fill)?;
+    let backend = RocmBackend::new(device, network.clone(), precision, &options, 1.0, fill)?;
     let seconds = begin.elapsed().as_secs_f64();
     backend.notices().iter().for_each(|notice| say(&format!("# {notice}")));
     let threads = threads.unwrap_or(backend.attributes().suggested_threads);
-    let mut line = format!("{name:9} {set:60} {seconds:6.1} s");
+    let mut line = format!("{network_name:9} {set:60} {seconds:6.1} s");
     for &size in &arguments.sizes {
         let rate = rate(&backend, size, threads, Duration::from_millis(arguments.milliseconds))?;
         line += &format!(" {size:5} {rate:8.0}");

@@ -3,15 +3,17 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own tune int8; if none is named, the first three run.
-# Each step has a time limit. A call ends within nine minutes, and names the steps that it had no time for. Two calls do
-# everything but sanitize, compare, doctor, own, tune and int8: `correct speed profile`, then `branches sweep large`.
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8; if
+# none is named, the first three run. Each step has a time limit. A call ends within ten minutes, and names the steps that
+# it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then `branches
+# sweep large`.
 # environment:
+#   LC0      for the step match: lc0 with its CUDA backend
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 # Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
-# networks, and compute-sanitizer for the step sanitize.
+# networks, compute-sanitizer for the step sanitize, python-chess for match, and PyTorch for loop.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 packed=$(cd "${1:?usage: scripts/checks/cuda.sh PACKED [step ...]}" && pwd)
@@ -144,7 +146,8 @@ measure() {
     [ "$limit" -le $left ] || limit=$left
     (
         cd "$store/tables" || exit 1
-        timeout --kill-after=5 "$limit" "$packed/sweep" --backend="${sweep_backend:-rocm-fp16}" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
+        timeout --kill-after=5 "$limit" "$packed/sweep" --backend="${sweep_backend:-rocm-fp16}" \
+            --sizes="${sweep_sizes:-16,64,256,512}" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
             "$random/$name.pb.gz" "$@" 2>>"$out/$log.err" | tee -a "$out/$log"
         exit "${PIPESTATUS[0]}"
     ) || { tail -3 "$out/$log.err" && return 1; }
@@ -226,15 +229,49 @@ step_doctor() {
     return $status
 }
 
-# Runs `rukh tune` with t82-like, which must end within four minutes and report a padding of 0.1 at most. Then compares
-# its table with the one of a first start, in turn.
+# Runs `rukh tune` with t82-like, which must end within four minutes and report a padding of 0.1 at most. Then it compares
+# starts with what was found and starts from an empty cache folder, five times in turn, at many batch sizes.
 step_tune() {
     large_networks
-    local status=0
+    local status=0 round sizes=1,2,4,8,12,16,24,32,48,64,96,128,160,192,256,384,512
     run 250 tune.log "$rukh" tune --json --seconds=240 --weights="$random/t82-like.pb.gz" --backend=rocm-fp16 || status=1
     cat "$out/tune.log"
-    milliseconds=300
-    measure 120 tuned-passes.txt t82-like "tuning_file=t82-like-quick.csv,wait=spin" "wait=spin" || status=1
+    milliseconds=120
+    for round in 1 2 3 4 5; do
+        sweep_sizes=$sizes XDG_CACHE_HOME=$store/cache-untuned measure 45 untuned.txt t82-like "max_batch=512" >/dev/null || status=1
+        sweep_sizes=$sizes measure 45 tuned.txt t82-like "max_batch=512" >/dev/null || status=1
+    done
+    python3 "$here/scripts/checks/cuda_tables.py" compare "$out/tuned.txt" "$out/untuned.txt"
+    return $status
+}
+
+# Compares what `rukh profile` says of each operation with what happens when the term that it names is changed.
+step_verdicts() {
+    large_networks
+    local status=0 batch
+    for batch in 256 64 1; do
+        run 110 "verdicts-$batch.log" "$here/scripts/checks/verdicts.py" "$rukh" --weights="$random/t82-like.pb.gz" \
+            --batch=$batch || status=1
+        cat "$out/verdicts-$batch.log"
+    done
+    return $status
+}
+
+# Measures searches, analysis and self-play beside the backend alone.
+step_search() {
+    large_networks
+    local status=0 name
+    for name in t82-like bt4-full; do
+        run 90 "search-$name.log" "$here/scripts/matches/search_share.py" --milliseconds=1000 --positions=3 --batches=256,512 \
+            "$rukh --weights=$random/$name.pb.gz --backend=rocm-fp16" || status=1
+        echo "-- $name" && cat "$out/search-$name.log"
+    done
+    run 60 selfplay.log "$rukh" selfplay --backend=rocm-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --visits=100 \
+        --games=600 --openings-pgn="$here/tests/data/openings.epd" --mirror-openings --json || status=1
+    cat "$out/selfplay.log"
+    run 120 analysis.log "$here/scripts/matches/analysis_speed.py" --count=400 --bench --bench-threads=3 \
+        "$rukh --weights=$random/t82-like.pb.gz --backend=rocm-fp16" || status=1
+    cat "$out/analysis.log"
     return $status
 }
 
@@ -276,6 +313,33 @@ step_int8() {
             sweep_backend=$backend measure 25 "int8-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
         done
     done
+    return $status
+}
+
+# Plays against lc0 with the embedded network and the same time for each move, for so many seconds: MATCH_SECONDS.
+step_match() {
+    if [ ! -x "${LC0:-}" ]; then
+        echo "skipped: LC0 names no program"
+        return 0
+    fi
+    local seconds=${MATCH_SECONDS:-300}
+    LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run $((seconds + 60)) match.log \
+        python3 "$here/scripts/matches/features.py" --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" \
+        --base-option Backend=cuda-fp16 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" --movetime 100 \
+        --pairs 400 --concurrency 8 --max-plies 450 --error 1e-200 --seconds "$seconds" --save "$out/match.jsonl"
+    local status=$?
+    tail -5 "$out/match.log"
+    return $status
+}
+
+# Plays training games, trains on them, and plays the new network against the old one.
+step_loop() {
+    run 300 loop.log python3 "$here/scripts/training/selfplay_loop.py" --rukh "$rukh" --folder "$work/loop" --games 2000 \
+        --visits 150 --train-seconds 100 --learning-rate 1e-4 --match-games 400 --match-visits 200 \
+        --network "$here/weights/rukh-128x6.pb.gz" --openings "$here/tests/data/openings.epd" --option=--backend=rocm-fp16
+    local status=$?
+    tail -25 "$out/loop.log" | cut -c1-400
+    cp "$work/loop/loop.jsonl" "$out/" 2>/dev/null
     return $status
 }
 
@@ -354,7 +418,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune int8" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

@@ -81,6 +81,8 @@ pub struct Profile {
     pub positions: usize,
     /// The microseconds of whole passes in which no step was timed, without the slower half of them.
     pub whole_microseconds: Vec<f64>,
+    /// The same where independent steps run in parallel, as the engine runs them; empty if none do.
+    pub parallel_microseconds: Vec<f64>,
     /// The steps, in the order of the pass.
     pub steps: Vec<StepProfile>,
 }
@@ -165,11 +167,13 @@ impl Profile {
 }
 
 impl Ceilings {
-    /// The speed of the copy whose size is next to `bytes`, in bytes per second. A copy of a size that fits a cache
-    /// shows that cache's speed.
+    /// The speed at which `bytes` can be moved at most, in bytes per second: that of the fastest copy of so many bytes or
+    /// more. A copy of a size that fits a cache shows that cache's speed. A card's copies of few bytes are slower than
+    /// those of many, because most of their time is that of the launch.
     pub fn bytes_per_second(&self, bytes: f64) -> f64 {
-        let fitting = self.copies.iter().find(|copy| copy.bytes >= bytes).or(self.copies.last());
-        fitting.map_or(0.0, |copy| copy.bytes_per_second)
+        let fitting = self.copies.iter().filter(|copy| copy.bytes >= bytes);
+        let fastest = fitting.map(|copy| copy.bytes_per_second).reduce(f64::max);
+        fastest.or_else(|| self.copies.last().map(|copy| copy.bytes_per_second)).unwrap_or(0.0)
     }
 }
 
@@ -199,10 +203,13 @@ mod tests {
     }
 
     #[test]
-    fn small_copies_show_the_speed_of_caches() {
+    fn small_copies_show_the_speed_of_caches_or_of_launches() {
         let copy = |bytes, bytes_per_second| CopySpeed { bytes, bytes_per_second };
         let ceilings = Ceilings { copies: vec![copy(1e4, 9e9), copy(1e6, 5e9)], ..Ceilings::default() };
         assert_eq!([1e3, 1e4, 2e4, 1e9].map(|bytes| ceilings.bytes_per_second(bytes)), [9e9, 9e9, 5e9, 5e9]);
         assert_eq!(Ceilings::default().bytes_per_second(1.0), 0.0);
+        // On a card the launch takes most of the time of a small copy.
+        let ceilings = Ceilings { copies: vec![copy(1e4, 1e9), copy(1e6, 8e9), copy(1e9, 4e9)], ..ceilings };
+        assert_eq!([1e3, 1e6, 2e6].map(|bytes| ceilings.bytes_per_second(bytes)), [8e9, 8e9, 4e9]);
     }
 }

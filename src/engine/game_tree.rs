@@ -12,6 +12,9 @@ const LEAST_TO_FREE_ASIDE: u64 = 16_000_000;
 /// At the end of the process, a tree of at least so many bytes is freed by several threads.
 const LEAST_TO_FREE_TOGETHER: u64 = 1_000_000_000;
 
+/// The most threads that free a tree together. More of them wait for each other in the system.
+const MOST_THREADS_TO_FREE: usize = 8;
+
 /// The tree, and the state that decides whether the next search may reuse it.
 pub(super) struct GameTree {
     tree: Arc<Tree>,
@@ -47,10 +50,10 @@ impl GameTree {
     /// the GUI waits for the end of the process. No search may be running.
     pub(super) fn end_with_process(self) {
         let is_large = self.tree.reserved_bytes() >= LEAST_TO_FREE_TOGETHER;
-        let has_helpers = std::thread::available_parallelism().is_ok_and(|cores| cores.get() > 1);
-        let left = if is_large && has_helpers {
+        let cores = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let left = if is_large && cores > 1 {
             match Arc::try_unwrap(self.tree) {
-                Ok(tree) => return tree.free_together(),
+                Ok(tree) => return tree.free_together(cores.clamp(4, MOST_THREADS_TO_FREE)),
                 Err(shared) => shared,
             }
         } else {

@@ -14,10 +14,10 @@ use crate::zeroed_array::ZeroedArray;
 const CHUNKS_WITHOUT_HUGE_PAGES: usize = 1;
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-type Chunk<T, const CHUNK: usize> = ZeroedArray<T, CHUNK>;
+pub(super) type Chunk<T, const CHUNK: usize> = ZeroedArray<T, CHUNK>;
 /// The atomics of a model checker cannot be made from zeros.
 #[cfg(any(feature = "loom", feature = "shuttle"))]
-type Chunk<T, const CHUNK: usize> = Box<[T; CHUNK]>;
+pub(super) type Chunk<T, const CHUNK: usize> = Box<[T; CHUNK]>;
 
 /// A type that an arena can contain. A new entry has the default value, whose bytes are all zero.
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
@@ -121,6 +121,14 @@ impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> 
     /// The index after the last reserved one.
     pub(super) fn reserved(&self) -> u64 {
         self.next.0.load(Ordering::Relaxed).min(Self::CAPACITY)
+    }
+
+    /// The memory of the arena in so many parts, which different threads may free.
+    pub(super) fn into_parts(self, parts: usize) -> Vec<Vec<Chunk<T, CHUNK>>> {
+        let mut divided: Vec<Vec<_>> = (0..parts.max(1)).map(|_| Vec::new()).collect();
+        let chunks = Vec::from(self.chunks as Box<[_]>).into_iter().filter_map(OnceLock::into_inner);
+        chunks.zip((0..divided.len()).cycle()).for_each(|(chunk, part)| divided[part].push(chunk));
+        divided
     }
 
     /// The size of the reserved entries in bytes. The memory that the system has provided is slightly larger.

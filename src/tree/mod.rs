@@ -129,17 +129,20 @@ impl Tree {
         }
     }
 
-    /// Frees the tree with three threads, each of which frees a part. For large trees this takes half the time.
-    pub fn free_together(self) {
+    /// Frees the tree with `threads` threads, each of which frees a part. The system takes some 8 ms for a gigabyte with
+    /// one thread.
+    pub fn free_together(self, threads: usize) {
         let Tree { storage: Storage { nodes, words, .. }, table, .. } = self;
+        // Nodes and words take about the same memory, and the table much less.
+        let of_each = threads.div_ceil(2);
         std::thread::scope(|scope| {
             // If a thread cannot start, its part is freed here.
             let start = |part: Box<dyn FnOnce() + Send>| {
                 let _ = std::thread::Builder::new().spawn_scoped(scope, part);
             };
-            start(Box::new(|| drop(words)));
             start(Box::new(|| drop(table)));
-            drop(nodes);
+            words.into_parts(of_each).into_iter().for_each(|part| start(Box::new(|| drop(part))));
+            nodes.into_parts(of_each).into_iter().for_each(|part| start(Box::new(|| drop(part))));
         });
     }
 

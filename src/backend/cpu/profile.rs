@@ -70,7 +70,9 @@ impl Profiler for CpuProfiler {
             }
         }
         let whole_microseconds = kept(&wholes, &faster_half(&wholes));
-        Ok(Profile { positions: wanted.positions, whole_microseconds, steps: steps.of_faster_passes() })
+        let steps = steps.of_faster_passes();
+        let parallel_microseconds = Vec::new();
+        Ok(Profile { positions: wanted.positions, whole_microseconds, parallel_microseconds, steps })
     }
 
     fn passes(&mut self, wanted: &ProfileRequest<'_>, sizes: &[usize]) -> Result<Vec<Pass>, BackendError> {

@@ -35,8 +35,8 @@ pub(super) fn candidate_sizes(maximum: usize) -> Vec<usize> {
     sizes
 }
 
-/// The part of a pass's time that padding may take, relative to the fastest bucket that holds the batch.
-const PADDING: f32 = 0.08;
+/// The part of a batch's time that padding may take, relative to the fastest bucket that holds the batch.
+const PADDING: f32 = 0.03;
 
 /// The most buckets of a ladder. Each needs a graph in every slot.
 const MOST_BUCKETS: usize = 48;

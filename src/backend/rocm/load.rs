@@ -1,9 +1,12 @@
 //! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
 
 use super::error::{Result, RocmError};
-use super::passes::start_positions;
-use super::slot::{Slot, SlotMaker};
+use super::slot::{Requests, Slot, SlotMaker};
+use crate::chess::{PackedMove, Position, PositionHistory};
+use crate::net::input::{HistoryFill, encode};
+use crate::net::policy_index::index_of;
 use std::sync::Barrier;
+use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
 /// What is measured: batches of one size in [`SlotMaker::streams`] slots.
@@ -48,11 +51,7 @@ impl Load<'_> {
                     })
                 })
                 .collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, Result<(Instant, usize)>>| {
-                let panicked = |_| RocmError::Unsupported("a thread of the measurement panicked".to_owned());
-                thread.join().map_err(panicked)?
-            };
-            threads.into_iter().map(join).collect()
+            threads.into_iter().map(joined).collect()
         });
         let end = Instant::now();
         let evaluated = evaluated.into_iter().collect::<Result<Vec<_>>>()?;
@@ -60,4 +59,22 @@ impl Load<'_> {
         let begin = evaluated.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
         Ok((batches * size) as f64 / (end - begin).as_secs_f64())
     }
+}
+
+/// The result of a thread of a measurement.
+pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+    let panicked = |_| RocmError::Unsupported("a thread of the measurement panicked".to_owned());
+    thread.join().map_err(panicked)?
+}
+
+/// A batch of `size` start positions.
+pub(super) fn start_positions(size: usize, maker: &SlotMaker<'_>) -> Requests {
+    let position = Position::startpos();
+    let (side, moves) = (position.side_to_move(), position.legal_moves());
+    let format = maker.network.layers.architecture.input_format;
+    let (planes, transform) = encode(&PositionHistory::new(position), format, HistoryFill::FenOnly);
+    let indices: Vec<u16> = moves.iter().map(|&m| index_of(PackedMove::new(m), side, transform)).collect();
+    let mut requests = Requests::default();
+    (0..size).for_each(|_| requests.push(&planes, indices.iter().copied()));
+    requests
 }

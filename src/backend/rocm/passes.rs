@@ -4,25 +4,29 @@
 
 use super::buckets::{ladder, padding};
 use super::error::Result;
+use super::load::{joined, start_positions};
 use super::measure::median;
 use super::precision::RocmPrecision;
-use super::slot::{Requests, SlotMaker};
+use super::slot::{Requests, Slot, SlotMaker};
 use crate::cache_folder;
-use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::net::architecture::Architecture;
-use crate::net::input::{HistoryFill, encode};
-use crate::net::policy_index::index_of;
 use crate::quote::quoted;
 use std::io;
-use std::time::Instant;
+use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 /// The first part of the names of the files that keep a ladder.
 const NAME: &str = "ladder";
 
 /// How often each batch size is timed, unless the time is over before.
-const ROUNDS: usize = 15;
+const ROUNDS: usize = 9;
 
-/// The time of a forward pass of a batch size, with the copies of its input and output.
+/// The batches and the time of a measurement in each slot, at least.
+const LEAST_BATCHES: usize = 2;
+const LEAST_TIME: Duration = Duration::from_millis(4);
+
+/// The time in which the device evaluates a batch of a size while all slots are busy, with the copies of its input and
+/// output. A pass alone takes longer where several run at once.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct PassTime {
     /// The number of positions.
@@ -71,36 +75,65 @@ fn pairs(times: &[PassTime]) -> Vec<(usize, f32)> {
     times.iter().map(|time| (time.positions, time.milliseconds)).collect()
 }
 
-/// Times a forward pass of each of the maker's batch sizes, all in turn, so that all of them meet the same changes of the
-/// device's clock. `tell` gets the number of rounds that are done, and of all. If it returns false before the first
-/// round is done, there are no times.
+/// Times batches of each of the maker's sizes while all slots evaluate, as in a search, all sizes in turn, so that all of
+/// them meet the same changes of the device's clock. `tell` gets the number of rounds that are done, and of all. If it
+/// returns false before the first round is done, there are no times.
 ///
 /// # Errors
-/// The memory for a slot is missing, or a pass fails.
+/// The memory for the slots is missing, or a pass fails.
 pub(super) fn times(
     maker: &SlotMaker<'_>,
     tell: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Vec<PassTime>> {
-    let mut slot = maker.slot()?;
-    slot.make_current()?;
+    let mut slots = (0..maker.streams.max(1)).map(|_| maker.slot()).collect::<Result<Vec<Slot>>>()?;
     let sizes = maker.bucket_sizes();
     let batches: Vec<Requests> = sizes.iter().map(|&size| start_positions(size, maker)).collect();
     let mut found: Vec<Vec<f32>> = vec![Vec::new(); sizes.len()];
-    // The first batch of a size runs step by step, and captures the graph of the second one.
-    for round in 0..ROUNDS + 2 {
+    // The first batch of a size runs step by step, and the second one captures the graph.
+    for round in 0..=ROUNDS {
         for (times, batch) in found.iter_mut().zip(&batches) {
-            if !tell(round.saturating_sub(2), ROUNDS) {
-                let is_whole = round > 2;
+            if !tell(round.saturating_sub(1), ROUNDS) {
+                let is_whole = round > 1;
                 return Ok(if is_whole { medians(&sizes, found) } else { Vec::new() });
             }
-            let begin = Instant::now();
-            slot.evaluate(batch, |_| {})?;
-            if round >= 2 {
-                times.push(begin.elapsed().as_secs_f32() * 1e3);
+            let time = time_of_a_batch(&mut slots, batch)?;
+            if round > 0 {
+                times.push(time);
             }
         }
     }
     Ok(medians(&sizes, found))
+}
+
+/// The milliseconds in which all slots together evaluate a batch, while each of them evaluates one after another.
+fn time_of_a_batch(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
+    let start = &Barrier::new(slots.len());
+    let done: Vec<Result<(Instant, usize)>> = std::thread::scope(|scope| {
+        let threads: Vec<_> = slots
+            .iter_mut()
+            .map(|slot| {
+                scope.spawn(move || {
+                    // A thread that fails must arrive at the barrier, too.
+                    let ready = slot.make_current();
+                    start.wait();
+                    ready?;
+                    let begin = Instant::now();
+                    let mut count = 0;
+                    while count < LEAST_BATCHES || begin.elapsed() < LEAST_TIME {
+                        slot.evaluate(batch, |_| {})?;
+                        count += 1;
+                    }
+                    Ok((begin, count))
+                })
+            })
+            .collect();
+        threads.into_iter().map(joined).collect()
+    });
+    let end = Instant::now();
+    let done = done.into_iter().collect::<Result<Vec<_>>>()?;
+    let begin = done.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
+    let batches: usize = done.iter().map(|(_, count)| count).sum();
+    Ok((end - begin).as_secs_f32() * 1e3 / batches.max(1) as f32)
 }
 
 fn medians(sizes: &[usize], found: Vec<Vec<f32>>) -> Vec<PassTime> {
@@ -109,16 +142,4 @@ fn medians(sizes: &[usize], found: Vec<Vec<f32>>) -> Vec<PassTime> {
         .zip(found)
         .filter_map(|(&positions, times)| Some(PassTime { positions, milliseconds: median(times)? }));
     times.collect()
-}
-
-/// A batch of `size` start positions.
-pub(super) fn start_positions(size: usize, maker: &SlotMaker<'_>) -> Requests {
-    let position = Position::startpos();
-    let (side, moves) = (position.side_to_move(), position.legal_moves());
-    let format = maker.network.layers.architecture.input_format;
-    let (planes, transform) = encode(&PositionHistory::new(position), format, HistoryFill::FenOnly);
-    let indices: Vec<u16> = moves.iter().map(|&m| index_of(PackedMove::new(m), side, transform)).collect();
-    let mut requests = Requests::default();
-    (0..size).for_each(|_| requests.push(&planes, indices.iter().copied()));
-    requests
 }

@@ -120,6 +120,7 @@ pub(super) mod tests {
         let profile = Profile {
             positions: 1,
             whole_microseconds: vec![10.0],
+            parallel_microseconds: Vec::new(),
             steps: vec![
                 step(("encoder", Some(0)), "QKV", vec![1.0, 2.0, 9.0]),
                 step(("encoder", Some(0)), "FFN 1", vec![3.0, 3.0, 3.0]),

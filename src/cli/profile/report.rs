@@ -2,7 +2,7 @@
 
 use super::group::{Group, operations, parts};
 use super::limit::{Floors, Limit, Terms, terms};
-use crate::backend::profile::{Ceilings, Pass, Profile, StepProfile};
+use crate::backend::profile::{Ceilings, Pass, Profile, StepProfile, mean};
 use serde::Serialize;
 
 /// Everything that was measured.
@@ -113,6 +113,12 @@ impl Measured {
             ),
             format!("Ceilings: {:.3} TFLOP/s; {}", ceilings.operations_per_second / 1e12, copies(ceilings)),
         ];
+        if !profile.parallel_microseconds.is_empty() {
+            lines.push(format!(
+                "With parallel branches, as the engine runs it, the pass takes {:.1} us.",
+                mean(&profile.parallel_microseconds)
+            ));
+        }
         if ceilings.launch_microseconds > 0.0 {
             lines.push(format!("An empty kernel takes {:.2} us.", ceilings.launch_microseconds));
         }
@@ -137,6 +143,8 @@ impl Measured {
             "backend": backend,
             "positions": profile.positions,
             "microseconds": profile.whole(),
+            "parallel_microseconds": (!profile.parallel_microseconds.is_empty())
+                .then(|| mean(&profile.parallel_microseconds)),
             "sum_of_steps": profile.sum(),
             "ceilings": ceilings,
             "operations": self.operations(),
@@ -240,7 +248,12 @@ mod tests {
                 copies: vec![CopySpeed { bytes: 1e6, bytes_per_second: 1e10 }],
                 launch_microseconds: 0.5,
             },
-            profile: Profile { positions: 4, whole_microseconds: vec![8.0], steps },
+            profile: Profile {
+                positions: 4,
+                whole_microseconds: vec![8.0],
+                parallel_microseconds: vec![7.0],
+                steps,
+            },
             other: None,
             passes: Vec::new(),
         };
@@ -257,6 +270,7 @@ mod tests {
         assert_eq!((rows[0].group.launches, rows[0].gaps, rows[1].gaps), (2, 1.0, 0.5));
         let text = measured.text();
         assert_eq!(text[1], "The steps take 8.0 us together, +0.0 % of the whole pass.");
+        assert!(text.iter().any(|line| line.ends_with("the pass takes 7.0 us.")), "{text:#?}");
         let lines: Vec<&String> =
             text.iter().filter(|line| line.contains(COLUMNS) || line.contains(" %")).collect();
         assert!(

@@ -264,7 +264,12 @@ impl Trace {
         Measured {
             backend: format!("rocprofv3, {}", folder.display()),
             ceilings: Ceilings::default(),
-            profile: Profile { positions: 0, whole_microseconds: vec![whole], steps },
+            profile: Profile {
+                positions: 0,
+                whole_microseconds: vec![whole],
+                parallel_microseconds: Vec::new(),
+                steps,
+            },
             other: None,
             passes: Vec::new(),
         }

@@ -464,20 +464,33 @@ impl Stopwatch {
         runs: usize,
         enqueue: impl Fn() -> Result<()>,
     ) -> Result<Vec<f32>> {
+        let mut samples = self.samples_in_turn(stream, runs, &[&enqueue])?;
+        Ok(samples.pop().unwrap_or_default())
+    }
+
+    /// Times several works in turn, each as a graph if it can be captured. Returns the milliseconds of the runs of each.
+    pub(crate) fn samples_in_turn(
+        &mut self,
+        stream: &Stream,
+        runs: usize,
+        works: &[&dyn Fn() -> Result<()>],
+    ) -> Result<Vec<Vec<f32>>> {
         // Libraries load code at the first use of a product, which must not happen during a capture.
-        enqueue()?;
+        works.iter().try_for_each(|enqueue| enqueue())?;
         stream.synchronize()?;
-        let graph = stream.capture(&enqueue).ok();
-        let mut samples = Vec::new();
+        let graphs: Vec<_> = works.iter().map(|enqueue| stream.capture(enqueue).ok()).collect();
+        let mut samples = vec![Vec::new(); works.len()];
         for _ in 0..runs.max(1) {
-            self.start.record(stream)?;
-            match &graph {
-                Some(graph) => graph.launch(stream)?,
-                None => enqueue()?,
+            for ((enqueue, graph), times) in works.iter().zip(&graphs).zip(&mut samples) {
+                self.start.record(stream)?;
+                match graph {
+                    Some(graph) => graph.launch(stream)?,
+                    None => enqueue()?,
+                }
+                self.end.record(stream)?;
+                stream.synchronize()?;
+                times.push(self.end.milliseconds_since(&self.start)?);
             }
-            self.end.record(stream)?;
-            stream.synchronize()?;
-            samples.push(self.end.milliseconds_since(&self.start)?);
         }
         Ok(samples)
     }

@@ -1,8 +1,10 @@
 //! The profile of a network on a device.
 //!
-//! The steps of one kind, such as the QKV products of all encoders, run one after another in a captured graph, timed by
-//! device events. They have different weights, so that the caches hold no more of them than during a pass, and a step
-//! begins when the one before it ends, as in a pass. The whole pass is timed as the graph that the engine launches.
+//! The time of the steps of one kind, such as the QKV products of all encoders, is that of a whole pass less that of a
+//! pass without them, both as captured graphs and timed by device events in turn. So it includes what a step costs
+//! because the one before it ran another kernel and used other memory. The times of all kinds add up to the pass, as far
+//! as no step changes how fast the others run. Kinds that take less than a hundredth of the pass would get the
+//! differences of large numbers, so these run alone, one after another.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -28,7 +30,10 @@ use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use place::place;
 
-/// Steps of one kind are repeated until a graph has so many, because events have a resolution of half a microsecond.
+/// The share of a pass from which on the steps of a kind are timed by what a pass takes without them.
+const LARGE_SHARE: f64 = 0.01;
+
+/// Steps of one kind that run alone are repeated until a graph has so many, because events have a resolution of half a microsecond.
 const STEPS_OF_A_GRAPH: usize = 24;
 
 /// Profiles a network on a device.
@@ -109,15 +114,17 @@ impl RocmProfiler {
         let positions = positions.ok_or_else(|| too_large(wanted.positions, self.maximum_batch))?;
         let maker = SlotMaker { maximum_batch: positions, ..self.subject.maker()? };
         let requests = requests(wanted, positions, &maker);
-        // Branches run one after another while steps are timed, and as the user wants while the whole is timed.
+        // Branches run one after another, because the times of steps that run beside others would not add up.
         let serial = ready_slot(&SlotMaker { fork: 0, ..maker }, &requests)?;
         let parallel = if maker.fork >= positions { Some(ready_slot(&maker, &requests)?) } else { None };
         let passes = wanted.passes.max(1);
         let mut stopwatch = Stopwatch::new(self.subject.gpu.device)?;
-        let graph = laid_out(parallel.as_ref().unwrap_or(&serial), positions)?;
-        let whole_microseconds = kept(&whole(&graph, passes, &mut stopwatch)?);
-        let steps = steps(&laid_out(&serial, positions)?, passes, &mut stopwatch)?;
-        Ok(Profile { positions, whole_microseconds, steps })
+        let parallel_microseconds = match &parallel {
+            Some(slot) => kept(&whole(&laid_out(slot, positions)?, passes, &mut stopwatch)?),
+            None => Vec::new(),
+        };
+        let (whole_microseconds, steps) = steps(&laid_out(&serial, positions)?, passes, &mut stopwatch)?;
+        Ok(Profile { positions, whole_microseconds, parallel_microseconds, steps })
     }
 }
 
@@ -155,12 +162,17 @@ fn whole(laid_out: &LaidOut<'_>, passes: usize, stopwatch: &mut Stopwatch) -> Re
     Ok(microseconds(&samples, 1))
 }
 
-/// Times the steps of each kind. The steps of one kind have the same shape, and get equal shares of their time.
-fn steps(laid_out: &LaidOut<'_>, passes: usize, stopwatch: &mut Stopwatch) -> Result<Vec<StepProfile>> {
+/// The times of whole passes, and those of the steps. The steps of one kind have the same shape, and get equal shares of
+/// their time.
+fn steps(
+    laid_out: &LaidOut<'_>,
+    passes: usize,
+    stopwatch: &mut Stopwatch,
+) -> Result<(Vec<f64>, Vec<StepProfile>)> {
     let LaidOut { program, stream, lanes, .. } = *laid_out;
     let facts = program.facts();
-    let kinds: Vec<(&str, String)> = facts.iter().map(|fact| kind(&fact.name)).collect();
-    let mut times: Vec<((&str, String), Vec<f64>)> = Vec::new();
+    let kinds: Vec<Kind> = facts.iter().map(|fact| kind(&fact.name)).collect();
+    let mut times: Vec<(Kind, Vec<f64>)> = Vec::new();
     for wanted in &kinds {
         if times.iter().any(|(known, _)| known == wanted) {
             continue;
@@ -171,17 +183,45 @@ fn steps(laid_out: &LaidOut<'_>, passes: usize, stopwatch: &mut Stopwatch) -> Re
             (0..rounds).try_for_each(|_| program.enqueue_some(stream, lanes, |name| kind(name) == *wanted))
         };
         let samples = stopwatch.samples(stream, passes, enqueue)?;
-        times.push((wanted.clone(), kept(&microseconds(&samples, rounds * count))));
+        times.push((wanted.clone(), kept(&microseconds(&samples, rounds))));
     }
-    let profile = |(fact, kind): (&StepFacts, &(&str, String))| {
-        let time = times.iter().find(|(known, _)| known == kind).map(|(_, time)| time.clone());
-        step(fact, time.unwrap_or_default())
+
+    let all: f64 = times.iter().map(|(_, time)| profile::mean(time)).sum();
+    let is_large = |time: &[f64]| profile::mean(time) > LARGE_SHARE * all;
+    // Without its only kind, a pass would be empty.
+    let large: Vec<Kind> = match times.len() {
+        1 => Vec::new(),
+        _ => times.iter().filter(|(_, time)| is_large(time)).map(|(kind, _)| kind.clone()).collect(),
     };
-    Ok(facts.iter().zip(&kinds).map(profile).collect())
+    let whole = || program.enqueue(stream, lanes);
+    let without: Vec<_> = large
+        .iter()
+        .map(|left_out| move || program.enqueue_some(stream, lanes, |name| kind(name) != *left_out))
+        .collect();
+    let mut works: Vec<&dyn Fn() -> Result<()>> = vec![&whole];
+    works.extend(without.iter().map(|work| work as &dyn Fn() -> Result<()>));
+    let samples = stopwatch.samples_in_turn(stream, passes, &works)?;
+    let samples: Vec<Vec<f64>> = samples.iter().map(|samples| microseconds(samples, 1)).collect();
+    let (wholes, without) = samples.split_first().map_or((&[][..], &[][..]), |(a, b)| (a.as_slice(), b));
+    let fast = faster_half(wholes);
+    for (kind, shorter) in large.iter().zip(without) {
+        if let Some((_, time)) = times.iter_mut().find(|(known, _)| known == kind) {
+            *time = fast.iter().map(|&index| (wholes[index] - shorter[index]).max(0.0)).collect();
+        }
+    }
+    let profile = |(fact, kind): (&StepFacts, &Kind)| {
+        let count = kinds.iter().filter(|one| *one == kind).count();
+        let time = times.iter().find(|(known, _)| known == kind).map(|(_, time)| time.as_slice());
+        step(fact, time.unwrap_or_default().iter().map(|time| time / count as f64).collect())
+    };
+    Ok((fast.iter().map(|&index| wholes[index]).collect(), facts.iter().zip(&kinds).map(profile).collect()))
 }
 
 /// The stage and the operation of a step.
-fn kind(name: &str) -> (&'static str, String) {
+type Kind = (&'static str, String);
+
+/// The stage and the operation of a step.
+fn kind(name: &str) -> Kind {
     let (stage, _, operation) = place(name);
     (stage, operation)
 }

@@ -238,7 +238,7 @@ step_tune() {
     cat "$out/tune.log"
     milliseconds=120
     for round in 1 2 3 4 5; do
-        sweep_sizes=$sizes XDG_CACHE_HOME=$store/cache-untuned measure 45 untuned.txt t82-like "max_batch=512" >/dev/null || status=1
+        sweep_sizes=$sizes XDG_CACHE_HOME=$store/cache-untuned measure 70 untuned.txt t82-like "max_batch=512" >/dev/null || status=1
         sweep_sizes=$sizes measure 45 tuned.txt t82-like "max_batch=512" >/dev/null || status=1
     done
     python3 "$here/scripts/checks/cuda_tables.py" compare "$out/tuned.txt" "$out/untuned.txt"
@@ -249,7 +249,7 @@ step_tune() {
 step_verdicts() {
     large_networks
     local status=0 batch
-    for batch in 256 64 1; do
+    for batch in 256 64; do
         run 110 "verdicts-$batch.log" "$here/scripts/checks/verdicts.py" "$rukh" --weights="$random/t82-like.pb.gz" \
             --batch=$batch || status=1
         cat "$out/verdicts-$batch.log"
@@ -334,8 +334,8 @@ step_match() {
 
 # Plays training games, trains on them, and plays the new network against the old one.
 step_loop() {
-    run 300 loop.log python3 "$here/scripts/training/selfplay_loop.py" --rukh "$rukh" --folder "$work/loop" --games 2000 \
-        --visits 150 --train-seconds 100 --learning-rate 1e-4 --match-games 400 --match-visits 200 \
+    run 300 loop.log python3 "$here/scripts/training/selfplay_loop.py" --rukh "$rukh" --folder "$work/loop" --games 5000 \
+        --visits 150 --train-seconds 70 --learning-rate 5e-5 --match-games 600 --match-visits 200 \
         --network "$here/weights/rukh-128x6.pb.gz" --openings "$here/tests/data/openings.epd" --option=--backend=rocm-fp16
     local status=$?
     tail -25 "$out/loop.log" | cut -c1-400

@@ -62,8 +62,7 @@ fn a_tuned_start_measures_nothing() {
     let ladder: Vec<u64> = serde_json::from_value(first["ladder"].clone()).expect("numbers");
     assert!([&[2][..], &[1, 2]].contains(&&ladder[..]), "{first}");
     assert_eq!(first["passes"].as_array().map(Vec::len), Some(2), "{first}");
-    // Only graphs can still be switched off.
-    assert!(["", "graph=false"].contains(&first["settings"].as_str().expect("a text")), "{first}");
+    assert_eq!(first["settings"], "", "the user has chosen all settings: {first}");
     assert!(first["padding"].as_f64().is_some_and(|padding| padding <= 0.1), "{first}");
 
     let table = fs::read(table_file(&machine)).expect("the table can be read");
@@ -104,7 +103,9 @@ fn tuning_goes_on_where_its_time_or_ctrl_c_ended_it() {
         assert!(timed(&machine).len() > before.len());
     }
     let rows = rows(&machine);
-    assert!(before.iter().all(|row| rows.contains(row)), "what was measured is not measured again");
+    // A short time may end before the fastest ones of a product's ways are compared, which is then done later.
+    let mut whole = before.iter().filter(|row| row["effort"] == "full");
+    assert!(whole.all(|row| rows.contains(row)), "what was measured is not measured again");
 }
 
 #[test]

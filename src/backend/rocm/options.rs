@@ -50,8 +50,8 @@ pub struct RocmOptions {
     pub streams: Option<usize>,
     /// The most positions in a batch. With `None`, the limit depends on the device's memory.
     pub maximum_batch: Option<usize>,
-    /// Whether forward passes are captured as graphs.
-    pub graph: bool,
+    /// Whether forward passes are captured as graphs. With `None`, `rukh tune` decides, and otherwise they are.
+    pub graph: Option<bool>,
     /// The largest batch, in positions, whose branches run in parallel. The branches are smolgen beside Q, K and V, and
     /// the heads. With `None`, no branches run in parallel on an AMD device, because HIP launches a graph with branches
     /// node by node.
@@ -104,7 +104,7 @@ impl Default for RocmOptions {
             gpu: GpuChoice::Best,
             streams: None,
             maximum_batch: None,
-            graph: true,
+            graph: None,
             fork: None,
             few_rows: None,
             fuse: None,
@@ -139,7 +139,7 @@ impl RocmOptions {
                 None => None,
             },
             maximum_batch: positions("max_batch")?,
-            graph: options.flag("graph", defaults.graph)?,
+            graph: options.choice("graph", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
             fork: match options.text("fork") {
                 Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
                 None => None,
@@ -186,7 +186,7 @@ impl RocmOptions {
             "few_rows" => self.few_rows.is_none(),
             "fuse" => self.fuse.is_none(),
             "wait" => self.waiting.is_none(),
-            "graph" => self.graph,
+            "graph" => self.graph.is_none(),
             _ => false,
         }
     }

@@ -23,7 +23,7 @@ const ROUNDS: usize = 9;
 
 /// The batches and the time of a measurement in each slot, at least.
 const LEAST_BATCHES: usize = 2;
-const LEAST_TIME: Duration = Duration::from_millis(4);
+const LEAST_TIME: Duration = Duration::from_millis(12);
 
 /// The time in which the device evaluates a batch of a size while all slots are busy, with the copies of its input and
 /// output. A pass alone takes longer where several run at once.
@@ -105,10 +105,11 @@ pub(super) fn times(
     Ok(medians(&sizes, found))
 }
 
-/// The milliseconds in which all slots together evaluate a batch, while each of them evaluates one after another.
+/// The milliseconds in which all slots together evaluate a batch, while each of them evaluates one after another. The
+/// speeds of the slots are added up, because one that has ended waits for the others.
 fn time_of_a_batch(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
     let start = &Barrier::new(slots.len());
-    let done: Vec<Result<(Instant, usize)>> = std::thread::scope(|scope| {
+    let speeds: Vec<Result<f32>> = std::thread::scope(|scope| {
         let threads: Vec<_> = slots
             .iter_mut()
             .map(|slot| {
@@ -123,17 +124,14 @@ fn time_of_a_batch(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
                         slot.evaluate(batch, |_| {})?;
                         count += 1;
                     }
-                    Ok((begin, count))
+                    Ok(count as f32 / begin.elapsed().as_secs_f32())
                 })
             })
             .collect();
         threads.into_iter().map(joined).collect()
     });
-    let end = Instant::now();
-    let done = done.into_iter().collect::<Result<Vec<_>>>()?;
-    let begin = done.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
-    let batches: usize = done.iter().map(|(_, count)| count).sum();
-    Ok((end - begin).as_secs_f32() * 1e3 / batches.max(1) as f32)
+    let batches_per_second: f32 = speeds.into_iter().sum::<Result<f32>>()?;
+    Ok(1e3 / batches_per_second.max(f32::MIN_POSITIVE))
 }
 
 fn medians(sizes: &[usize], found: Vec<Vec<f32>>) -> Vec<PassTime> {

@@ -94,7 +94,7 @@ pub(super) fn start(
 fn figures_depend_on(gpu: &Gpu, versions: &str, precision: RocmPrecision, options: &RocmOptions) -> String {
     let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse, gemm, .. } = options;
     format!(
-        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph},{fork:?},{few_rows:?},{fuse:?},{}",
+        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{}",
         env!("RUKH_VERSION"),
         cache_folder::hash_of(&gpu.code.0),
         precision.key(),
@@ -119,7 +119,7 @@ pub(super) fn slot_maker<'a>(
         maximum_batch: MAXIMUM_BATCH,
         streams: options.settled_streams(),
         ladder: &[],
-        has_graphs: options.graph,
+        has_graphs: options.graph.unwrap_or(true),
         fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows.unwrap_or(0),
         fuse: options.settled_fuse(&gpu.architecture),

@@ -23,7 +23,7 @@ fn two_inputs_in_turn(maximum_batch: usize) {
     for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
         let base = || RocmOptions { streams: Some(1), ..options(maximum_batch) };
-        let steps = RocmOptions { graph: false, ..base() };
+        let steps = RocmOptions { graph: Some(false), ..base() };
         let forked = RocmOptions { fork: Some(maximum_batch), ..base() };
         let [steps, graph, forked] =
             [steps, base(), forked].map(|options| backend(&set, RocmPrecision::Fp16, &options));
@@ -128,7 +128,7 @@ fn evaluate_until_it_hangs(backend: &RocmBackend, samples: &[Sample]) -> (String
 /// Options with which a hang is noticed after a second, or after six seconds in the first batch of a size.
 fn impatient(waiting: Waiting) -> RocmOptions {
     let (waiting, timeout) = (Some(waiting), Duration::from_secs(1));
-    RocmOptions { streams: Some(2), graph: false, waiting, timeout, ..options(16) }
+    RocmOptions { streams: Some(2), graph: Some(false), waiting, timeout, ..options(16) }
 }
 
 /// A card that hangs in operation 600, after the backend is ready, and then never answers.

@@ -1,10 +1,11 @@
 //! The profile of a network on a device.
 //!
-//! The time of the steps of one kind, such as the QKV products of all encoders, is that of a whole pass less that of a
-//! pass without them, both as captured graphs and timed by device events in turn. So it includes what a step costs
-//! because the one before it ran another kernel and used other memory. The times of all kinds add up to the pass, as far
-//! as no step changes how fast the others run. Kinds that take less than a hundredth of the pass would get the
-//! differences of large numbers, so these run alone, one after another.
+//! The kinds of steps, such as the QKV products of all encoders, are taken out of the pass one after another, and what
+//! remains is timed, as captured graphs and by device events. The time of a kind is the mean of what the pass gains by
+//! it when the kinds are taken out from the first to the last, and from the last to the first. So it includes what a
+//! step costs because the one before it ran another kernel and used other memory, and the times of all kinds add up to
+//! the pass. Kinds that take less than a hundredth of the pass are taken out together, and get shares of their time by
+//! what they take alone.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -30,7 +31,7 @@ use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use place::place;
 
-/// The share of a pass from which on the steps of a kind are timed by what a pass takes without them.
+/// The share of a pass from which on a kind of steps is taken out of the pass alone.
 const LARGE_SHARE: f64 = 0.01;
 
 /// Steps of one kind that run alone are repeated until a graph has so many, because events have a resolution of half a microsecond.
@@ -169,11 +170,39 @@ fn steps(
     passes: usize,
     stopwatch: &mut Stopwatch,
 ) -> Result<(Vec<f64>, Vec<StepProfile>)> {
-    let LaidOut { program, stream, lanes, .. } = *laid_out;
-    let facts = program.facts();
+    let facts = laid_out.program.facts();
     let kinds: Vec<Kind> = facts.iter().map(|fact| kind(&fact.name)).collect();
+    let alone = times_alone(laid_out, &kinds, passes, stopwatch)?;
+    let groups = groups(&alone);
+    let group_of =
+        |kind: &Kind| groups.iter().position(|group| group.iter().any(|&place| alone[place].0 == *kind));
+    let (wholes, times) = times_within(laid_out, groups.len(), group_of, passes, stopwatch)?;
+    let profile = |(fact, kind): (&StepFacts, &Kind)| {
+        let count = kinds.iter().filter(|one| *one == kind).count() as f64;
+        let time_alone = |place: &usize| profile::mean(&alone[*place].1);
+        let of_group = group_of(kind).map(|group| {
+            let all: f64 = groups[group].iter().map(time_alone).sum();
+            let own =
+                alone.iter().position(|(known, _)| known == kind).map_or(0.0, |place| time_alone(&place));
+            let share = if all > 0.0 { own / all } else { 0.0 };
+            times[group].iter().map(|time| time * share / count).collect()
+        });
+        step(fact, of_group.unwrap_or_default())
+    };
+    let steps = facts.iter().zip(&kinds).map(profile).collect();
+    Ok((wholes, steps))
+}
+
+/// The microseconds of all steps of each kind, one after another.
+fn times_alone(
+    laid_out: &LaidOut<'_>,
+    kinds: &[Kind],
+    passes: usize,
+    stopwatch: &mut Stopwatch,
+) -> Result<Vec<(Kind, Vec<f64>)>> {
+    let LaidOut { program, stream, lanes, .. } = *laid_out;
     let mut times: Vec<(Kind, Vec<f64>)> = Vec::new();
-    for wanted in &kinds {
+    for wanted in kinds {
         if times.iter().any(|(known, _)| known == wanted) {
             continue;
         }
@@ -185,36 +214,58 @@ fn steps(
         let samples = stopwatch.samples(stream, passes, enqueue)?;
         times.push((wanted.clone(), kept(&microseconds(&samples, rounds))));
     }
+    Ok(times)
+}
 
-    let all: f64 = times.iter().map(|(_, time)| profile::mean(time)).sum();
-    let is_large = |time: &[f64]| profile::mean(time) > LARGE_SHARE * all;
-    // Without its only kind, a pass would be empty.
-    let large: Vec<Kind> = match times.len() {
-        1 => Vec::new(),
-        _ => times.iter().filter(|(_, time)| is_large(time)).map(|(kind, _)| kind.clone()).collect(),
+/// What is taken out of the pass together: each large kind, and all others. The numbers are places in `alone`.
+fn groups(alone: &[(Kind, Vec<f64>)]) -> Vec<Vec<usize>> {
+    let all: f64 = alone.iter().map(|(_, time)| profile::mean(time)).sum();
+    let is_large = |place: &usize| profile::mean(&alone[*place].1) > LARGE_SHARE * all;
+    let (large, small): (Vec<usize>, Vec<usize>) = (0..alone.len()).partition(is_large);
+    large.into_iter().map(|place| vec![place]).chain((!small.is_empty()).then_some(small)).collect()
+}
+
+/// The microseconds of whole passes, and those of each group of kinds within them, without the slower half of the
+/// passes.
+fn times_within(
+    laid_out: &LaidOut<'_>,
+    groups: usize,
+    group_of: impl Fn(&Kind) -> Option<usize>,
+    passes: usize,
+    stopwatch: &mut Stopwatch,
+) -> Result<(Vec<f64>, Vec<Vec<f64>>)> {
+    let LaidOut { program, stream, lanes, .. } = *laid_out;
+    let group_of = &group_of;
+    let part = |from: usize, to: usize| {
+        move || {
+            program.enqueue_some(stream, lanes, |name| {
+                group_of(&kind(name)).is_some_and(|group| (from..to).contains(&group))
+            })
+        }
     };
-    let whole = || program.enqueue(stream, lanes);
-    let without: Vec<_> = large
-        .iter()
-        .map(|left_out| move || program.enqueue_some(stream, lanes, |name| kind(name) != *left_out))
-        .collect();
-    let mut works: Vec<&dyn Fn() -> Result<()>> = vec![&whole];
-    works.extend(without.iter().map(|work| work as &dyn Fn() -> Result<()>));
+    // The first groups, ever more of them, up to the whole pass, and then the last groups, ever fewer of them.
+    let parts: Vec<_> =
+        (1..=groups).map(|end| part(0, end)).chain((1..groups).map(|begin| part(begin, groups))).collect();
+    let works: Vec<&dyn Fn() -> Result<()>> = parts.iter().map(|part| part as _).collect();
     let samples = stopwatch.samples_in_turn(stream, passes, &works)?;
     let samples: Vec<Vec<f64>> = samples.iter().map(|samples| microseconds(samples, 1)).collect();
-    let (wholes, without) = samples.split_first().map_or((&[][..], &[][..]), |(a, b)| (a.as_slice(), b));
-    let fast = faster_half(wholes);
-    for (kind, shorter) in large.iter().zip(without) {
-        if let Some((_, time)) = times.iter_mut().find(|(known, _)| known == kind) {
-            *time = fast.iter().map(|&index| (wholes[index] - shorter[index]).max(0.0)).collect();
-        }
-    }
-    let profile = |(fact, kind): (&StepFacts, &Kind)| {
-        let count = kinds.iter().filter(|one| *one == kind).count();
-        let time = times.iter().find(|(known, _)| known == kind).map(|(_, time)| time.as_slice());
-        step(fact, time.unwrap_or_default().iter().map(|time| time / count as f64).collect())
+    let Some(wholes) = groups.checked_sub(1).map(|last| &samples[last]) else {
+        return Ok(Default::default());
     };
-    Ok((fast.iter().map(|&index| wholes[index]).collect(), facts.iter().zip(&kinds).map(profile).collect()))
+    let first = |count: usize, pass: usize| if count == 0 { 0.0 } else { samples[count - 1][pass] };
+    let last = |count: usize, pass: usize| match count {
+        0 => 0.0,
+        _ if count == groups => wholes[pass],
+        _ => samples[2 * groups - 1 - count][pass],
+    };
+    let fast = faster_half(wholes);
+    let time = |group: usize, pass: usize| {
+        let forwards = first(group + 1, pass) - first(group, pass);
+        let backwards = last(groups - group, pass) - last(groups - group - 1, pass);
+        ((forwards + backwards) / 2.0).max(0.0)
+    };
+    let times = (0..groups).map(|group| fast.iter().map(|&pass| time(group, pass)).collect()).collect();
+    Ok((fast.iter().map(|&pass| wholes[pass]).collect(), times))
 }
 
 /// The stage and the operation of a step.

@@ -14,6 +14,11 @@ struct Byte {
     i8 bits;
 };
 
+// A number in e4m3: a sign, four bits of exponent and three of mantissa. It, too, is an element of factors only.
+struct Fp8 {
+    u8 bits;
+};
+
 // The element type of a product's results, for factors of type T.
 template <class T>
 struct ResultOf {
@@ -21,6 +26,10 @@ struct ResultOf {
 };
 template <>
 struct ResultOf<Byte> {
+    typedef Half Type;
+};
+template <>
+struct ResultOf<Fp8> {
     typedef Half Type;
 };
 

@@ -20,6 +20,10 @@
 //   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
 //   low_half, high_half            the values of a pair of halves
 //   dot_halves(a, b, sum)          sum + a . b, for two pairs of halves, without rounding in between to fp16
+//   FP8_LARGEST                    defined where the machine multiplies numbers of 8 bits in the format e4m3: the largest
+//                                  of them. It is 448 in OCP's variant, and 240 in AMD's older one (FNUZ)
+//   fp8_quad(a, b, c, d)           (with FP8_LARGEST) four floats, rounded to nearest even and packed, the first in the
+//                                  lowest byte. No magnitude may be larger than FP8_LARGEST by more than its rounding
 //   GPU_ASYNCHRONOUS_COPIES        1 where copy16_or_clear, end_copies and wait_for_copies exist
 //   copy16_or_clear(to, from, copies)
 //                                  starts to copy 16 bytes from global to shared memory, or to clear them
@@ -42,8 +46,8 @@
 //                                  at run time
 //   of_wave(value)                 a value that all lanes of a wave have, so that a branch on it is the wave's
 //   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
-//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16, multiply_bf16 and multiply_bytes:
-//                                  see matrix.h
+//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16, multiply_bf16 and multiply_bytes, and with FP8_LARGEST
+//   multiply_fp8:                  see matrix.h
 #pragma once
 
 // How a platform's matrix instruction spreads a 16 x 16 tile over the lanes: see matrix.h.

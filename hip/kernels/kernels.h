@@ -23,6 +23,8 @@
 // | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
 // | quantise | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to 8 bits; f16 |
 // | gemm_bytes_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a product of 8-bit integers; f16 |
+// | quantise_fp8 | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to e4m3; f16 |
+// | gemm_fp8_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a product of numbers in e4m3; f16 |
 // | attention_policy | AttentionPolicyArguments | 512 | B | softmax over the legal moves, from queries and keys |
 // | policy | PolicyArguments | 512 | B | softmax over the legal moves, from a row of logits |
 // | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | the last layer of the value and moves-left heads |
@@ -32,7 +34,8 @@
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
 // attention_T_d*, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT in gpu.h), so
-// gfx906, gfx908 and gfx1030 do not have them.
+// gfx906, gfx908 and gfx1030 do not have them. quantise_fp8 and gemm_fp8 exist only on machines that multiply e4m3
+// (FP8_LARGEST in gpu.h): gfx12, gfx942 and gfx950.
 #pragma once
 
 typedef int rukh_i32;
@@ -134,7 +137,8 @@ typedef struct GemmArguments {
     rukh_i32 reserved;
 } GemmArguments;
 
-// bytes [rows][width] and row_scales [rows][2] = the rows of x * factors, rounded to 8 bits (bytes.hip).
+// bytes [rows][width] and row_scales [rows][2] = the rows of x * factors, rounded to 8 bits (bytes.hip). For
+// quantise_fp8, row_scales is [rows]: the number that 1 stands for.
 typedef struct QuantiseArguments {
     const void* x;         // [rows][width] T
     const float* factors;  // [width]; null if all are 1
@@ -145,7 +149,7 @@ typedef struct QuantiseArguments {
 } QuantiseArguments;
 
 // The same as GemmArguments, where x and weights are bytes: x, weights, inputs, x_stride and weights_stride are multiples
-// of 16, and `products` and `splits` are 1.
+// of 16, and `products` and `splits` are 1. For gemm_fp8, row_scales is [rows], and output_scales has no second row.
 typedef struct GemmBytesArguments {
     GemmArguments product;
     const float* row_scales;     // [rows][2], from quantise

@@ -79,6 +79,12 @@ GPU_FUNCTION Accumulator multiply(Bfloat, Fragment own, Fragment other, Accumula
 GPU_FUNCTION Accumulator multiply(Byte, Fragment own, Fragment other, Accumulator sum) {
     return multiply_bytes(own, other, sum);
 }
+#ifdef FP8_LARGEST
+// The same for numbers of 8 bits. Their sums are fp32.
+GPU_FUNCTION Accumulator multiply(Fp8, Fragment own, Fragment other, Accumulator sum) {
+    return multiply_fp8(own, other, sum);
+}
+#endif
 
 // The lane's number among the lanes that share an own row, below GROUPS.
 GPU_FUNCTION i32 group() {

@@ -228,6 +228,18 @@ GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return __builtin_amdgcn_perm(high, low, selector);
 }
 
+#if defined(__GFX12__) || defined(__gfx942__) || defined(__gfx950__)
+#if defined(__gfx942__)
+#define FP8_LARGEST 240.0f
+#else
+#define FP8_LARGEST 448.0f
+#endif
+GPU_FUNCTION u32 fp8_quad(float a, float b, float c, float d) {
+    const i32 low = __builtin_amdgcn_cvt_pk_fp8_f32(a, b, 0, false);
+    return (u32)__builtin_amdgcn_cvt_pk_fp8_f32(c, d, low, true);
+}
+#endif
+
 // The instructions compute D = A B + C. The rows of A are the other side, and the columns of B are the own side
 // (matrix.h).
 typedef float native_float4 __attribute__((ext_vector_type(4)));
@@ -311,6 +323,17 @@ GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulato
     }
     return __builtin_bit_cast(Accumulator, result);
 }
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator sum) {
+    native_float8 result = __builtin_bit_cast(native_float8, sum);
+#pragma unroll
+    for (i32 i = 0; i < 4; i += 2) {
+        const native_int2 a = {(i32)other.word[i], (i32)other.word[i + 1]};
+        const native_int2 b = {(i32)own.word[i], (i32)own.word[i + 1]};
+        result = everywhere(__builtin_amdgcn_wmma_f32_16x16x16_fp8_fp8_w32_gfx12(a, b, result));
+    }
+    return __builtin_bit_cast(Accumulator, result);
+}
 
 #elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #define MATRIX_LAYOUT MATRIX_QUARTERS
@@ -344,6 +367,14 @@ GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulato
 #endif
     return __builtin_bit_cast(Accumulator, result);
 }
+#ifdef FP8_LARGEST
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator sum) {
+    return __builtin_bit_cast(
+        Accumulator, __builtin_amdgcn_mfma_f32_16x16x32_fp8_fp8(__builtin_bit_cast(i64, other), __builtin_bit_cast(i64, own),
+                                                                __builtin_bit_cast(native_float4, sum), 0, 0, 0));
+}
+#endif
 
 #else
 #define MATRIX_LAYOUT MATRIX_NONE

@@ -188,8 +188,8 @@ GPU_FUNCTION void settle(Accumulator&) {}
 
 // Two mma.sync.m16n8k16. The own side is M, and each instruction takes 8 of the other side's 16 rows as N. The PTX ISA
 // describes the layout of the operands in "Matrix fragments for mma.m16n8k16 with floating point type".
-#define MULTIPLY_TILE(type)                                                                                    \
-    asm("mma.sync.aligned.m16n8k16.row.col.f32." type "." type ".f32 "                                         \
+#define MULTIPLY_TILE(depth, type)                                                                             \
+    asm("mma.sync.aligned.m16n8" depth ".row.col.f32." type "." type ".f32 "                                         \
         "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"                                      \
         : "+f"(sum.value[4 * half]), "+f"(sum.value[4 * half + 1]), "+f"(sum.value[4 * half + 2]),             \
           "+f"(sum.value[4 * half + 3])                                                                        \
@@ -198,16 +198,15 @@ GPU_FUNCTION void settle(Accumulator&) {}
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator sum) {
 #pragma unroll
-    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("f16");
+    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("k16", "f16");
     return sum;
 }
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
 #pragma unroll
-    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("bf16");
+    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("k16", "bf16");
     return sum;
 }
-#undef MULTIPLY_TILE
 // The same with mma.sync.m16n8k32. Its operands have two bytes in the place of each element of 16 bits.
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
@@ -226,3 +225,23 @@ GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulato
     }
     return sum;
 }
+
+#if __CUDA_ARCH__ >= 890
+#define FP8_LARGEST 448.0f
+// The second operand of the instruction goes to the lower byte.
+GPU_FUNCTION u32 fp8_quad(float a, float b, float c, float d) {
+    u32 quad;
+    asm("{ .reg .b16 low, high; cvt.rn.satfinite.e4m3x2.f32 low, %2, %1; cvt.rn.satfinite.e4m3x2.f32 high, %4, %3; "
+        "mov.b32 %0, {low, high}; }"
+        : "=r"(quad)
+        : "f"(a), "f"(b), "f"(c), "f"(d));
+    return quad;
+}
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator sum) {
+#pragma unroll
+    for (i32 half = 0; half < 2; half++) MULTIPLY_TILE("k32", "e4m3");
+    return sum;
+}
+#endif
+#undef MULTIPLY_TILE

@@ -65,8 +65,12 @@ fn accumulator<T: Copy + Default>(read: impl Fn(usize, usize) -> T) -> Tile<T> {
 
 /// C + A B. `b` holds the columns of B.
 #[inline(always)]
-pub(super) fn multiply(a: &Tile<f32>, b: &Tile<f32>, mut c: Tile<f32>) -> Tile<f32> {
-    let mut b_rows = [[0.0; TILE]; TILE];
+pub(super) fn multiply<const DEPTH: usize>(
+    a: &[[f32; DEPTH]; TILE],
+    b: &[[f32; DEPTH]; TILE],
+    mut c: Tile<f32>,
+) -> Tile<f32> {
+    let mut b_rows = [[0.0; TILE]; DEPTH];
     for (column, numbers) in b.iter().enumerate() {
         for (k, &number) in numbers.iter().enumerate() {
             b_rows[k][column] = number;

@@ -8,18 +8,21 @@
 //! kernels never mean it.
 
 use super::float::{bf16_to_f32, f16_to_f32};
+use super::fp8::FNUZ;
 use super::matrix::{TILE, Tile, multiply, multiply_bytes};
 use super::table::{Row, handler, special_rows};
 use super::vector::byte;
 use super::wave::{Instruction, Kind, Operand, Source, WAVE, Wave};
 
 special_rows! {
-    /// The matrix instructions of VOP3P with 16-bit elements and fp32 sums, or with bytes and sums of 32-bit integers.
+    /// The matrix instructions of VOP3P with 16-bit elements and fp32 sums, or with bytes and sums of 32-bit integers,
+    /// or with 8-bit floats and fp32 sums.
     MATRIX_GFX9:
     0x4d mfma_f32_16x16x16_f16 (Packed, Packed, B32) -> B32;
     0x61 mfma_f32_16x16x16_bf16 (Packed, Packed, B32) -> B32;
     0x55 mfma_i32_16x16x16_i8 (B32, B32, B32) -> B32;
     0x57 mfma_i32_16x16x32_i8 (B32, B32, B32) -> B32;
+    0x73 mfma_f32_16x16x32_fp8_fp8 (B32, B32, B32) -> B32;
 }
 
 /// The number of groups of lanes, and of the elements k in each of them.
@@ -85,29 +88,50 @@ fn write(wave: &mut Wave, instruction: &Instruction, bits: impl Fn(usize, usize)
     }
 }
 
-/// A product of bytes. A row of A has K of them.
+/// The rows of A and the columns of B, of which each has K bytes. `of_byte` takes a word and the number of the byte in it.
+/// `None`, and the wave fails, if a lane is inactive or an operand is not in registers.
 #[inline(always)]
-fn mfma_bytes<const K: usize>(wave: &mut Wave, instruction: &Instruction) {
-    let [a, b, c] = &instruction.sources;
+fn operands_of_bytes<T, const K: usize>(
+    wave: &mut Wave,
+    instruction: &Instruction,
+    of_byte: impl Fn(u32, usize) -> T,
+) -> Option<[[[T; K]; TILE]; 2]> {
+    let [a, b, _] = &instruction.sources;
     if !is_full(wave, instruction) {
-        return;
+        return None;
     }
     if a.kind != Kind::Vector || b.kind != Kind::Vector {
         wave.fail(format!("{}: a matrix operand that is not a register", instruction.name));
-        return;
+        return None;
     }
-    let mut bytes = |source: &Source| -> [[i32; K]; TILE] {
+    Some([a, b].map(|source| {
         let each = K / GROUPS;
         std::array::from_fn(|row| {
             std::array::from_fn(|k| {
                 let (lane, place) = (row + TILE * (k / each), k % each);
-                byte(*wave.lane64(source.index + (place / 4) as u16, lane), place % 4, true)
+                of_byte(*wave.lane64(source.index + (place / 4) as u16, lane), place % 4)
             })
         })
-    };
-    let (a, b) = (bytes(a), bytes(b));
-    let d = multiply_bytes(&a, &b, sums(wave, c, |bits| bits as i32));
+    }))
+}
+
+/// A product of bytes. A row of A has K of them.
+#[inline(always)]
+fn mfma_bytes<const K: usize>(wave: &mut Wave, instruction: &Instruction) {
+    let operands = operands_of_bytes(wave, instruction, |word, number| byte(word, number, true));
+    let Some::<[[[i32; K]; TILE]; 2]>([a, b]) = operands else { return };
+    let d = multiply_bytes(&a, &b, sums(wave, &instruction.sources[2], |bits| bits as i32));
     write(wave, instruction, |row, column| d[row][column] as u32);
+}
+
+handler! {
+    /// A product of 8-bit floats.
+    fn mfma_f32_16x16x32_fp8_fp8(wave, instruction) {
+        let of_byte = |word: u32, number: usize| FNUZ.values[usize::from(word.to_le_bytes()[number])];
+        let Some::<[[[f32; 32]; TILE]; 2]>([a, b]) = operands_of_bytes(wave, instruction, of_byte) else { return };
+        let d = multiply(&a, &b, sums(wave, &instruction.sources[2], f32::from_bits));
+        write(wave, instruction, |row, column| d[row][column].to_bits());
+    }
 }
 
 /// Whether all lanes are active. If not, the wave fails.

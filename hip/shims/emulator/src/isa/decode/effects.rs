@@ -255,7 +255,8 @@ fn matrix_words(family: &Family, name: &str) -> Option<[u16; 3]> {
     let words = |count: u16, bits: u16| count * bits / (32 * WAVE as u16);
     // On gfx11 both halves of the wave hold all of A and B, and a sum of 16 bits has a register of its own.
     let (copies, least) = if family.generation == Generation::Gfx11 { (2, 32) } else { (1, 0) };
-    let elements = bits(elements).ok()?;
+    // The names of products of 8-bit floats have a format for each operand, and both have the same size.
+    let elements = bits(elements.rsplit('_').next()?).ok()?;
     Some([
         copies * words(m * k, elements),
         copies * words(n * k, elements),

@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::sync::{LazyLock, OnceLock};
 
 use crate::isa::compare::{CLASS, COMPARE, COMPARE_WIDE};
+use crate::isa::fp8::FP8;
 use crate::isa::matrix::MATRIX;
 use crate::isa::matrix_gfx9::MATRIX_GFX9;
 use crate::isa::matrix_gfx12::MATRIX_GFX12;
@@ -64,7 +65,7 @@ const ENCODINGS: [(Encoding, &str, &[&[Row]]); 15] = [
 ];
 
 /// The tables of instructions that gfx11 does not have. Their opcodes are those of gfx12 or of CDNA.
-const OTHERS: [&[Row]; 13] = [
+const OTHERS: [&[Row]; 14] = [
     BINARY_WIDE,
     BARRIER,
     WAIT,
@@ -78,6 +79,7 @@ const OTHERS: [&[Row]; 13] = [
     MATRIX_GFX9,
     BYTES,
     DOT_BYTES,
+    FP8,
 ];
 
 /// On gfx11, the comparisons that write EXEC have the opcodes of the others plus this bit.

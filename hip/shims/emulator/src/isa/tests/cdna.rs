@@ -3,6 +3,7 @@
 use half::bf16;
 
 use super::super::wave::NULL;
+use super::families::{fp8_operand, fp8_value};
 use super::*;
 
 /// All instructions of both architectures whose text begins like this.
@@ -320,6 +321,39 @@ fn matrix_instructions_multiply_tiles_of_bytes() {
         tested += 1;
     }
     assert_eq!(tested, 2);
+}
+
+#[test]
+fn matrix_instructions_multiply_tiles_of_8_bit_floats() {
+    let all = of_cdna("v_mfma_f32_16x16x32_fp8_fp8");
+    for (text, code) in &all {
+        let ran = run_once(code, 41, u32::MAX, |wave| {
+            for register in 8..28 {
+                for lane in 0..64 {
+                    *wave.lane64(register, lane) = fp8_operand(register, lane, register >= 24);
+                }
+            }
+        });
+        let element = |first: u16, row: usize, k: usize| {
+            let word = at(&ran.before, first + k as u16 % 8 / 4, row + 16 * (k / 8));
+            fp8_value(word.to_le_bytes()[k % 4], 8)
+        };
+        for row in 0..16 {
+            for column in 0..16 {
+                let (register, lane) = (row as u16 % 4, column + 16 * (row / 4));
+                let products = || (0..32).map(|k| element(8, row, k) * element(10, column, k));
+                let start = f(at(&ran.before, 24 + register, lane));
+                let expected = start + products().sum::<f64>();
+                let size = start.abs() + products().map(f64::abs).sum::<f64>();
+                let found = f(at(&ran.after, 32 + register, lane));
+                assert!(
+                    (expected - found).abs() <= 1e-6 * size,
+                    "{text} ({row}, {column}): {found}, not {expected}"
+                );
+            }
+        }
+    }
+    assert_eq!(all.len(), 1);
 }
 
 #[test]

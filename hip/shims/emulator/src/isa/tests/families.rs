@@ -136,6 +136,121 @@ fn gfx12_multiplies_tiles_of_bytes() {
     }
 }
 
+/// The value of a code in e4m3 whose exponents have this bias.
+pub(super) fn fp8_value(code: u8, bias: i32) -> f64 {
+    let (exponent, mantissa) = (i32::from(code >> 3 & 15), f64::from(code & 7) / 8.0);
+    let magnitude = match exponent {
+        0 => mantissa * 2f64.powi(1 - bias),
+        _ => (1.0 + mantissa) * 2f64.powi(exponent - bias),
+    };
+    if code < 0x80 { magnitude } else { -magnitude }
+}
+
+/// Random codes in e4m3 for the operands A and B, without NaNs, and moderate sums.
+pub(super) fn fp8_operand(register: u16, lane: usize, is_sum: bool) -> u32 {
+    let number = numbers(u32::from(register) * 64 + lane as u32)[0];
+    let codes = number.to_le_bytes().map(|byte| if matches!(byte, 0x7f | 0x80 | 0xff) { 0x38 } else { byte });
+    if is_sum { single(f64::from(number % 1000) / 10.0 - 50.0) } else { u32::from_le_bytes(codes) }
+}
+
+#[test]
+fn gfx12_multiplies_tiles_of_8_bit_floats() {
+    let (text, code) = of("gfx1200", "v_wmma_f32_16x16x16_fp8_fp8");
+    let ran = run(&code, 27, u32::MAX, |wave| {
+        for register in 8..32 {
+            for lane in 0..WAVE {
+                wave.vector[register].0[lane] = fp8_operand(register as u16, lane, register >= 24);
+            }
+        }
+    });
+    // RDNA4's document: lane l holds the elements 8 (l / 16) to 8 (l / 16) + 7 of its row, the first in the lowest byte.
+    let element = |first: usize, row: usize, k: usize| {
+        let word = ran.before.vector[first + k % 8 / 4].0[row + 16 * (k / 8)];
+        fp8_value(word.to_le_bytes()[k % 4], 7)
+    };
+    for row in 0..16 {
+        for column in 0..16 {
+            let (register, lane) = (row % 8, column + 16 * (row / 8));
+            let products = || (0..16).map(|k| element(8, row, k) * element(16, column, k));
+            let start = f(ran.before.vector[24 + register].0[lane]);
+            let expected = start + products().sum::<f64>();
+            let size = start.abs() + products().map(f64::abs).sum::<f64>();
+            let found = f(ran.after.vector[32 + register].0[lane]);
+            assert!(
+                (expected - found).abs() <= 1e-6 * size,
+                "{text} ({row}, {column}): {found}, not {expected}"
+            );
+        }
+    }
+}
+
+/// The code that is nearest to a number among all codes that are numbers; of two, the even one. `None` if the number is
+/// too large.
+fn nearest_fp8(value: f64, bias: i32, is_number: impl Fn(u8) -> bool) -> Option<u8> {
+    let distance = |code: u8| (fp8_value(code, bias) - value).abs();
+    let better = |best: u8, code: u8| {
+        let (old, new) = (distance(best), distance(code));
+        if new < old || new == old && code % 2 == 0 && best % 2 == 1 { code } else { best }
+    };
+    // gfx942 has only one zero.
+    let has_sign = |code: u8| (code >= 0x80) == value.is_sign_negative() || bias == 8 && code == 0;
+    let same_sign = (0..=255).filter(|&code| is_number(code) && has_sign(code));
+    let best = same_sign.reduce(better)?;
+    // From the middle between the largest number and the next one on, a number is too large. The middle is OCP's.
+    let largest =
+        (0..0x80).filter(|&code| is_number(code)).map(|code| fp8_value(code, bias)).fold(0.0, f64::max);
+    let half_step = largest / if bias == 8 { 30.0 } else { 28.0 };
+    let limit = value.abs() - largest;
+    (limit < half_step || limit == half_step && bias == 7).then_some(best)
+}
+
+/// Two numbers are rounded to e4m3 and packed into the half of the register that the instruction names. gfx942's variant
+/// has a NaN in the place of the negative zero.
+#[test]
+fn numbers_are_rounded_to_8_bits_and_packed() {
+    for (architecture, bias, nan) in [("gfx1200", 7, 0x7f), ("gfx942", 8, 0x80)] {
+        let is_number = |code: u8| if bias == 8 { code != 0x80 } else { code & 0x7f != 0x7f };
+        let rounded = |bits: u32| {
+            let value = f(bits);
+            let code = if value.is_finite() { nearest_fp8(value, bias, is_number) } else { None };
+            u32::from(code.unwrap_or(nan))
+        };
+        for (start, shift) in
+            [("v_cvt_pk_fp8_f32 v3, v0, v1", 0), ("v_cvt_pk_fp8_f32 v3, v0, v1 op_sel:[0,0,1]", 16)]
+        {
+            let all = instructions();
+            let (text, code) =
+                all.iter().find(|(text, code)| code.architecture == architecture && text == start).unwrap();
+            for seed in 0..20 {
+                // Numbers of all sizes that the format has, and some that are too large.
+                let ran = run(code, 50 + seed, u32::MAX, |wave| {
+                    for register in 0..2 {
+                        for lane in 0..WAVE {
+                            let number = numbers(seed * 100 + register as u32 * 64 + lane as u32)[0];
+                            let size = 2f64.powi((number % 21) as i32 - 12);
+                            let value = (f64::from(number >> 8) / f64::from(1 << 23) - 1.0) * size;
+                            wave.vector[register].0[lane] = single(value);
+                        }
+                    }
+                });
+                for lane in 0..WAVE {
+                    let at = |register: usize| ran.before.vector[register].0[lane];
+                    let pair = rounded(at(0)) | rounded(at(1)) << 8;
+                    let expected = at(3) & !(0xffff << shift) | pair << shift;
+                    let found = ran.after.vector[3].0[lane];
+                    assert_eq!(
+                        found,
+                        expected,
+                        "{text}: {} {}: {found:#x}, not {expected:#x}",
+                        f(at(0)),
+                        f(at(1))
+                    );
+                }
+            }
+        }
+    }
+}
+
 /// Runs the barrier instructions in this order, and returns the state after the last one.
 fn barrier(codes: &[u32]) -> Box<Wave> {
     let bytes = codes.iter().flat_map(|code| code.to_le_bytes()).collect();

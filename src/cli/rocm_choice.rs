@@ -21,6 +21,7 @@ pub(super) fn rocm_choice(tool: &str, options: &Options) -> RocmChoice {
         BackendName::RocmFp16 => (chosen, RocmPrecision::Fp16),
         BackendName::RocmBf16 => (chosen, RocmPrecision::Bf16),
         BackendName::RocmInt8 => (chosen, RocmPrecision::Int8),
+        BackendName::RocmFp8 => (chosen, RocmPrecision::Fp8),
         _ => (BackendName::RocmAuto, RocmPrecision::Auto),
     };
     let options = if backend == chosen || chosen == BackendName::Auto {

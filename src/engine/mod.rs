@@ -147,12 +147,21 @@ impl Engine {
     /// [`Engine::ensure_ready`], which reads the file.
     pub fn missing_network(&self) -> Option<String> {
         use BackendName::{
-            Auto, Cpu, CpuAuto, CpuBf16, CpuInt8, Rocm, RocmAuto, RocmBf16, RocmFp16, RocmInt8,
+            Auto, Cpu, CpuAuto, CpuBf16, CpuInt8, Rocm, RocmAuto, RocmBf16, RocmFp8, RocmFp16, RocmInt8,
         };
         // Whether another backend needs the network depends on its children.
         let needs_network = matches!(
             self.options.backend.name(),
-            Auto | Cpu | CpuAuto | CpuBf16 | CpuInt8 | Rocm | RocmAuto | RocmBf16 | RocmFp16 | RocmInt8
+            Auto | Cpu
+                | CpuAuto
+                | CpuBf16
+                | CpuInt8
+                | Rocm
+                | RocmAuto
+                | RocmBf16
+                | RocmFp8
+                | RocmFp16
+                | RocmInt8
         );
         let missing = check_network(&self.options.weights).err().filter(|_| needs_network);
         missing.map(|error| error.to_string())

@@ -110,6 +110,8 @@ choices! {
         RocmBf16 = "rocm-bf16",
         /// AMD GPU, 8-bit integers.
         RocmInt8 = "rocm-int8",
+        /// AMD GPU, 8-bit floating-point numbers.
+        RocmFp8 = "rocm-fp8",
         /// AMD GPU, fp32.
         Rocm = "rocm",
         /// CPU, in the fastest number format that is accurate enough.

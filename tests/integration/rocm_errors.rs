@@ -64,7 +64,7 @@ pub(crate) fn stdout(output: &Output) -> String {
 
 #[test]
 fn without_rocm_the_error_says_what_was_tried() {
-    for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-int8", "rocm-auto"] {
+    for backend in ["rocm", "rocm-fp16", "rocm-bf16", "rocm-int8", "rocm-fp8", "rocm-auto"] {
         let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
         let error = format!("info string error: backend {backend}: amdhip64 is not in");
         let instead = "the processor takes over until the next game";

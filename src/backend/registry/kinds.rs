@@ -41,6 +41,12 @@ pub const BACKENDS: &[BackendKind] = &[
         make: |maker, options| make_rocm(maker, BackendName::RocmInt8, RocmPrecision::Int8, options),
     },
     BackendKind {
+        name: BackendName::RocmFp8,
+        description: "AMD GPU, with the products of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
+        selection: Selection::ByName,
+        make: |maker, options| make_rocm(maker, BackendName::RocmFp8, RocmPrecision::Fp8, options),
+    },
+    BackendKind {
         name: BackendName::Rocm,
         description: "AMD GPU, in fp32",
         selection: Selection::ByName,

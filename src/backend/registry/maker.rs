@@ -85,8 +85,8 @@ pub(super) enum MissingDevices {
 
 /// Whether a backend evaluates on a device that may be lost.
 pub(super) fn is_device(name: BackendName) -> bool {
-    use BackendName::{Rocm, RocmAuto, RocmBf16, RocmFp16, RocmInt8};
-    matches!(name, RocmAuto | RocmFp16 | RocmBf16 | RocmInt8 | Rocm)
+    use BackendName::{Rocm, RocmAuto, RocmBf16, RocmFp8, RocmFp16, RocmInt8};
+    matches!(name, RocmAuto | RocmFp16 | RocmBf16 | RocmInt8 | RocmFp8 | Rocm)
 }
 
 /// Whether a backend of Rukh or of lc0 has this name.

@@ -1,4 +1,4 @@
-//! The launches of a product of 8-bit integers (`hip/kernels/bytes.hip`): one that rounds the rows of x, and one that
+//! The launches of a product of 8-bit numbers (`hip/kernels/bytes.hip`): one that rounds the rows of x, and one that
 //! multiplies them.
 
 use super::error::{Result, RocmError};
@@ -7,7 +7,7 @@ use super::ffi::gemm::{GemmOperands, GemmShape};
 use super::ffi::hip::Address;
 use super::ffi::module::{Function, Grid};
 use super::kernels::{Kernels, grid};
-use super::layers::ByteWeights;
+use super::layers::{ByteKind, ByteWeights};
 use super::own::{best_tile, product_arguments};
 
 /// The memory of a product, except that of its weights.
@@ -16,7 +16,7 @@ pub(super) struct ByteOperands {
     pub(super) x: Address,
     /// `[rows][inputs]` of bytes.
     pub(super) bytes: Address,
-    /// `[rows][2]` of fp32.
+    /// Of fp32: `[rows][2]` for integers, and `[rows]` for e4m3.
     pub(super) row_scales: Address,
     /// `[rows][outputs]` of the element type.
     pub(super) y: Address,
@@ -50,11 +50,15 @@ pub(super) fn byte_product(
         rows: rows as i32,
         width: inputs as i32,
     };
+    let (quantise, gemm, numbers) = match weights.kind {
+        ByteKind::Integers => ("quantise", "gemm_bytes", "integers"),
+        ByteKind::Floats => ("quantise_fp8", "gemm_fp8", "floating-point numbers"),
+    };
     let kernel = |rows: usize, columns: usize, threads: u32| {
-        kernels.function("gemm_bytes", &format!("_{rows}x{columns}_{threads}")).ok()
+        kernels.function(gemm, &format!("_{rows}x{columns}_{threads}")).ok()
     };
     let (size, function) = best_tile(shape, compute_units, kernel).ok_or_else(|| {
-        RocmError::Unsupported(format!("{name}: no kernel of our own multiplies 8-bit integers"))
+        RocmError::Unsupported(format!("{name}: no kernel of our own multiplies 8-bit {numbers}"))
     })?;
     let operands = GemmOperands { weights: weights.weights, x: bytes, y };
     let product = GemmBytesArguments {
@@ -63,7 +67,7 @@ pub(super) fn byte_product(
         output_scales: weights.scales,
     };
     let tiles = rows.div_ceil(size.rows) * outputs.div_ceil(size.columns);
-    let quantise = kernels.function("quantise", "")?;
+    let quantise = kernels.function(quantise, "")?;
     Ok(ByteProduct {
         rounding: ((quantise, grid(rows.div_ceil(8), 1, 256)), rounding),
         product: ((function, grid(tiles, 1, size.threads)), product),

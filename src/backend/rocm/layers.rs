@@ -20,13 +20,22 @@ pub(super) struct Dense {
     pub(super) outputs: usize,
 }
 
+/// What the bits of an 8-bit number mean.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum ByteKind {
+    Integers,
+    /// e4m3.
+    Floats,
+}
+
 /// Weights of 8 bits, for the kernels of `hip/kernels/bytes.hip`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteWeights {
+    pub(super) kind: ByteKind,
     /// `[outputs][inputs]`
     pub(super) weights: Address,
-    /// `[2][outputs, rounded up to a multiple of 8]` of fp32: the weight that 1 stands for, and that times the sum of the
-    /// output's bytes.
+    /// `[outputs, rounded up to a multiple of 8]` of fp32: the weight that 1 stands for. For integers there are two such
+    /// rows, and the second has that weight times the sum of the output's bytes.
     pub(super) scales: Address,
     /// `[inputs]` of fp32: what the inputs are multiplied by before they are rounded. Null if that is always 1.
     pub(super) factors: Address,

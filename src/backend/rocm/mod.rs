@@ -31,7 +31,8 @@
 //! | [`samples`] | some elements of a matrix product, as they must be |
 //! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
-//! | [`bytes`] | the launches of a product of 8-bit integers |
+//! | [`bytes`] | the launches of a product of 8-bit numbers |
+//! | [`fp8`] | numbers of 8 bits with an exponent |
 //! | [`scratch`] | the memory for intermediate results |
 //! | [`norm`] | the operands of a LayerNorm |
 //! | [`network`] | a network in the device's memory |
@@ -75,6 +76,7 @@ mod encoder;
 mod error;
 mod ffi;
 mod forward;
+mod fp8;
 mod gemm;
 mod heads;
 mod helper;

@@ -1,10 +1,12 @@
 //! A network in the device's memory. It is made once, and all slots share it.
 
-use super::error::Result;
+use super::device::Gpu;
+use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
-use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::ffi::hip::{Address, DeviceBuffer};
+use super::fp8::Fp8Format;
 use super::precision::RocmPrecision;
-use super::uploader::Uploader;
+use super::uploader::{Rounding, Uploader};
 use crate::backend::cpu::Calibration;
 use crate::net;
 use crate::net::network;
@@ -43,21 +45,21 @@ impl DeviceNetwork {
         self.memory.iter().map(|buffer| buffer.bytes()).sum()
     }
 
-    /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device. For 8-bit
-    /// products the processor evaluates some positions first.
+    /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device. For
+    /// products of 8-bit integers the processor evaluates some positions first.
     ///
     /// # Errors
-    /// The kernels do not support a layer, which the error names; the element type cannot hold a weight; or the device
-    /// has too little memory.
-    pub(super) fn new(
-        device: Device,
-        network: net::Network,
-        precision: RocmPrecision,
-    ) -> Result<DeviceNetwork> {
+    /// The kernels do not support a layer, which the error names; the element type cannot hold a weight; the device does
+    /// not multiply numbers in this format; or it has too little memory.
+    pub(super) fn new(gpu: &Gpu, network: net::Network, precision: RocmPrecision) -> Result<DeviceNetwork> {
         let precision = precision.for_network(&network);
         let element = precision.element();
-        let calibration = (precision == RocmPrecision::Int8).then(|| Calibration::new(&network));
-        let mut uploader = Uploader::new(device, element, calibration);
+        let rounding = match precision {
+            RocmPrecision::Int8 => Some(Rounding::Integers(Calibration::new(&network))),
+            RocmPrecision::Fp8 => Some(Rounding::Floats(fp8_format(gpu)?)),
+            _ => None,
+        };
+        let mut uploader = Uploader::new(gpu.device, element, rounding);
         let PreparedNetwork { network, policy_places, .. } = network.prepare(&mut uploader)?;
         let bytes: Vec<u8> = policy_places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let policy_places = uploader.bytes("policy places", &bytes)?;
@@ -69,4 +71,14 @@ impl DeviceNetwork {
             memory: uploader.into_memory(),
         })
     }
+}
+
+/// The variant of e4m3 that the device multiplies.
+fn fp8_format(gpu: &Gpu) -> Result<Fp8Format> {
+    let Gpu { name, architecture, .. } = gpu;
+    Fp8Format::of(architecture).ok_or_else(|| {
+        RocmError::Unsupported(format!(
+            "{name} ({architecture}) has no instructions that multiply 8-bit floating-point numbers"
+        ))
+    })
 }

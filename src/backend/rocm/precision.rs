@@ -14,15 +14,17 @@ pub enum RocmPrecision {
     Bf16,
     /// The products of encoders in 8-bit integers, and all else in fp16.
     Int8,
+    /// The products of encoders in 8-bit floating-point numbers (e4m3), and all else in fp16. Only some cards have it.
+    Fp8,
     /// The fastest format that is accurate enough: fp16.
     Auto,
 }
 
 impl RocmPrecision {
-    /// This format, or fp16 instead of int8 for a network whose body has no encoders.
+    /// This format, or fp16 instead of 8 bits for a network whose body has no encoders.
     pub(super) fn for_network(self, network: &Network) -> RocmPrecision {
         match (self, &network.body) {
-            (RocmPrecision::Int8, Body::Convolution { .. }) => RocmPrecision::Fp16,
+            (RocmPrecision::Int8 | RocmPrecision::Fp8, Body::Convolution { .. }) => RocmPrecision::Fp16,
             _ => self,
         }
     }
@@ -31,7 +33,9 @@ impl RocmPrecision {
     pub(super) fn element(self) -> ElementType {
         match self {
             RocmPrecision::Fp32 => ElementType::Fp32,
-            RocmPrecision::Fp16 | RocmPrecision::Int8 | RocmPrecision::Auto => ElementType::Fp16,
+            RocmPrecision::Fp16 | RocmPrecision::Int8 | RocmPrecision::Fp8 | RocmPrecision::Auto => {
+                ElementType::Fp16
+            }
             RocmPrecision::Bf16 => ElementType::Bf16,
         }
     }
@@ -40,6 +44,7 @@ impl RocmPrecision {
     pub(super) fn key(self) -> &'static str {
         match self {
             RocmPrecision::Int8 => "i8",
+            RocmPrecision::Fp8 => "f8",
             other => other.element().name(),
         }
     }
@@ -51,6 +56,7 @@ impl RocmPrecision {
             RocmPrecision::Fp16 | RocmPrecision::Auto => "fp16",
             RocmPrecision::Bf16 => "bf16",
             RocmPrecision::Int8 => "int8",
+            RocmPrecision::Fp8 => "fp8",
         }
     }
 }

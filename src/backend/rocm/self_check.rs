@@ -203,6 +203,7 @@ pub(super) fn tolerance(precision: RocmPrecision) -> f32 {
         RocmPrecision::Fp16 | RocmPrecision::Auto => 1e-2,
         RocmPrecision::Bf16 => 5e-2,
         RocmPrecision::Int8 => 1e-1,
+        RocmPrecision::Fp8 => 1.5e-1,
     }
 }
 

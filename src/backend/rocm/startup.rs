@@ -68,7 +68,7 @@ pub(super) fn start(
         let depends_on = format!("{depends_on},{measured},{ladder:?}");
         Check::new(&network, inverse_temperature, &depends_on, &gemms)
     });
-    let network = Arc::new(DeviceNetwork::new(gpu.device, network, precision)?);
+    let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);
     let maker = slot_maker(gpu, &network, &kernels, &gemms, options);
     let maker = measured.applied(maker, |option| options.leaves(option));
     let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? };

@@ -149,7 +149,7 @@ impl<'a> StepList<'a> {
     ) -> Result<()> {
         if let Some(weights) = &layer.bytes {
             let Some(epilogue) = epilogue(activation) else {
-                let text = format!("{name}: a softmax after a product of 8-bit integers is not supported");
+                let text = format!("{name}: a softmax after a product of 8-bit numbers is not supported");
                 return Err(RocmError::Unsupported(text));
             };
             return self.byte_product(name, (layer, weights), rows, (x, y), epilogue);
@@ -180,7 +180,7 @@ impl<'a> StepList<'a> {
         (x, y): (Address, Address),
         epilogue: Epilogue,
     ) -> Result<()> {
-        // x [rows][inputs] -> bytes [rows][inputs], scales [rows][2] -> y [rows][outputs]
+        // x [rows][inputs] -> bytes [rows][inputs], scales [rows][1 or 2] -> y [rows][outputs]
         let bytes = self.region_bytes(Region::Bytes, rows * layer.inputs);
         let row_scales = self.region_bytes(Region::RowScales, rows * 2 * size_of::<f32>());
         let memory = ByteOperands { x, bytes, row_scales, y };

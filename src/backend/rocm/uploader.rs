@@ -6,9 +6,10 @@ use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::pinned::Staging;
+use super::fp8::Fp8Format;
 use super::layers::{
-    ByteWeights, Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable, component_type,
-    rows_together,
+    ByteKind, ByteWeights, Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable,
+    component_type, rows_together,
 };
 use super::own::VECTOR;
 use super::winograd;
@@ -27,7 +28,7 @@ const LARGEST_SE_CHANNELS: usize = 1024;
 /// The most hidden units that the squeeze-and-excitation kernel has room for.
 const LARGEST_SE_HIDDEN: usize = 512;
 
-/// The kernels for 8-bit integers load so many of a row at a time.
+/// The kernels for 8-bit numbers load so many of a row at a time.
 const BYTES_TOGETHER: usize = 16;
 
 /// Device memory is allocated in pieces of at least this size, because each allocation costs time.
@@ -35,6 +36,14 @@ const CHUNK_BYTES: usize = 8 << 20;
 
 /// Every tensor begins at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
+
+/// How weights are rounded to 8 bits.
+pub(super) enum Rounding {
+    /// To integers, by what the inputs of the layers are on some positions.
+    Integers(Calibration),
+    /// To e4m3.
+    Floats(Fp8Format),
+}
 
 /// Writes tensors to device memory, one after another.
 pub(super) struct Uploader {
@@ -45,17 +54,17 @@ pub(super) struct Uploader {
     chunks: Vec<Arc<DeviceBuffer>>,
     /// The number of bytes of the last piece that are in use.
     used: usize,
-    /// Rounds the layers of encoders to 8 bits; `None` if they have the element type.
-    calibration: Option<Calibration>,
+    /// How the layers of encoders are rounded to 8 bits; `None` if they have the element type.
+    rounding: Option<Rounding>,
     /// The number of calls of [`LayerStore::dense`].
     dense_layers: usize,
 }
 
 impl Uploader {
-    /// An uploader that converts weights to `element`, or with a `calibration` those of encoders to 8 bits.
-    pub(super) fn new(device: Device, element: ElementType, calibration: Option<Calibration>) -> Uploader {
+    /// An uploader that converts weights to `element`, or with a `rounding` those of encoders to 8 bits.
+    pub(super) fn new(device: Device, element: ElementType, rounding: Option<Rounding>) -> Uploader {
         let (staging, chunks) = (None, Vec::new());
-        Uploader { device, element, staging, chunks, used: 0, calibration, dense_layers: 0 }
+        Uploader { device, element, staging, chunks, used: 0, rounding, dense_layers: 0 }
     }
 
     /// Returns all memory that was allocated.
@@ -106,8 +115,30 @@ impl Uploader {
         self.tensor(&format!("{name} bias"), &values.repeat(rows_together(values.len())))
     }
 
-    /// Writes weights of 8 bits.
-    fn byte_weights(&mut self, name: &str, rounded: &Quantised, inputs: usize) -> Result<ByteWeights> {
+    /// Rounds the weights of the layer with this number to 8 bits and writes them; `None` if they have the element type.
+    fn rounded(&mut self, name: &str, number: usize, layer: &file::Dense) -> Result<Option<ByteWeights>> {
+        let file::Dense { weights, inputs, .. } = layer;
+        Ok(match &mut self.rounding {
+            None => None,
+            Some(Rounding::Integers(calibration)) => {
+                let rounded = calibration.round(number, layer);
+                Some(self.integers(name, &rounded, *inputs)?)
+            }
+            Some(Rounding::Floats(format)) => {
+                let (codes, mut scales) = format.quantise(weights, *inputs);
+                scales.resize(scales.len().next_multiple_of(VECTOR), 0.0);
+                Some(ByteWeights {
+                    kind: ByteKind::Floats,
+                    weights: self.bytes(name, &codes)?,
+                    scales: self.fp32(&format!("{name} scales"), &scales)?,
+                    factors: Address::NULL,
+                })
+            }
+        })
+    }
+
+    /// Writes weights that are 8-bit integers.
+    fn integers(&mut self, name: &str, rounded: &Quantised, inputs: usize) -> Result<ByteWeights> {
         let Quantised { bytes, scales, factors } = rounded;
         let width = scales.len().next_multiple_of(VECTOR);
         let mut output_scales = vec![0.0; 2 * width];
@@ -118,6 +149,7 @@ impl Uploader {
         }
         let bytes: Vec<u8> = bytes.iter().map(|byte| byte.to_le_bytes()[0]).collect();
         Ok(ByteWeights {
+            kind: ByteKind::Integers,
             weights: self.bytes(name, &bytes)?,
             scales: self.fp32(&format!("{name} scales"), &output_scales)?,
             factors: match factors.is_empty() {
@@ -204,12 +236,10 @@ impl LayerStore for Uploader {
         let number = self.dense_layers;
         self.dense_layers += 1;
         let is_byte_layer = role == DenseRole::Encoder && inputs.is_multiple_of(BYTES_TOGETHER);
-        let rounded =
-            self.calibration.as_mut().filter(|_| is_byte_layer).map(|known| known.round(number, &layer));
-        let Some(rounded) = rounded else {
+        let bytes = if is_byte_layer { self.rounded(name, number, &layer)? } else { None };
+        if bytes.is_none() {
             return self.matrix(name, role, &layer);
-        };
-        let bytes = Some(self.byte_weights(name, &rounded, inputs)?);
+        }
         let bias = self.bias_of(name, role, &layer)?;
         Ok(Dense { weights: Address::NULL, bytes, bias, inputs, outputs })
     }

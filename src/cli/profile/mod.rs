@@ -153,6 +153,7 @@ impl Made {
             BackendName::RocmFp16 => Some(RocmPrecision::Fp16),
             BackendName::RocmBf16 => Some(RocmPrecision::Bf16),
             BackendName::RocmInt8 => Some(RocmPrecision::Int8),
+            BackendName::RocmFp8 => Some(RocmPrecision::Fp8),
             BackendName::RocmAuto | BackendName::Auto => Some(RocmPrecision::Auto),
             _ => None,
         };

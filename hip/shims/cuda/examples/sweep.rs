@@ -110,7 +110,12 @@ fn measure(arguments: &Arguments, network_name: &str, network: &Network, set: &s
     let precision = match name {
         "rocm-fp16" => RocmPrecision::Fp16,
         "rocm-int8" => RocmPrecision::Int8,
-        _ => return Err(format!("{name} is not measured: it is neither rocm-fp16 nor rocm-int8").into()),
+        "rocm-fp8" => RocmPrecision::Fp8,
+        _ => {
+            return Err(
+                format!("{name} is not measured: it is none of rocm-fp16, rocm-int8 and rocm-fp8").into()
+            );
+        }
     };
     options.maximum_batch.get_or_insert(largest);
     let begin = Instant::now();

@@ -119,7 +119,7 @@ impl Subject {
     /// The network in the device's memory.
     pub(super) fn network(&self) -> Result<&Arc<DeviceNetwork>> {
         if self.network.get().is_none() {
-            let made = DeviceNetwork::new(self.gpu.device, self.host_network()?, self.precision)?;
+            let made = DeviceNetwork::new(&self.gpu, self.host_network()?, self.precision)?;
             // The cell is empty, as the test above shows.
             let _ = self.network.set(Arc::new(made));
         }

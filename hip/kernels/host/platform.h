@@ -192,6 +192,30 @@ GPU_FUNCTION u32 select_bytes(u32 high, u32 low, u32 selector) {
     return result;
 }
 
+#if MATRIX_LAYOUT != MATRIX_REPLICATED
+// gfx942, whose layout is MATRIX_QUARTERS, has the older variant of e4m3.
+#define FP8_FNUZ (MATRIX_LAYOUT == MATRIX_QUARTERS)
+#define FP8_LARGEST (FP8_FNUZ ? 240.0f : 448.0f)
+GPU_FUNCTION float fp8_value(u32 code) {
+    const i32 exponent = (i32)(code >> 3 & 15), mantissa = (i32)(code & 7), bias = FP8_FNUZ ? 8 : 7;
+    if (FP8_FNUZ ? code == 0x80 : (code & 0x7f) == 0x7f) return NAN;
+    const float magnitude = std::ldexp((float)(exponent == 0 ? mantissa : mantissa + 8), (exponent == 0 ? 1 : exponent) - bias - 3);
+    return code & 0x80 ? -magnitude : magnitude;
+}
+// The codes of positive numbers are in their order. Of two that are equally near, the even one is taken.
+GPU_FUNCTION u32 fp8_code(float x) {
+    const float magnitude = std::fabs(x);
+    u32 code = 0;
+    while (fp8_value(code + 1) <= magnitude) code++;
+    const float rest = magnitude - fp8_value(code), step = code < (FP8_FNUZ ? 0x7fu : 0x7eu) ? fp8_value(code + 1) - fp8_value(code) : 1e9f;
+    if (rest > step / 2 || (rest == step / 2 && code % 2 == 1)) code++;
+    return x < 0.0f && code != 0 ? code | 0x80 : code;
+}
+GPU_FUNCTION u32 fp8_quad(float a, float b, float c, float d) {
+    return fp8_code(a) | fp8_code(b) << 8 | fp8_code(c) << 16 | fp8_code(d) << 24;
+}
+#endif
+
 // The lane that holds element k of an operand's row, and which of the lane's 16-bit elements it is.
 struct Place {
     i32 lane, element;
@@ -279,3 +303,11 @@ GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulato
         return float_of_bits(dot_bytes(a, b, float_bits(sum)));
     });
 }
+#ifdef FP8_LARGEST
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator sum) {
+    return multiply_with(own, other, sum, [](float sum, u32 a, u32 b) {
+        return sum + fp8_value(a & 0xff) * fp8_value(b & 0xff) + fp8_value(a >> 8) * fp8_value(b >> 8);
+    });
+}
+#endif

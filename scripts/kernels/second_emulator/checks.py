@@ -56,6 +56,8 @@ def run_all(code: KernelObject, only: str = "") -> list[Result]:
     results = [run_case(code, case, compiled) for case in applicable(code, cases) if only in case.kernel]
     if not only:
         covered = {case.kernel for case in cases}
+        # This emulator does not have the instructions for e4m3. The first one has, and tests them against a model.
+        covered |= {kernel for kernel in code.kernels if "_fp8_" in kernel}
         for kernel in sorted(set(code.kernels) - covered):
             case = Case(kernel, "", cases[0].format, lambda bench: None)
             results.append(Result(case, 0.0, 0, 0.0, "no check runs this kernel"))

@@ -9,7 +9,7 @@ use rukh::net::discover::EMBEDDED_BYTES;
 const INT8: Limit = Limit { q: 0.04, m: 0.7, top: 0.03, divergence: 0.003 };
 
 /// Whether the network has encoders. The others are computed in fp16.
-fn has_encoders(set: &GoldenSet) -> bool {
+pub(super) fn has_encoders(set: &GoldenSet) -> bool {
     let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
     matches!(network.body, Body::Attention { .. })
 }
@@ -97,37 +97,43 @@ fn evaluate_positions(backend: &dyn Backend, samples: &[(PositionHistory, Vec<Pa
     batch.submit().wait().unwrap_or_else(|error| panic!("{error}"))
 }
 
+/// The mean differences of q from fp32 in the embedded network, of a card with this format and of the processor with 8-bit
+/// integers.
+pub(super) fn embedded_differences(precision: RocmPrecision) -> [f32; 2] {
+    let path = goldens::data_directory().join("trained-network-goldens.json");
+    let text = std::fs::read_to_string(path).expect("the evaluations can be read");
+    let positions: serde_json::Value = serde_json::from_str(&text).expect("the file is JSON");
+    let fens = positions["positions"].as_array().expect("a list of positions").iter();
+    let samples: Vec<(PositionHistory, Vec<PackedMove>)> = fens
+        .take(POSITIONS)
+        .map(|position| {
+            let fen = position["fen"].as_str().expect("a FEN");
+            let history = PositionHistory::new(Position::from_fen(fen).expect("a valid FEN"));
+            let moves = history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
+            (history, moves)
+        })
+        .collect();
+    let network = Network::load_bytes(EMBEDDED_BYTES, &HeadSelection::default()).expect("it loads");
+    let processor = |precision| {
+        let options = CpuOptions { maximum_batch_size: POSITIONS, ..CpuOptions::default() };
+        let network = Arc::new(network.clone());
+        CpuBackend::new(network, precision, &options, 1.0, HistoryFill::FenOnly).expect("it can be made")
+    };
+    let exact = evaluate_positions(&processor(Precision::Fp32), &samples);
+    let on_processor = mean_difference(&processor(Precision::Int8), &exact, &samples);
+    let card = backend_of(&network, precision, &options(POSITIONS));
+    [mean_difference(&card, &exact, &samples), on_processor]
+}
+
 /// The card's 8-bit integers are as near to fp32 as the processor's, because both round the same weights in the same way.
 #[test]
 fn the_embedded_network_in_int8_is_as_near_to_fp32_as_on_the_processor() {
     on_emulator("int8::the_embedded_network_in_int8_is_as_near_to_fp32_as_on_the_processor", &[], || {
-        let path = goldens::data_directory().join("trained-network-goldens.json");
-        let text = std::fs::read_to_string(path).expect("the evaluations can be read");
-        let positions: serde_json::Value = serde_json::from_str(&text).expect("the file is JSON");
-        let fens = positions["positions"].as_array().expect("a list of positions").iter();
-        let samples: Vec<(PositionHistory, Vec<PackedMove>)> = fens
-            .take(POSITIONS)
-            .map(|position| {
-                let fen = position["fen"].as_str().expect("a FEN");
-                let history = PositionHistory::new(Position::from_fen(fen).expect("a valid FEN"));
-                let moves = history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect();
-                (history, moves)
-            })
-            .collect();
-        let network = Network::load_bytes(EMBEDDED_BYTES, &HeadSelection::default()).expect("it loads");
-        let processor = |precision| {
-            let options = CpuOptions { maximum_batch_size: POSITIONS, ..CpuOptions::default() };
-            let network = Arc::new(network.clone());
-            CpuBackend::new(network, precision, &options, 1.0, HistoryFill::FenOnly).expect("it can be made")
-        };
-        let exact = evaluate_positions(&processor(Precision::Fp32), &samples);
-        let on_processor = mean_difference(&processor(Precision::Int8), &exact, &samples);
-        let card = backend_of(&network, RocmPrecision::Int8, &options(POSITIONS));
-        let on_card = mean_difference(&card, &exact, &samples);
+        let [on_card, on_processor] = embedded_differences(RocmPrecision::Int8);
         println!("the mean difference of q is {on_card:.4} on the card, {on_processor:.4} on the processor");
         assert!(on_card > 0.0 && on_card < 0.01, "{on_card}");
     });
 }
 
 /// The number of positions of the embedded network.
-const POSITIONS: usize = 32;
+pub(super) const POSITIONS: usize = 32;

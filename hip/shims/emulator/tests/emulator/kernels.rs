@@ -148,6 +148,7 @@ const DEPTHS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 /// Checks that every kernel has a test: the names in the code object, without type and size, must be those of a list.
 #[test]
 fn every_kernel_has_a_test() {
+    // The digit of "fp8" ends a name here.
     let tested = [
         "activation",
         "attention_any",
@@ -159,12 +160,14 @@ fn every_kernel_has_a_test() {
         "gemm_any",
         "gemm_bytes",
         "gemm_chain",
+        "gemm_fp",
         "gemm_sum",
         "layer_norm_w",
         "norm_dense",
         "planes",
         "policy",
         "quantise",
+        "quantise_fp",
         "scalar_head",
         "softmax",
         "squeeze_excite",

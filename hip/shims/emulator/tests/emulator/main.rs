@@ -202,6 +202,15 @@ pub(crate) fn has_matrix_instructions() -> bool {
     !["gfx906", "gfx908", "gfx10"].iter().any(|start| architecture().starts_with(start))
 }
 
+/// The largest number in e4m3 where the architecture multiplies such numbers.
+pub(crate) fn largest_fp8() -> Option<f64> {
+    match architecture().as_str() {
+        "gfx942" => Some(240.0),
+        "gfx1200" => Some(448.0),
+        _ => None,
+    }
+}
+
 /// Runs all tests again on another architecture, in another process.
 fn the_same_holds_for(other: &str) {
     if architecture() != "gfx1100" {

@@ -1,8 +1,10 @@
-//! The rounding of rows to 8 bits, and products of such rows. Both work on fp16.
+//! The rounding of rows to 8 bits, integers or e4m3, and products of such rows. They work on fp16.
 
 use super::super::super::activations::activation;
 use super::super::super::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
 use super::super::super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::super::super::ffi::hip::Address;
+use super::super::super::fp8::Fp8Format;
 use super::super::super::kernels::grid;
 use super::super::super::numbers::{allowed, decode, noise};
 use super::super::super::own::{TileSize, product_arguments, tile_sizes};
@@ -12,7 +14,16 @@ use super::case::{Case, Trial, some};
 /// The code of mish.
 const MISH: i32 = 6;
 
-pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
+/// The factors of a product.
+#[derive(Clone, Copy)]
+enum Factors {
+    Integers,
+    Floats(Fp8Format),
+}
+
+/// The cases for fp16. `format` is the variant of e4m3 that the card multiplies. A card that multiplies none has no such
+/// kernels.
+pub(super) fn cases(element: ElementType, format: Fp8Format, is_quick: bool) -> Vec<Case> {
     if element != ElementType::Fp16 {
         return Vec::new();
     }
@@ -20,8 +31,13 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let mut cases: Vec<Case> = rows.into_iter().map(|(rows, width)| quantise_case(rows, width)).collect();
     for size in tile_sizes() {
         let shapes = vec![(37, 72, 112), (133, 140, 96), (256, 256, 512)];
-        cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| product_case(size, shape)));
+        for shape in some(shapes, is_quick, 1) {
+            let factors = [Factors::Integers, Factors::Floats(format)];
+            cases.extend(factors.map(|factors| product_case(size, shape, factors)));
+        }
     }
+    let rows = some(vec![(13, 144), (8, 1040), (1, 32)], is_quick, 1);
+    cases.extend(rows.into_iter().map(|(rows, width)| quantise_fp8_case(rows, width, format)));
     cases
 }
 
@@ -74,21 +90,74 @@ fn quantise_case(rows: usize, width: usize) -> Case {
     })
 }
 
-fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize)) -> Case {
+/// Rounds rows of numbers that e4m3 has, times a power of two for each row, so that the codes are exact.
+fn quantise_fp8_case(rows: usize, width: usize, format: Fp8Format) -> Case {
+    let element = ElementType::Fp16;
+    let case = Case::new(
+        ("quantise_fp8", element, ""),
+        format!("{rows} rows, {width} inputs"),
+        move |arena, function| {
+            // Codes that make no pair that is not a number as fp16, because results are compared in pairs.
+            let code = |index: usize| match index % width {
+                2 => format.round(format.largest()),
+                place => ((index * 37 + place * 11) % 0x70) as u8,
+            };
+            let codes: Vec<u8> = (0..rows * width).map(code).collect();
+            let scale = |row: usize| 2_f32.powi(row as i32 % 5 - 8);
+            let number = |(index, code): (usize, &u8)| format.value(*code) * scale(index / width);
+            let values: Vec<f32> = codes.iter().enumerate().map(number).collect();
+            let (x, _) = arena.numbers(element, &values);
+            let rounded = arena.room(element, rows * width / 2);
+            let scales = arena.room(ElementType::Fp32, rows);
+            let arguments = QuantiseArguments {
+                x: x.address,
+                factors: Address::NULL,
+                bytes: rounded.address,
+                row_scales: scales.address,
+                rows: rows as i32,
+                width: width as i32,
+            };
+            let fp32 = ElementType::Fp32;
+            let of_rows = (0..rows).map(|row| f64::from(scale(row))).collect();
+            let expected = vec![
+                Expected { place: rounded, element, values: decode(element, &codes), allowed: 1e-9 },
+                Expected { place: scales, element: fp32, values: of_rows, allowed: allowed(fp32) },
+            ];
+            Trial::new(function, grid(rows.div_ceil(8), 1, 256), arguments, expected)
+        },
+    );
+    case.optional()
+}
+
+fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize), factors: Factors) -> Case {
     let TileSize { rows: tile_rows, columns, threads } = size;
     let element = ElementType::Fp16;
     let suffix = format!("_{tile_rows}x{columns}_{threads}");
     let text = format!("{rows} rows, {inputs} inputs, {outputs} outputs");
-    let case = Case::new(("gemm_bytes", element, &suffix), text, move |arena, function| {
-        let bytes = |seed: u32, count: usize| -> Vec<i8> {
-            noise(seed, count).iter().map(|number| (number * 127.0) as i8).collect()
+    // Integers have two numbers for each row and output, and e4m3 has one.
+    let (family, each) = match factors {
+        Factors::Integers => ("gemm_bytes", 2),
+        Factors::Floats(_) => ("gemm_fp8", 1),
+    };
+    let case = Case::new((family, element, &suffix), text, move |arena, function| {
+        // The bytes, and their values. Those in e4m3 are as large as the integers.
+        let bytes = |seed: u32, count: usize| -> (Vec<u8>, Vec<f64>) {
+            let numbers: Vec<i8> = noise(seed, count).iter().map(|number| (number * 127.0) as i8).collect();
+            match factors {
+                Factors::Integers => (as_bytes(&numbers), numbers.iter().map(|&x| f64::from(x)).collect()),
+                Factors::Floats(format) => {
+                    let codes: Vec<u8> = numbers.iter().map(|&x| format.round(f32::from(x))).collect();
+                    let values = codes.iter().map(|&code| f64::from(format.value(code))).collect();
+                    (codes, values)
+                }
+            }
         };
-        let (x, w) = (bytes(91, rows * inputs), bytes(92, outputs * inputs));
-        let [x_place, w_place] = [&x, &w].map(|bytes| arena.put(&as_bytes(bytes)));
-        let (row_scales, of_rows) = arena.numbers(ElementType::Fp32, &noise(93, 2 * rows));
+        let ((x_bytes, x), (w_bytes, w)) = (bytes(91, rows * inputs), bytes(92, outputs * inputs));
+        let [x_place, w_place] = [&x_bytes, &w_bytes].map(|bytes| arena.put(bytes));
+        let (row_scales, of_rows) = arena.numbers(ElementType::Fp32, &noise(93, each * rows));
         let width = outputs.next_multiple_of(8);
         let per_weight = 2e-4 / (inputs as f32).sqrt();
-        let scales: Vec<f32> = noise(94, 2 * width).iter().map(|number| number * per_weight).collect();
+        let scales: Vec<f32> = noise(94, each * width).iter().map(|number| number * per_weight).collect();
         let (output_scales, of_outputs) = arena.numbers(ElementType::Fp32, &scales);
         let (bias, biases) = arena.numbers(element, &noise(95, outputs));
         let output = arena.room(element, rows * outputs);
@@ -103,9 +172,9 @@ fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize)) 
         let value = |index: usize| {
             let (row, column) = (index / outputs, index % outputs);
             let pairs = x[row * inputs..][..inputs].iter().zip(&w[column * inputs..]);
-            let sum: i32 = pairs.map(|(&x, &w)| i32::from(x) * i32::from(w)).sum();
-            let (scale, zero) = (of_rows[2 * row], of_rows[2 * row + 1]);
-            let product = scale * of_outputs[column] * f64::from(sum) + zero * of_outputs[width + column];
+            let sum: f64 = pairs.map(|(&x, &w)| x * w).sum();
+            let zero = if each == 2 { of_rows[2 * row + 1] * of_outputs[width + column] } else { 0.0 };
+            let product = of_rows[each * row] * of_outputs[column] * sum + zero;
             activation(MISH, product + biases[column])
         };
         let values = (0..rows * outputs).map(value).collect();

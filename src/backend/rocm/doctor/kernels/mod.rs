@@ -20,6 +20,7 @@ use super::super::error::{Result, RocmError};
 use super::super::ffi::gemm::ElementType;
 use super::super::ffi::hip::DeviceBuffer;
 use super::super::ffi::program::Program;
+use super::super::fp8::Fp8Format;
 use super::super::kernels::Kernels;
 use super::super::numbers::short;
 use super::bench::Bench;
@@ -39,9 +40,10 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let mut bench = Bench::new(&subject.gpu, 0)?;
     let what = "the arrays of examined kernels";
     let memory = Arc::new(DeviceBuffer::zeroed(subject.gpu.device, ARENA_BYTES, what)?);
+    let format = Fp8Format::of(&subject.gpu.architecture).unwrap_or(Fp8Format::Ocp);
     for element in ELEMENTS {
         let kernels = subject.kernels_of(element)?;
-        for case in cases(element, subject.is_quick) {
+        for case in cases(element, format, subject.is_quick) {
             let name = format!("{} {}", case.kernel, case.shape);
             report.item(&name, |report| {
                 examine(&mut bench, &memory, &kernels, &case, report).map_err(|error| bench.examined(error))
@@ -51,10 +53,11 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     Ok(())
 }
 
-fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
-    let families =
-        [rows::cases, attention::cases, dense::cases, gemm::cases, bytes::cases, boards::cases, heads::cases];
-    families.into_iter().flat_map(|cases| cases(element, is_quick)).collect()
+/// All cases of an element type. `format` is the variant of e4m3 that the card multiplies, if it multiplies any.
+fn cases(element: ElementType, format: Fp8Format, is_quick: bool) -> Vec<Case> {
+    let families = [rows::cases, attention::cases, dense::cases, gemm::cases, boards::cases, heads::cases];
+    let all = families.into_iter().flat_map(|cases| cases(element, is_quick));
+    all.chain(bytes::cases(element, format, is_quick)).collect()
 }
 
 /// Launches a kernel once, and adds a row about what it did.
@@ -117,7 +120,7 @@ mod tests {
     #[test]
     fn every_case_has_a_name_of_its_own_and_fits() {
         for (element, is_quick) in [(ElementType::Fp16, false), (ElementType::Fp32, true)] {
-            let cases = cases(element, is_quick);
+            let cases = cases(element, Fp8Format::Ocp, is_quick);
             let names: BTreeSet<String> =
                 cases.iter().map(|case| format!("{} {}", case.kernel, case.shape)).collect();
             assert_eq!(names.len(), cases.len());
@@ -136,7 +139,7 @@ mod tests {
             .map(|name| name.split_once("_T_").map_or(name, |(family, _)| family))
             .collect();
         let examined: BTreeSet<&str> =
-            cases(ElementType::Fp16, true).iter().map(|case| case.family).collect();
+            cases(ElementType::Fp16, Fp8Format::Ocp, true).iter().map(|case| case.family).collect();
         assert_eq!(examined, listed);
     }
 }

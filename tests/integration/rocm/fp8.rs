@@ -1,0 +1,72 @@
+//! Encoders whose products have 8-bit floating-point numbers, on the emulator.
+
+use super::int8::{POSITIONS, embedded_differences, has_encoders};
+use super::*;
+
+/// The largest allowed differences from lc0. A number in e4m3 has three bits of mantissa, so that its error is up to a
+/// sixteenth of the number, where an integer of 8 bits has an error of up to a 510th of its row's range. The error of a
+/// sum of many such numbers is smaller, because their errors have both signs.
+const FP8: Limit = Limit { q: 0.2, m: 3.0, top: 0.15, divergence: 0.05 };
+
+fn check(test: &str, architecture: &str) {
+    on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
+        for set in goldens::committed().into_iter().filter(|set| has_encoders(set) && is_of_a_kind(set)) {
+            check_set(&set, RocmPrecision::Fp8, &options(16), &FP8);
+        }
+    });
+}
+
+#[test]
+fn encoders_in_fp8_stay_near_lc0_on_gfx1200() {
+    check("fp8::encoders_in_fp8_stay_near_lc0_on_gfx1200", "gfx1200");
+}
+
+/// Its format has another largest number, and another code for what is no number.
+#[test]
+fn encoders_in_fp8_stay_near_lc0_on_gfx942() {
+    check("fp8::encoders_in_fp8_stay_near_lc0_on_gfx942", "gfx942");
+}
+
+fn set(name: &str) -> GoldenSet {
+    goldens::committed().into_iter().find(|set| set.name == name).expect("the set is committed")
+}
+
+/// With a warm-up, the figures are compared with the processor's, and the graphs are used.
+#[test]
+fn fp8_passes_the_check_of_the_figures() {
+    let settings = [("RUKH_EMULATOR_ARCH", "gfx1200")];
+    on_emulator("fp8::fp8_passes_the_check_of_the_figures", &settings, || {
+        let options = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
+        let backend = backend(&set("micro-smolgen"), RocmPrecision::Fp8, &options);
+        assert!(backend.attributes().name.ends_with(", fp8)"), "{}", backend.attributes().name);
+        assert!(backend.notices().is_empty(), "{:?}", backend.notices());
+    });
+}
+
+#[test]
+fn a_card_without_fp8_says_so() {
+    on_emulator("fp8::a_card_without_fp8_says_so", &[("RUKH_EMULATOR_ARCH", "gfx1100")], || {
+        let made = |name: &str| {
+            let set = set(name);
+            let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
+            let device = RocmBackend::open("rocm-fp8", &options(2)).unwrap_or_else(|error| panic!("{error}"));
+            RocmBackend::new(device, network, RocmPrecision::Fp8, &options(2), 1.0, HistoryFill::FenOnly)
+        };
+        let error = made("micro-smolgen").err().expect("gfx1100 has no such products").to_string();
+        let reason = "(gfx1100) has no instructions that multiply 8-bit floating-point numbers";
+        assert!(error.contains(reason), "{error}");
+        // A network of convolutions has no products in 8 bits.
+        let backend = made("micro-se-conv").unwrap_or_else(|error| panic!("{error}"));
+        assert!(backend.attributes().name.ends_with(", fp16)"), "{}", backend.attributes().name);
+    });
+}
+
+#[test]
+fn the_embedded_network_in_fp8_is_near_fp32() {
+    let settings = [("RUKH_EMULATOR_ARCH", "gfx1200")];
+    on_emulator("fp8::the_embedded_network_in_fp8_is_near_fp32", &settings, || {
+        let [on_card, _] = embedded_differences(RocmPrecision::Fp8);
+        println!("the mean difference of q is {on_card:.4} on the card over {POSITIONS} positions");
+        assert!(on_card > 0.0 && on_card < 0.03, "{on_card}");
+    });
+}

@@ -3,7 +3,7 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8; if
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8 fp8; if
 # none is named, the first three run. Each step has a time limit. A call ends within ten minutes, and names the steps that
 # it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then `branches
 # sweep large`.
@@ -11,6 +11,7 @@
 #   LC0      for the step match: lc0 with its CUDA backend
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
+#   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 # Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
 # networks, compute-sanitizer for the step sanitize, python-chess for match, and PyTorch for loop.
@@ -59,7 +60,7 @@ nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader ||
 rukh=$packed/rukh
 random=$store/networks
 mkdir -p "$random"
-names=(t82-like t1-like bt4-full)
+read -ra names <<<"${NETWORKS:-t82-like t1-like bt4-full}"
 
 # The large networks are made while the first step runs.
 makers=()
@@ -301,16 +302,16 @@ step_own() {
     return $status
 }
 
-# Compares 8-bit integers with the CPU's fp32 on positions of games, and times them beside fp16.
-step_int8() {
+# Compares a format of 8 bits with the CPU's fp32 on positions of games, and times it beside fp16.
+eight_bits() {
     large_networks
-    local status=0 backend round
-    run 60 int8-check.log "$rukh" check --backend=rocm-int8 --positions=10000 || status=1
-    cat "$out/int8-check.log"
+    local format=$1 status=0 backend round
+    run 60 "$format-check.log" "$rukh" check --backend="rocm-$format" --positions=10000 || status=1
+    cat "$out/$format-check.log"
     milliseconds=300
     for round in 1 2 3; do
-        for backend in rocm-fp16 rocm-int8; do
-            sweep_backend=$backend measure 25 "int8-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
+        for backend in rocm-fp16 "rocm-$format"; do
+            sweep_backend=$backend measure 25 "$format-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
         done
     done
     return $status
@@ -341,6 +342,14 @@ step_loop() {
     tail -25 "$out/loop.log" | cut -c1-400
     cp "$work/loop/loop.jsonl" "$out/" 2>/dev/null
     return $status
+}
+
+step_int8() {
+    eight_bits int8
+}
+
+step_fp8() {
+    eight_bits fp8
 }
 
 # Checks correctness with parallel branches, with kernels that are launched early, and with tuned matrix products.
@@ -418,7 +427,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8 fp8" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

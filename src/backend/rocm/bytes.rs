@@ -52,7 +52,7 @@ pub(super) fn byte_product(
     };
     let (quantise, gemm, numbers) = match weights.kind {
         ByteKind::Integers => ("quantise", "gemm_bytes", "integers"),
-        ByteKind::Floats => ("quantise_fp8", "gemm_fp8", "floating-point numbers"),
+        ByteKind::Floats(_) => ("quantise_fp8", "gemm_fp8", "floating-point numbers"),
     };
     let kernel = |rows: usize, columns: usize, threads: u32| {
         kernels.function(gemm, &format!("_{rows}x{columns}_{threads}")).ok()

@@ -10,7 +10,7 @@ use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::{Address, Device};
-use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan};
+use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan, ScaledFactors};
 use super::ffi::program::{BlasLibraries, Step};
 use super::kernels::Kernels;
 use super::libraries::GemmLibrary;
@@ -141,6 +141,10 @@ pub(super) struct Gemms {
     prefers_hipblaslt: bool,
     plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
     descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
+    /// The fewest rows of a product in e4m3 that hipBLASLt computes.
+    scaled_rows: usize,
+    /// hipBLASLt's first algorithm for a product in e4m3; `None` if it has none.
+    scaled_plans: RefCell<HashMap<GemmShape, Option<Arc<Plan>>>>,
     /// During a [`Gemms::survey`], the products that were requested so far.
     survey: RefCell<Option<Vec<GemmProblem>>>,
     /// The products that a library is not asked for, because a process that asked for them crashed or hung.
@@ -148,6 +152,21 @@ pub(super) struct Gemms {
     /// The products that a helper process asked hipBLASLt for and survived. `None` means that there was no helper
     /// process, and that every product may be asked for.
     survived: RefCell<Option<BTreeSet<GemmShape>>>,
+}
+
+/// The fewest rows of a product in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. The instruction of our own
+/// kernel multiplies e4m3 no faster than fp16 on sm_90. Below, our kernel saves the step that adds a bias and applies an
+/// activation.
+const SCALED_ROWS_ON_NVIDIA: usize = 512;
+
+/// The fewest rows of a product in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the user
+/// wants a library: nobody has asked AMD's hipBLASLt for such products, and no helper process asks it first.
+fn scaled_rows(architecture: &str, has_own: bool) -> usize {
+    match (architecture.starts_with("gfx"), has_own) {
+        (_, false) => 0,
+        (false, true) => SCALED_ROWS_ON_NVIDIA,
+        (true, true) => usize::MAX,
+    }
 }
 
 /// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides
@@ -196,6 +215,8 @@ impl Gemms {
             prefers_hipblaslt,
             plans: RefCell::default(),
             descriptors: RefCell::default(),
+            scaled_rows: scaled_rows(&gpu.architecture, has_own),
+            scaled_plans: RefCell::default(),
             survey: RefCell::default(),
             avoided: RefCell::default(),
             survived: RefCell::default(),
@@ -491,6 +512,31 @@ impl Gemms {
         let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
         self.plans.borrow_mut().insert(*shape, plans.clone());
         Ok(plans)
+    }
+
+    /// hipBLASLt's step for a product in e4m3, whose x has as many rows as the shape says; `None` if our own kernel is to
+    /// compute it, or hipBLASLt lacks the types or the shape's epilogue.
+    pub(super) fn scaled_step(
+        &self,
+        name: &str,
+        problem: &GemmProblem,
+        factors: &ScaledFactors,
+    ) -> Option<Step> {
+        let GemmProblem { shape, operands, bias } = *problem;
+        let (library, handle) = self.hipblaslt.as_ref()?;
+        if shape.rows < self.scaled_rows || self.survey.borrow().is_some() || !handle.supports(shape.epilogue)
+        {
+            return None;
+        }
+        // A library that does not know the types or the scales refuses them here.
+        let descriptor = Descriptor::new(library, shape.epilogue, bias, shape.output_type).ok()?;
+        let descriptor = descriptor.scaled(factors).ok()?;
+        let plan = || {
+            let plans = handle.plans(&shape, &descriptor, WORKSPACE_BYTES, 1).unwrap_or_default();
+            plans.into_iter().next().map(Arc::new)
+        };
+        let plan = self.scaled_plans.borrow_mut().entry(shape).or_insert_with(plan).clone()?;
+        Some(Step::hipblaslt(name.to_owned(), plan, Arc::new(descriptor), operands))
     }
 
     /// `None` if hipBLASLt is missing or lacks the shape's epilogue.

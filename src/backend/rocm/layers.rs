@@ -2,6 +2,7 @@
 
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::Address;
+use super::fp8::Fp8Format;
 
 pub(super) const SQUARES: usize = 64;
 
@@ -24,8 +25,7 @@ pub(super) struct Dense {
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum ByteKind {
     Integers,
-    /// e4m3.
-    Floats,
+    Floats(Fp8Format),
 }
 
 /// Weights of 8 bits, for the kernels of `hip/kernels/bytes.hip`.

@@ -9,12 +9,13 @@ use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, DenseArguments};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::Address;
+use super::ffi::hipblaslt::ScaledFactors;
 use super::ffi::module::{Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
-use super::gemm::Gemms;
+use super::gemm::{GemmProblem, Gemms};
 use super::kernel_work::KernelWork;
 use super::kernels::{Kernels, activation_code, grid};
-use super::layers::{ByteWeights, Dense, SQUARES, rows_together};
+use super::layers::{ByteKind, ByteWeights, Dense, SQUARES, rows_together};
 use super::norm::Norm;
 use super::scratch::{Region, Scratch, ScratchSizes};
 use crate::net::architecture::Activation;
@@ -152,7 +153,7 @@ impl<'a> StepList<'a> {
                 let text = format!("{name}: a softmax after a product of 8-bit numbers is not supported");
                 return Err(RocmError::Unsupported(text));
             };
-            return self.byte_product(name, (layer, weights), rows, (x, y), epilogue);
+            return self.byte_product(name, (layer, weights), rows, (x, y), (epilogue, activation));
         }
         let has_bias = layer.bias != Address::NULL;
         if activation == Activation::None && !has_bias {
@@ -171,14 +172,15 @@ impl<'a> StepList<'a> {
         self.activate(&format!("{name} activation"), y, layer.bias, (rows, layer.outputs), activation)
     }
 
-    /// `y = act(x W^T + b)` for a layer with weights of 8 bits. `epilogue` says whether there are a bias and an activation.
+    /// `y = act(x W^T + b)` for a layer with weights of 8 bits. The epilogue says whether there are a bias and the
+    /// activation.
     fn byte_product(
         &mut self,
         name: &str,
         (layer, weights): (&Dense, &ByteWeights),
         rows: usize,
         (x, y): (Address, Address),
-        epilogue: Epilogue,
+        (epilogue, activation): (Epilogue, Activation),
     ) -> Result<()> {
         // x [rows][inputs] -> bytes [rows][inputs], scales [rows][1 or 2] -> y [rows][outputs]
         let bytes = self.region_bytes(Region::Bytes, rows * layer.inputs);
@@ -188,9 +190,25 @@ impl<'a> StepList<'a> {
         let compute_units = self.gemms.compute_units();
         let bias = layer.bias;
         let launches = byte_product(name, (&shape, weights, bias), &memory, self.kernels, compute_units)?;
-        let ByteProduct { rounding: (rounding, rows), product: (product, factors) } = launches;
-        self.kernel(format!("{name} rounding"), rounding, rows);
-        self.kernel(name, product, factors);
+        let ByteProduct { rounding: (rounding, rounded), product: (product, factors) } = launches;
+        self.kernel(format!("{name} rounding"), rounding, rounded);
+        let ByteKind::Floats(format) = weights.kind else {
+            self.kernel(name, product, factors);
+            return Ok(());
+        };
+        let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
+        let operands = GemmOperands { weights: weights.weights, x: bytes, y };
+        let problem = GemmProblem { shape, operands, bias };
+        let plain = GemmProblem { shape: GemmShape { epilogue: Epilogue::None, ..shape }, ..problem };
+        if let Some(step) = self.gemms.scaled_step(name, &problem, &scaled) {
+            self.push(step);
+        } else if let Some(step) = self.gemms.scaled_step(name, &plain, &scaled) {
+            self.push(step);
+            let activation_name = format!("{name} activation");
+            self.activate(&activation_name, y, bias, (rows, layer.outputs), activation)?;
+        } else {
+            self.kernel(name, product, factors);
+        }
         Ok(())
     }
 
@@ -210,7 +228,8 @@ impl<'a> StepList<'a> {
         (x, y): (Address, Address),
     ) -> Result<()> {
         if let Some(weights) = &layer.bytes {
-            return self.byte_product(name, (layer, weights), rows, (x, y), Epilogue::None);
+            let epilogue = (Epilogue::None, Activation::None);
+            return self.byte_product(name, (layer, weights), rows, (x, y), epilogue);
         }
         if let Some(launch) = self.few_rows_kernel(layer, rows, false) {
             let arguments = dense_arguments(layer, rows, (x, y), None);

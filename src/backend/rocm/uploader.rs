@@ -125,10 +125,11 @@ impl Uploader {
                 Some(self.integers(name, &rounded, *inputs)?)
             }
             Some(Rounding::Floats(format)) => {
+                let format = *format;
                 let (codes, mut scales) = format.quantise(weights, *inputs);
                 scales.resize(scales.len().next_multiple_of(VECTOR), 0.0);
                 Some(ByteWeights {
-                    kind: ByteKind::Floats,
+                    kind: ByteKind::Floats(format),
                     weights: self.bytes(name, &codes)?,
                     scales: self.fp32(&format!("{name} scales"), &scales)?,
                     factors: Address::NULL,

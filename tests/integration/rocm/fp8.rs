@@ -4,9 +4,10 @@ use super::int8::{POSITIONS, embedded_differences, has_encoders};
 use super::*;
 
 /// The largest allowed differences from lc0. A number in e4m3 has three bits of mantissa, so that its error is up to a
-/// sixteenth of the number, where an integer of 8 bits has an error of up to a 510th of its row's range. The error of a
-/// sum of many such numbers is smaller, because their errors have both signs.
-const FP8: Limit = Limit { q: 0.2, m: 3.0, top: 0.15, divergence: 0.05 };
+/// sixteenth of the number, where an integer of 8 bits has an error of up to a 510th of its row's range. The networks'
+/// random weights have no outliers, which e4m3 is better at, so that their differences are larger than a trained network's.
+/// The largest observed ones are 0.064 for q, 0.070 for d, 3.7 for m, 0.12 for the best move and 0.047 for the divergence.
+const FP8: Limit = Limit { q: 0.1, m: 6.0, top: 0.2, divergence: 0.08 };
 
 fn check(test: &str, architecture: &str) {
     on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
@@ -69,4 +70,28 @@ fn the_embedded_network_in_fp8_is_near_fp32() {
         println!("the mean difference of q is {on_card:.4} on the card over {POSITIONS} positions");
         assert!(on_card > 0.0 && on_card < 0.03, "{on_card}");
     });
+}
+
+/// hipBLASLt's products in e4m3 with a scale for each row and each output. Each product is then one call, as in fp16.
+#[test]
+fn hipblaslt_multiplies_fp8_if_the_user_wants_it() {
+    const MARK: &str = "all positions are evaluated";
+    let test = "fp8::hipblaslt_multiplies_fp8_if_the_user_wants_it";
+    let folder = libraries();
+    let settings = [("RUKH_EMULATOR_ARCH", "gfx1200"), ("RUKH_EMULATOR_LOG", "1")];
+    let stderr = inside(folder.path(), test, &settings, || {
+        let own = RocmOptions { graph: false, streams: Some(1), ..options(16) };
+        let library = RocmOptions { gemm: GemmLibrary::HipblasLt, ..own.clone() };
+        let calls =
+            [(RocmPrecision::Fp16, &library), (RocmPrecision::Fp8, &library), (RocmPrecision::Fp8, &own)];
+        for (precision, options) in calls {
+            check_set(&set("micro-smolgen"), precision, options, &FP8);
+            eprintln!("{MARK}");
+        }
+    });
+    let Some(stderr) = stderr else { return };
+    let is_product = |line: &&str| line.starts_with("rocm-emulator: hipblasLtMatmul = ");
+    let counts: Vec<usize> =
+        stderr.split(MARK).take(3).map(|part| part.lines().filter(is_product).count()).collect();
+    assert!(counts[0] > 0 && counts[1] == counts[0] && counts[2] < counts[0], "{counts:?}");
 }

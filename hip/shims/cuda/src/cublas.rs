@@ -48,7 +48,13 @@ pub(crate) const DESCRIPTION_TRANSPOSE_A: c_int = 3;
 pub(crate) const DESCRIPTION_TRANSPOSE_B: c_int = 4;
 pub(crate) const DESCRIPTION_EPILOGUE: c_int = 7;
 pub(crate) const DESCRIPTION_BIAS_POINTER: c_int = 8;
+pub(crate) const DESCRIPTION_A_SCALE_POINTER: c_int = 17;
+pub(crate) const DESCRIPTION_B_SCALE_POINTER: c_int = 18;
+/// Sums of 8-bit floats are kept in fewer bits, as the fast instructions of sm_90 do.
+pub(crate) const DESCRIPTION_FAST_ACCUMULATION: c_int = 25;
 pub(crate) const DESCRIPTION_BIAS_DATA_TYPE: c_int = 26;
+pub(crate) const DESCRIPTION_A_SCALE_MODE: c_int = 31;
+pub(crate) const DESCRIPTION_B_SCALE_MODE: c_int = 32;
 
 pub(crate) const PREFERENCE_MAX_WORKSPACE_BYTES: c_int = 1;
 pub(crate) const PREFERENCE_REDUCTION_SCHEME_MASK: c_int = 3;

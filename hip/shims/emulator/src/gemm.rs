@@ -5,6 +5,7 @@
 use std::ffi::c_void;
 
 use crate::isa::float::{bf16_to_f32, f16_to_f32, f32_to_bf16, f32_to_f16};
+use crate::isa::fp8::{FNUZ, OCP};
 use crate::memory::Regions;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -14,6 +15,9 @@ pub(crate) enum Type {
     Bf16,
     I8,
     I32,
+    /// e4m3, in OCP's variant or in gfx942's.
+    F8,
+    F8Fnuz,
 }
 
 impl Type {
@@ -21,7 +25,7 @@ impl Type {
         match self {
             Self::F32 | Self::I32 => 4,
             Self::F16 | Self::Bf16 => 2,
-            Self::I8 => 1,
+            Self::I8 | Self::F8 | Self::F8Fnuz => 1,
         }
     }
 }
@@ -121,6 +125,8 @@ pub(crate) fn load_column(start: *const u8, kind: Type, count: usize, out: &mut 
                 );
             }
             Type::I8 => out.extend((0..count).map(|row| f32::from(start.cast::<i8>().add(row).read()))),
+            Type::F8 => out.extend((0..count).map(|row| OCP.value(start.add(row).read()))),
+            Type::F8Fnuz => out.extend((0..count).map(|row| FNUZ.value(start.add(row).read()))),
             Type::I32 => {
                 out.extend((0..count).map(|row| start.cast::<i32>().add(row).read_unaligned() as f32))
             }
@@ -141,6 +147,8 @@ fn store(start: *mut u8, kind: Type, values: &[f32]) {
                 Type::I8 => {
                     start.cast::<i8>().add(row).write(value.round_ties_even().clamp(-128.0, 127.0) as i8)
                 }
+                Type::F8 => start.add(row).write(OCP.round(value) as u8),
+                Type::F8Fnuz => start.add(row).write(FNUZ.round(value) as u8),
                 Type::I32 => start.cast::<i32>().add(row).write_unaligned(value as i32),
             }
         }
@@ -185,6 +193,8 @@ pub(crate) struct Product {
     pub(crate) d: Matrix,
     /// The bias, which has one element per row of D.
     pub(crate) bias: Option<Matrix>,
+    /// What the rows and the columns of the sums are multiplied by.
+    pub(crate) scales: Option<[Matrix; 2]>,
     pub(crate) activation: Activation,
     pub(crate) device: i32,
 }
@@ -207,6 +217,9 @@ impl Product {
         if let Some(bias) = &self.bias {
             bias.check("bias", 1, &regions)?;
         }
+        for scales in self.scales.iter().flatten() {
+            scales.check("scales", 1, &regions)?;
+        }
         (0..self.batches).for_each(|batch| self.one(batch));
         Ok(())
     }
@@ -222,6 +235,11 @@ impl Product {
             }
         }
         let bias = self.bias.map(|bias| bias.load(0));
+        if let Some([of_rows, of_columns]) = self.scales.map(|scales| scales.map(|scales| scales.load(0))) {
+            for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
+                sums.iter_mut().zip(&of_rows).for_each(|(sum, scale)| *sum *= scale * of_columns[column]);
+            }
+        }
         let mut old = Vec::with_capacity(m);
         for (column, sums) in sums.chunks_exact_mut(m).enumerate() {
             old.clear();

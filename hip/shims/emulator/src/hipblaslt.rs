@@ -9,7 +9,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Mutex};
 
 use hip_runtime_sys::{
-    HIP_R_8I, HIP_R_16BF, HIP_R_16F, HIP_R_32F, HIP_R_32I, hipDataType, hipErrorLaunchFailure, hipStream_t,
+    HIP_R_8F_E4M3, HIP_R_8F_E4M3_FNUZ, HIP_R_8I, HIP_R_16BF, HIP_R_16F, HIP_R_32F, HIP_R_32I, hipDataType,
+    hipErrorLaunchFailure, hipStream_t,
 };
 use hipblaslt_sys as lt;
 use hipblaslt_sys::{
@@ -195,8 +196,12 @@ api! {
             | lt::HIPBLASLT_MATMUL_DESC_TRANSB
             | lt::HIPBLASLT_MATMUL_DESC_EPILOGUE
             | lt::HIPBLASLT_MATMUL_DESC_BIAS_DATA_TYPE
-            | lt::HIPBLASLT_MATMUL_DESC_POINTER_MODE => 4,
-            lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER => 8,
+            | lt::HIPBLASLT_MATMUL_DESC_POINTER_MODE
+            | lt::HIPBLASLT_MATMUL_DESC_A_SCALE_MODE
+            | lt::HIPBLASLT_MATMUL_DESC_B_SCALE_MODE => 4,
+            lt::HIPBLASLT_MATMUL_DESC_BIAS_POINTER
+            | lt::HIPBLASLT_MATMUL_DESC_A_SCALE_POINTER
+            | lt::HIPBLASLT_MATMUL_DESC_B_SCALE_POINTER => 8,
             _ => {
                 report(&format!("hipblaslt: the emulator does not know attribute {name} of a matmul descriptor"));
                 return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED);
@@ -342,6 +347,8 @@ fn type_of(kind: hipDataType) -> Option<Type> {
         HIP_R_16BF => Some(Type::Bf16),
         HIP_R_8I => Some(Type::I8),
         HIP_R_32I => Some(Type::I32),
+        HIP_R_8F_E4M3 => Some(Type::F8),
+        HIP_R_8F_E4M3_FNUZ => Some(Type::F8Fnuz),
         _ => None,
     }
 }
@@ -360,6 +367,14 @@ fn misbehave(product: &Product) {
     }
 }
 
+/// `HIPBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F`: a scale for each row of op(A) or column of op(B).
+const SCALE_OF_EACH_ROW: u64 = 3;
+
+/// Whether the emulated architecture begins like this.
+fn has_fp8(architecture: &str) -> bool {
+    current_card().architecture.starts_with(architecture)
+}
+
 /// Whether hipBLASLt has kernels for these types.
 fn supported(ab: Type, cd: Type, compute: hipblasComputeType_t, scale: hipDataType) -> bool {
     match compute {
@@ -368,6 +383,9 @@ fn supported(ab: Type, cd: Type, compute: hipblasComputeType_t, scale: hipDataTy
                 Type::F32 => cd == Type::F32,
                 Type::F16 => matches!(cd, Type::F16 | Type::F32),
                 Type::Bf16 => matches!(cd, Type::Bf16 | Type::F32),
+                // Each variant exists on some cards only.
+                Type::F8 => matches!(cd, Type::F16 | Type::Bf16 | Type::F32) && has_fp8("gfx12"),
+                Type::F8Fnuz => matches!(cd, Type::F16 | Type::Bf16 | Type::F32) && has_fp8("gfx942"),
                 _ => false,
             };
             types && scale == HIP_R_32F
@@ -476,6 +494,21 @@ fn describe(
     } else {
         None
     };
+    let modes = [lt::HIPBLASLT_MATMUL_DESC_A_SCALE_MODE, lt::HIPBLASLT_MATMUL_DESC_B_SCALE_MODE];
+    let scales = match modes.map(|mode| attribute(mode).unwrap_or_default()) {
+        [0, 0] => None,
+        [SCALE_OF_EACH_ROW, SCALE_OF_EACH_ROW] if matches!(a.kind, Type::F8 | Type::F8Fnuz) => {
+            let of = |name, rows: usize| {
+                let address = attribute(name).unwrap_or_default();
+                Matrix { address, kind: Type::F32, rows, columns: 1, leading: rows, stride: 0 }
+            };
+            Some([
+                of(lt::HIPBLASLT_MATMUL_DESC_A_SCALE_POINTER, m),
+                of(lt::HIPBLASLT_MATMUL_DESC_B_SCALE_POINTER, n),
+            ])
+        }
+        _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
+    };
     Ok(Product {
         m,
         n,
@@ -490,6 +523,7 @@ fn describe(
         c,
         d,
         bias,
+        scales,
         activation,
         device: 0,
     })

@@ -335,6 +335,7 @@ impl Call {
             c,
             d,
             bias: None,
+            scales: None,
             activation: Activation::None,
             device: handle.device,
         };

@@ -4,6 +4,7 @@
 //! the bias of a layer. Neither depends on a stream, so all slots share them.
 
 use super::super::error::{Result, RocmError};
+use super::super::fp8::Fp8Format;
 use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::hip::{Address, Device, DeviceBuffer, Stream};
 use hip_runtime_sys as hip;
@@ -154,7 +155,8 @@ impl HipblasLt {
         wanted: usize,
     ) -> Result<Vec<Plan>> {
         let layouts = || -> Result<[Layout; 3]> {
-            let (input, output) = (shape.input_type, shape.output_type);
+            let input = descriptor.factors.unwrap_or(data_type(shape.input_type));
+            let output = data_type(shape.output_type);
             let [weights, x, y] = shape.batch_strides;
             let batch = shape.batch;
             Ok([
@@ -276,7 +278,23 @@ impl Plan {
 pub(crate) struct Descriptor {
     library: Library,
     raw: sys::hipblasLtMatmulDesc_t,
+    /// The type of W and x, if it is not the shape's.
+    factors: Option<hip::hipDataType>,
 }
+
+/// Factors in e4m3 with a scale for each row of W and of x, by which the sums are multiplied.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScaledFactors {
+    pub(crate) format: Fp8Format,
+    /// One fp32 number for each output.
+    pub(crate) weights_scales: Address,
+    /// One fp32 number for each row.
+    pub(crate) row_scales: Address,
+}
+
+/// `HIPBLASLT_MATMUL_MATRIX_SCALE_OUTER_VEC_32F` of hipBLASLt's `hipblasLtMatmulMatrixScale_t`: a scale for each row of A
+/// or column of B.
+const SCALE_OF_EACH_ROW: u32 = 3;
 
 // SAFETY: hipBLASLt only reads a descriptor after it is made.
 unsafe impl Send for Descriptor {}
@@ -300,7 +318,7 @@ impl Descriptor {
             (library.hipblasLtMatmulDescCreate)(&mut raw, sys::HIPBLAS_COMPUTE_32F, hip::HIP_R_32F)
         };
         check(status, || "hipblasLtMatmulDescCreate".to_owned())?;
-        let descriptor = Descriptor { library, raw };
+        let descriptor = Descriptor { library, raw, factors: None };
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSA, "TRANSA", OPERATION_TRANSPOSE)?;
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSB, "TRANSB", OPERATION_NONE)?;
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_EPILOGUE, "EPILOGUE", code)?;
@@ -314,6 +332,22 @@ impl Descriptor {
             descriptor.set(sys::HIPBLASLT_MATMUL_DESC_BIAS_POINTER, "BIAS_POINTER", bias)?;
         }
         Ok(descriptor)
+    }
+
+    /// The same for factors in e4m3.
+    pub(crate) fn scaled(mut self, factors: &ScaledFactors) -> Result<Descriptor> {
+        let ScaledFactors { format, weights_scales, row_scales } = *factors;
+        let (weights_scales, row_scales): (*mut c_void, *mut c_void) =
+            (weights_scales.pointer(), row_scales.pointer());
+        self.set(sys::HIPBLASLT_MATMUL_DESC_A_SCALE_MODE, "A_SCALE_MODE", SCALE_OF_EACH_ROW)?;
+        self.set(sys::HIPBLASLT_MATMUL_DESC_B_SCALE_MODE, "B_SCALE_MODE", SCALE_OF_EACH_ROW)?;
+        self.set(sys::HIPBLASLT_MATMUL_DESC_A_SCALE_POINTER, "A_SCALE_POINTER", weights_scales)?;
+        self.set(sys::HIPBLASLT_MATMUL_DESC_B_SCALE_POINTER, "B_SCALE_POINTER", row_scales)?;
+        self.factors = Some(match format {
+            Fp8Format::Ocp => hip::HIP_R_8F_E4M3,
+            Fp8Format::Fnuz => hip::HIP_R_8F_E4M3_FNUZ,
+        });
+        Ok(self)
     }
 
     fn set<T: Copy>(
@@ -358,13 +392,12 @@ impl Layout {
     /// last pair is the batch size, and the distance in elements between the matrices of two consecutive products.
     fn new(
         library: Library,
-        element: ElementType,
+        element: hip::hipDataType,
         (rows, columns): (usize, usize),
         stride: usize,
         (batch, batch_stride): (usize, usize),
     ) -> Result<Layout> {
         let mut raw = null_mut();
-        let element = data_type(element);
         // SAFETY: hipBLASLt writes one pointer.
         let status = unsafe {
             (library.hipblasLtMatrixLayoutCreate)(

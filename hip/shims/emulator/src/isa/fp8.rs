@@ -9,7 +9,7 @@ use super::wave::{F32, Instruction, Lane, Lanes, U16, WAVE, Wave};
 #[derive(Clone, Copy)]
 pub(crate) struct Format {
     /// The value of each code.
-    pub(super) values: [f32; 256],
+    values: [f32; 256],
     /// What is added to exponents.
     bias: i32,
     /// The code of the largest number.
@@ -39,6 +39,11 @@ impl Format {
             magnitude += 1;
         }
         Self { values, bias, largest, nan }
+    }
+
+    /// The number with this code.
+    pub(crate) fn value(&self, code: u8) -> f32 {
+        self.values[usize::from(code)]
     }
 
     /// The nearest number's code, ties to even. Numbers above the largest by half a step or more become NaN, as they do

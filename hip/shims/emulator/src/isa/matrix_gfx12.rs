@@ -125,7 +125,7 @@ handler! {
         }
         let [a, b, c] = &instruction.sources;
         let floats = |source: &Source| {
-            bytes_of(wave, source, |word, number| OCP.values[usize::from(word.to_le_bytes()[number])])
+            bytes_of(wave, source, |word, number| OCP.value(word.to_le_bytes()[number]))
         };
         let (Some(a), Some(b)) = (floats(a), floats(b)) else {
             fail_without_register(wave, instruction);

@@ -127,7 +127,7 @@ fn mfma_bytes<const K: usize>(wave: &mut Wave, instruction: &Instruction) {
 handler! {
     /// A product of 8-bit floats.
     fn mfma_f32_16x16x32_fp8_fp8(wave, instruction) {
-        let of_byte = |word: u32, number: usize| FNUZ.values[usize::from(word.to_le_bytes()[number])];
+        let of_byte = |word: u32, number: usize| FNUZ.value(word.to_le_bytes()[number]);
         let Some::<[[[f32; 32]; TILE]; 2]>([a, b]) = operands_of_bytes(wave, instruction, of_byte) else { return };
         let d = multiply(&a, &b, sums(wave, &instruction.sources[2], f32::from_bits));
         write(wave, instruction, |row, column| d[row][column].to_bits());

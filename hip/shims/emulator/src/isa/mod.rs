@@ -23,7 +23,7 @@
 mod compare;
 pub(crate) mod decode;
 pub(crate) mod float;
-mod fp8;
+pub(crate) mod fp8;
 mod halves;
 mod matrix;
 mod matrix_gfx12;

@@ -526,3 +526,94 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
         "the shapes do not match"
     );
 }
+
+/// Factors in e4m3 with a scale for each row of D and for each column.
+#[test]
+fn hipblaslt_multiplies_8_bit_floats_with_a_scale_for_each_row_and_column() {
+    let Some(largest) = crate::largest_fp8() else { return };
+    let (lib, _turn) = libraries();
+    let functions = &lib.hipblaslt;
+    let kind = if largest == 240.0 { hip::HIP_R_8F_E4M3_FNUZ } else { hip::HIP_R_8F_E4M3 };
+    let (m, n, k) = (24, 10, 32);
+    let codes = |seed: u32, count: usize| crate::bytes::codes(lib, seed, count, largest);
+    let ((a, of_a), (b, of_b)) = (codes(81, m * k), codes(82, n * k));
+    let (row_scales, of_rows) = crate::kernels::Type::F32.upload(lib, &noise(83, m));
+    let (column_scales, of_columns) = crate::kernels::Type::F32.upload(lib, &noise(84, n));
+    let d = lib.empty::<u16>(m * n);
+    let (mut handle, mut description) = (std::ptr::null_mut(), std::ptr::null_mut());
+    let mut layouts = [std::ptr::null_mut(); 3];
+    let ok = |status: lt::hipblasStatus_t| assert_eq!(status, lt::HIPBLAS_STATUS_SUCCESS, "{}", lib.fault());
+    let set = |description: lt::hipblasLtMatmulDesc_t, name: u32, value: *const c_void, bytes: usize| {
+        // SAFETY: the value has this many bytes.
+        ok(unsafe { (functions.hipblasLtMatmulDescSetAttribute)(description, name as _, value, bytes) });
+    };
+    let (alpha, beta) = (1.0f32, 0.0f32);
+    // SAFETY: all pointers are to local variables or to device memory of the sizes that the layouts state.
+    unsafe {
+        ok((functions.hipblasLtCreate)(&mut handle));
+        ok((functions.hipblasLtMatmulDescCreate)(&mut description, lt::HIPBLAS_COMPUTE_32F, hip::HIP_R_32F));
+        for (layout, (kind, rows, columns)) in
+            layouts.iter_mut().zip([(kind, k, m), (kind, k, n), (hip::HIP_R_16F, m, n)])
+        {
+            ok((functions.hipblasLtMatrixLayoutCreate)(
+                layout,
+                kind,
+                rows as u64,
+                columns as u64,
+                rows as i64,
+            ));
+        }
+    }
+    let of_each_row = 3u32;
+    let numbers = [
+        (lt::HIPBLASLT_MATMUL_DESC_TRANSA, &lt::HIPBLAS_OP_T),
+        (lt::HIPBLASLT_MATMUL_DESC_A_SCALE_MODE, &of_each_row),
+        (lt::HIPBLASLT_MATMUL_DESC_B_SCALE_MODE, &of_each_row),
+    ];
+    for (name, value) in numbers {
+        set(description, name as u32, std::ptr::from_ref(value).cast(), 4);
+    }
+    let pointers = [
+        (lt::HIPBLASLT_MATMUL_DESC_A_SCALE_POINTER, row_scales),
+        (lt::HIPBLASLT_MATMUL_DESC_B_SCALE_POINTER, column_scales),
+    ];
+    for (name, pointer) in pointers {
+        set(description, name as u32, (&raw const pointer).cast(), 8);
+    }
+    let [la, lb, ld] = layouts;
+    let (stream, none) = (lib.stream(), std::ptr::null_mut());
+    // SAFETY: as above.
+    ok(unsafe {
+        (functions.hipblasLtMatmul)(
+            handle,
+            description,
+            (&raw const alpha).cast(),
+            a.cast(),
+            la,
+            b.cast(),
+            lb,
+            (&raw const beta).cast(),
+            d.cast(),
+            ld,
+            d.cast(),
+            ld,
+            std::ptr::null(),
+            none,
+            0,
+            stream,
+        )
+    });
+    lib.check(lib.wait(stream));
+    let found = crate::kernels::Type::F16.download(lib, d.cast(), m * n);
+    for (index, found) in found.into_iter().enumerate() {
+        let (column, row) = (index / m, index % m);
+        let terms = || of_a[row * k..][..k].iter().zip(&of_b[column * k..]).map(|(a, b)| a * b);
+        let scale = of_rows[row] * of_columns[column];
+        let (expected, size) =
+            (terms().sum::<f64>() * scale, terms().map(f64::abs).sum::<f64>() * scale.abs());
+        if expected.abs() < 6e4 {
+            let allowed = expected.abs() / 1000.0 + 1e-6 * size + 1e-6;
+            assert!((found - expected).abs() <= allowed, "({row}, {column}): {found}, not {expected}");
+        }
+    }
+}

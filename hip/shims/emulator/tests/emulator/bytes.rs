@@ -97,7 +97,7 @@ fn fp8_value(code: u8, largest: f64) -> f64 {
 }
 
 /// Codes in e4m3 of all kinds but NaNs, and their values.
-fn codes(lib: &Libraries, seed: u32, count: usize, largest: f64) -> (*mut u8, Vec<f64>) {
+pub(crate) fn codes(lib: &Libraries, seed: u32, count: usize, largest: f64) -> (*mut u8, Vec<f64>) {
     let code = |number: f32| match (number * 127.9).floor() as i8 as u8 {
         0x7f | 0x80 | 0xff => 0x38,
         code => code,

@@ -5,7 +5,7 @@
 
 mod blas;
 mod boards;
-mod bytes;
+pub(crate) mod bytes;
 mod dense;
 mod device;
 mod gemm;

@@ -4,6 +4,8 @@
 //   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
 //   a wave owns     the queries of one tile of 16 rows, or of two tiles if it has 64 lanes
 //   a lane owns     the scores of its queries, for runs of eight neighbouring keys
+//   variants        attention_other reads K through the cache where attention reads it through shared memory, and the
+//                   other way round
 //   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is padded with zeros to a tile of 16
 //   types           T = f16 or bf16; sums, scores and the softmax are fp32
 //   layouts         Q, K, V [B * 64][stride], logits [B][heads][64 queries][64 keys], output [B * 64][output_stride]
@@ -35,9 +37,9 @@
 #define QUERY_TILES (SQUARES / TILE / WAVES)
 // The number of runs of eight keys that a lane owns for each of its queries.
 #define RUNS (SQUARES / GROUPS / 8)
-// Whether the waves of a block share K through shared memory, and not only through the cache. With these layouts, a block has
-// four waves, and a load of an operand takes only 16 or 32 bytes from each of 16 rows (README.md).
-#define STAGES_KEYS (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_HALVES)
+// Whether the waves of a block usually share K through shared memory, and not only through the cache. With these layouts, a
+// block has four waves, and a load of an operand takes only 16 or 32 bytes from each of 16 rows (README.md).
+#define USUALLY_STAGES_KEYS (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_HALVES)
 // The number of words from one row of V^T to the next. Padding puts rows that are read together into different banks.
 #define ROW_WORDS (MATRIX_LAYOUT == MATRIX_QUADS ? 48 : 36)
 
@@ -60,7 +62,7 @@ GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
     return column * ROW_WORDS + (word ^ (4 * (column / 8 * (8 / vectors) % 8)));
 }
 
-template <class T, i32 DEPTH>
+template <class T, i32 DEPTH, bool STAGES_KEYS>
 GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // tiles along the head dimension
     constexpr i32 SLICE_STEPS = STEPS < 2 ? 1 : 2;
@@ -86,6 +88,8 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
 
     // 1. Start all these loads before waiting for any. The operands of the first product come first.
     Fragment query[QUERY_TILES][QUERY_STEPS];
+    [[maybe_unused]] Fragment key[KEY_TILES][SLICE_STEPS];
+    [[maybe_unused]] Words4 key_words[VECTORS / 2];
     auto load_queries = [&](i32 first_column) {
 #pragma unroll
         for (i32 tile = 0; tile < QUERY_TILES; tile++) {
@@ -95,20 +99,18 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
             });
         }
     };
-#if STAGES_KEYS
     // Slot r of shared memory holds the key that is row r % 16 of tile r / 16. So many neighbouring threads load a row.
     constexpr i32 ACROSS = VECTORS % 8 == 0 ? 8 : VECTORS % 4 == 0 ? 4 : 2;
     auto key_slot = [](i32 i) { return i / (VECTORS / ACROSS) * (ATTENTION_THREADS / ACROSS) + thread() / ACROSS; };
     auto key_vector = [](i32 i) { return i % (VECTORS / ACROSS) * ACROSS + thread() % ACROSS; };
-    Words4 key_words[VECTORS / 2];
+    if constexpr (STAGES_KEYS) {
 #pragma unroll
-    for (i32 i = 0; i < VECTORS / 2; i++) {
-        const i64 row = spread<KEY_TILES>(key_slot(i) / TILE, key_slot(i) % TILE);
-        key_words[i] = key_vector(i) * 8 < DEPTH ? load16(keys + row * a.stride + key_vector(i) * 8) : zeros;
+        for (i32 i = 0; i < VECTORS / 2; i++) {
+            const i64 row = spread<KEY_TILES>(key_slot(i) / TILE, key_slot(i) % TILE);
+            key_words[i] = key_vector(i) * 8 < DEPTH ? load16(keys + row * a.stride + key_vector(i) * 8) : zeros;
+        }
+        load_queries(0);
     }
-    load_queries(0);
-#else
-    Fragment key[KEY_TILES][SLICE_STEPS];
     auto load_slice = [&](i32 slice) {
         const i32 first_column = slice * SLICE_STEPS * TILE;
         load_queries(first_column);
@@ -120,8 +122,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
             });
         }
     };
-    load_slice(0);
-#endif
+    if constexpr (!STAGES_KEYS) load_slice(0);
 
     Values<UNITS> v;
 #pragma unroll
@@ -155,28 +156,25 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
 
     // 2. scores = Q K^T, in slices of the head dimension that are one or two fragments wide.
     Accumulator scores[QUERY_TILES][KEY_TILES] = {};
-#if STAGES_KEYS
+    if constexpr (STAGES_KEYS) {
 #pragma unroll
-    for (i32 i = 0; i < VECTORS / 2; i++) staged_keys[key_slot(i) * KEY_ROW + key_vector(i)] = key_words[i];
-    synchronise_block();
-#endif
+        for (i32 i = 0; i < VECTORS / 2; i++) staged_keys[key_slot(i) * KEY_ROW + key_vector(i)] = key_words[i];
+        synchronise_block();
+    }
 #pragma unroll
     for (i32 slice = 0; slice < STEPS / SLICE_STEPS; slice++) {
-#if !STAGES_KEYS
-        if (slice > 0) {
+        if (!STAGES_KEYS && slice > 0) {
             load_slice(slice);
             keep_order();
         }
-#endif
 #pragma unroll
         for (i32 n = 0; n < KEY_TILES; n++) {
-#if STAGES_KEYS
-            Fragment key[KEY_TILES][SLICE_STEPS];
-            load_rows(key[n], [&](i32 part, i32 offset) {
-                const i32 slot = n * TILE + operand_row(part);
-                return staged_keys[slot * KEY_ROW + slice * SLICE_STEPS * 2 + offset / 8];
-            });
-#endif
+            if constexpr (STAGES_KEYS) {
+                load_rows(key[n], [&](i32 part, i32 offset) {
+                    const i32 slot = n * TILE + operand_row(part);
+                    return staged_keys[slot * KEY_ROW + slice * SLICE_STEPS * 2 + offset / 8];
+                });
+            }
 #pragma unroll
             for (i32 tile = 0; tile < QUERY_TILES; tile++) {
 #pragma unroll
@@ -188,9 +186,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
             }
         }
     }
-#if STAGES_KEYS
-    synchronise_block();
-#endif
+    if constexpr (STAGES_KEYS) synchronise_block();
 
     // 3. Write V^T to shared memory. The selectors pick the low or the high halves of two words.
 #pragma unroll
@@ -283,18 +279,21 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     }
 }
 
-#define ATTENTION(depth)                                                                                       \
-    GPU_KERNEL(ATTENTION_THREADS, attention_f16_d##depth, AttentionArguments) {                                \
-        attention<Half, depth>(arguments);                                                                     \
+#define ATTENTION(name, depth, stages_keys)                                                                    \
+    GPU_KERNEL(ATTENTION_THREADS, name##_f16_d##depth, AttentionArguments) {                                   \
+        attention<Half, depth, stages_keys>(arguments);                                                        \
     }                                                                                                          \
-    GPU_KERNEL(ATTENTION_THREADS, attention_bf16_d##depth, AttentionArguments) {                               \
-        attention<Bfloat, depth>(arguments);                                                                   \
+    GPU_KERNEL(ATTENTION_THREADS, name##_bf16_d##depth, AttentionArguments) {                                  \
+        attention<Bfloat, depth, stages_keys>(arguments);                                                      \
     }
-ATTENTION(8)
-ATTENTION(16)
-ATTENTION(32)
-ATTENTION(64)
-ATTENTION(96)
-ATTENTION(128)
+ATTENTION(attention, 8, USUALLY_STAGES_KEYS)
+ATTENTION(attention, 16, USUALLY_STAGES_KEYS)
+ATTENTION(attention, 32, USUALLY_STAGES_KEYS)
+ATTENTION(attention, 64, USUALLY_STAGES_KEYS)
+ATTENTION(attention, 96, USUALLY_STAGES_KEYS)
+ATTENTION(attention, 128, USUALLY_STAGES_KEYS)
+// The other way, for the head dimension of the usual networks. `rukh tune` measures which is faster on a card.
+ATTENTION(attention_other, 32, !USUALLY_STAGES_KEYS)
+#undef ATTENTION
 
 #endif  // MATRIX_LAYOUT != MATRIX_NONE

@@ -5,6 +5,7 @@
 //               their results (normalise.h)
 //   gemm_sum:   the same as gemm, where the sum over k is the sum of the partial sums that `gemm` has left
 //   gemm_any:   the same as gemm, for widths and strides that are not multiples of eight
+//   preshuffle: weights in another order, for gemm and gemm_chain (PreshuffleArguments)
 //
 //   grid           gemm: (tiles, products * splits) blocks. The tiles of one row of tiles are neighbours, so that
 //                  blocks that run together share rows of x
@@ -13,7 +14,8 @@
 //   tile           rows x columns of the results, as in the kernel's name, with as many threads as its last number
 //   a thread owns  runs of eight neighbouring results; the cores of gemm_cores.h say which
 //   types          f32, f16, bf16; sums are fp32
-//   layouts        x [rows][x_stride], weights [outputs][weights_stride], output and residual [rows][output_stride]
+//   layouts        x [rows][x_stride], weights [outputs][weights_stride] or preshuffled (GemmArguments), output and
+//                  residual [rows][output_stride]
 //   shared memory  2 * (rows + columns) * 64 bytes: 32 KB for 128 x 128; at most 48 KB on NVIDIA
 //   wave size      32 or 64
 //   memory         a tile reads (rows + columns) * inputs elements
@@ -97,6 +99,23 @@ GPU_FUNCTION void gemm_any(const GemmArguments& a) {
     activate(a.activation, sum);
     if (a.residual) sum[0] += load_one((const T*)a.residual + place);
     store_one((T*)a.output + place, sum[0]);
+}
+
+#define PRESHUFFLE_THREADS 256
+
+// A thread moves one vector. What lies beyond the outputs and the inputs is zero.
+GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
+    const PreshuffleArguments& a = arguments;
+    const i32 pieces = (a.row + PIECE_BYTES - 1) / PIECE_BYTES, blocks = (a.outputs + PIECE_ROWS - 1) / PIECE_ROWS;
+    constexpr i32 PIECE_VECTORS = PIECE_BYTES / 16, VECTORS = PIECE_ROWS * PIECE_VECTORS;
+    const i32 place = block_x() * PRESHUFFLE_THREADS + thread(), block = place / VECTORS, inner = place % VECTORS;
+    if (block >= blocks * pieces) return;
+    const i32 row = block / pieces * PIECE_ROWS + inner / PIECE_VECTORS;
+    const i32 column = block % pieces * PIECE_BYTES + inner % PIECE_VECTORS * 16;
+    const char* from = (const char*)a.weights + block_y() * a.weights_batch + (i64)row * a.stride + column;
+    Words4 vector = {};
+    if (row < a.outputs && column < a.row) vector = load16(from);
+    store16((char*)a.output + block_y() * a.output_batch + (i64)place * 16, vector);
 }
 
 #define GEMM(type, T, Core, rows, columns, threads, step_bytes)                                                \

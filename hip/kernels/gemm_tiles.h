@@ -6,6 +6,9 @@
 // shared memory on machines with asynchronous copies, which are two to five steps ahead. One barrier per step is
 // enough, because a stage is written only after the barrier behind its last use.
 //
+// Preshuffled weights are stored in the order in which a block reads them: pieces of 64 bytes of 16 outputs follow one
+// another, so that a step takes whole cache lines (kernels.h). The order is the same for all tiles.
+//
 // A thread cannot index its registers at run time, and the activation functions for all its results would be a lot of
 // code. Unless the epilogue is short, a thread therefore passes its results through its own part of shared memory to a
 // loop that is not unrolled.
@@ -20,6 +23,10 @@ GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
     return most < 6 ? most : 6;
 }
 
+// The part of a row that lies together in preshuffled weights, and the number of rows whose parts follow one another.
+#define PIECE_BYTES 64
+#define PIECE_ROWS 16
+
 // Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
 // that it handles.
 template <class T, i32 ROWS, i32 THREADS, i32 VECTORS>
@@ -32,35 +39,38 @@ struct GemmLoader {
     Words4 words[COUNT];
     bool inside;
 
-    // `row_of_slot` gives the row for each slot. Rows from `rows` on repeat the last row, and their results are not used.
-    template <class RowOfSlot>
-    GPU_METHOD void begin(const void* matrix, i32 stride, i32 rows, RowOfSlot row_of_slot) {
+    // `row_of_slot` gives the row for each slot, and `offset_of_row` the bytes from the first row's start to a row's.
+    // Rows from `rows` on repeat the last row, and their results are not used.
+    template <class RowOfSlot, class OffsetOfRow>
+    GPU_METHOD void begin(const void* matrix, i32 rows, RowOfSlot row_of_slot, OffsetOfRow offset_of_row) {
         from = (const char*)matrix;
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) {
             const i32 row = row_of_slot(thread() / VECTORS + i * APART);
-            offsets[i] = (u32)(row < rows ? row : rows - 1) * (u32)stride * (u32)sizeof(T);
+            offsets[i] = offset_of_row((u32)(row < rows ? row : rows - 1));
         }
     }
     // Where the thread's vector of the next step begins, if no more than `left` bytes of each row are left. It is the
-    // row's first vector if there is none.
-    GPU_METHOD const char* next(i32 left) {
+    // row's first vector if there is none. From a piece of a row to the next it is `piece` bytes.
+    GPU_METHOD const char* next(i32 left, i32 piece) {
+        constexpr i32 PIECE_VECTORS = PIECE_BYTES / 16;
         const i32 vector = thread() % VECTORS;
         inside = vector * 16 < left;
-        const char* first = from + (inside ? vector * 16 : 0);
-        from += 16 * VECTORS;
+        const i32 offset = vector / PIECE_VECTORS * piece + vector % PIECE_VECTORS * 16;
+        const char* first = from + (inside ? offset : 0);
+        from += VECTORS / PIECE_VECTORS * piece;
         return first;
     }
     // Starts the loads of a step.
-    GPU_METHOD void load(i32 left) {
-        const char* first = next(left);
+    GPU_METHOD void load(i32 left, i32 piece) {
+        const char* first = next(left, piece);
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) words[i] = load16(first + offsets[i]);
     }
 #if GPU_ASYNCHRONOUS_COPIES
     // Starts to copy a step to shared memory.
-    GPU_METHOD void copy(i32 left, Words4* to) {
-        const char* first = next(left);
+    GPU_METHOD void copy(i32 left, i32 piece, Words4* to) {
+        const char* first = next(left, piece);
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) copy16_or_clear(to + place(i), first + offsets[i], inside);
     }
@@ -272,18 +282,24 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(con
     GemmLoader<T, ROWS, THREADS, VECTORS> x;
     GemmLoader<T, COLUMNS, THREADS, VECTORS> weights;
     const i64 first_input = first_step * STEP;
-    x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.x_stride,
-            a.rows - first_row, [](i32 slot) { return slot; });
-    weights.begin((const T*)a.weights + product * a.weights_batch + (i64)first_column * a.weights_stride + first_input,
-                  a.weights_stride, a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); });
+    const u32 x_row = (u32)a.x_stride * (u32)sizeof(T), weights_row = (u32)a.weights_stride * (u32)sizeof(T);
+    // From a row of the weights to the next, among those whose pieces follow one another, and from a piece to the next.
+    const u32 neighbour = a.is_preshuffled ? PIECE_BYTES : weights_row;
+    const i32 piece = a.is_preshuffled ? PIECE_BYTES * PIECE_ROWS : PIECE_BYTES;
+    x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.rows - first_row,
+            [](i32 slot) { return slot; }, [&](u32 row) { return row * x_row; });
+    weights.begin((const char*)((const T*)a.weights + product * a.weights_batch + (i64)first_column * a.weights_stride) +
+                      (i64)first_step * (STEP_BYTES / PIECE_BYTES) * piece,
+                  a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); },
+                  [&](u32 row) { return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour; });
     i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
 
     Core core = {};
 #if GPU_ASYNCHRONOUS_COPIES
     if constexpr (Core::LOADS_AHEAD) {
         auto copy = [&](i32 stage) {
-            x.copy(left, shared + stage * STAGE);
-            weights.copy(left, shared + stage * STAGE + X_VECTORS);
+            x.copy(left, PIECE_BYTES, shared + stage * STAGE);
+            weights.copy(left, piece, shared + stage * STAGE + X_VECTORS);
             left -= STEP_BYTES;
         };
 #pragma unroll
@@ -321,8 +337,8 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(con
 #endif
     {
         auto load = [&] {
-            x.load(left);
-            weights.load(left);
+            x.load(left, PIECE_BYTES);
+            weights.load(left, piece);
             left -= STEP_BYTES;
         };
         auto land = [&](i32 stage) {

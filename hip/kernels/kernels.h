@@ -2,7 +2,7 @@
 // src/backend/rocm/ffi/arguments.rs mirrors it.
 //
 // An entry point is called `<kernel>_<T>`, where T is the element type: f32, f16 or bf16 (float, Half or Bfloat in the
-// source). All its arguments are in one structure, which is passed by value. B is the number of positions. Every
+// source). `preshuffle` has no type. All its arguments are in one structure, which is passed by value. B is the number of positions. Every
 // pointer points to device memory and is a multiple of 16 bytes. Unless a comment says otherwise, so is the start of
 // every row: widths and strides, which count elements, are multiples of 8. No kernel needs dynamic shared memory.
 //
@@ -14,6 +14,7 @@
 // | activation | ActivationArguments | 256 | ceil(rows * width / 2048) | gate(act(x + bias)) |
 // | softmax | ActivationArguments | 256 | ceil(rows / 8) | softmax(x + bias) over each row, any width |
 // | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(scale * Q K^T + logits) V; f16, bf16 |
+// | attention_other_T_d32 | AttentionArguments | 128 | heads, B | the same for heads of 32, where keys take the other way: through the cache or shared memory; f16, bf16 |
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head dimension, and for f32 |
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
@@ -21,6 +22,7 @@
 // | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three products in a row, and LayerNorms of their results; f16, bf16 |
 // | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a product with splits |
 // | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
+// | preshuffle | PreshuffleArguments | 256 | ceil(vectors / 256), products | weights in the order in which gemm reads them; one kernel for all types |
 // | quantise | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to 8 bits; f16 |
 // | gemm_bytes_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a product of 8-bit integers; f16 |
 // | quantise_fp8 | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to e4m3; f16 |
@@ -33,9 +35,9 @@
 // | convolution_T_{rows}x{columns} | ConvolutionArguments | 128 | blocks | board -> components -> sums -> board |
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
-// attention_T_d*, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT in gpu.h), so
-// gfx906, gfx908 and gfx1030 do not have them. quantise_fp8 and gemm_fp8 exist only on machines that multiply e4m3
-// (FP8_LARGEST in gpu.h): gfx12, gfx942 and gfx950.
+// attention_T_d*, attention_other, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT
+// in gpu.h), so gfx906, gfx908 and gfx1030 do not have them. quantise_fp8 and gemm_fp8 exist only on machines that
+// multiply e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942 and gfx950.
 #pragma once
 
 typedef int rukh_i32;
@@ -115,6 +117,9 @@ typedef struct DenseArguments {
 
 // output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) + residual[r][n], for each of `products` products.
 // Sizes and strides count elements. Except for gemm_any, inputs, x_stride and weights_stride are multiples of 8.
+//
+// Preshuffled weights are [outputs / 16][row bytes / 64][16][64 bytes], where both quotients are rounded up, and
+// weights_stride is the row with that rounding. What lies beyond the outputs and the inputs is not read.
 typedef struct GemmArguments {
     const void* x;         // [rows][x_stride] T
     const void* weights;   // [outputs][weights_stride] T
@@ -134,8 +139,20 @@ typedef struct GemmArguments {
     rukh_i32 products;
     rukh_i32 splits;  // the number of parts of the summed axis: at least 1, and at most its steps of 64 bytes
     rukh_i32 activation;
-    rukh_i32 reserved;
+    rukh_i32 is_preshuffled;  // whether the weights are; not for gemm_any
 } GemmArguments;
+
+// output = preshuffled weights, for each of `products` matrices. All sizes and distances are in bytes and multiples of 16.
+typedef struct PreshuffleArguments {
+    const void* weights;  // [outputs][stride]
+    void* output;         // [outputs / 16][row / 64][16][64], with both quotients rounded up
+    long long weights_batch;  // the distances from one product's matrices to the next product's
+    long long output_batch;
+    rukh_i32 outputs;
+    rukh_i32 row;  // the bytes of a row that are used
+    rukh_i32 stride;
+    rukh_i32 reserved;
+} PreshuffleArguments;
 
 // bytes [rows][width] and row_scales [rows][2] = the rows of x * factors, rounded to 8 bits (bytes.hip). For
 // quantise_fp8, row_scales is [rows]: the number that 1 stands for.
@@ -313,6 +330,7 @@ static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
 static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(GemmArguments) == 112, "mirrored in arguments.rs");
+static_assert(sizeof(PreshuffleArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(QuantiseArguments) == 40, "mirrored in arguments.rs");
 static_assert(sizeof(GemmBytesArguments) == 128, "mirrored in arguments.rs");
 static_assert(sizeof(ChainLink) == 240, "mirrored in arguments.rs");

@@ -276,7 +276,8 @@ step_search() {
     return $status
 }
 
-# Compares our own products with the libraries', product by product and in whole passes. The figures of every product
+# Compares our own products, with plain and with preshuffled weights, with the libraries', product by product and in whole
+# passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every product
 # and of every tile are checked, with guards around the matrices. Takes at most 340 s after the networks are made.
 step_own() {
     large_networks
@@ -298,8 +299,20 @@ step_own() {
             "gemm=own,fuse=false,tuning_file=$name-own.csv,wait=spin" \
             "gemm=own,fuse=true,tuning_file=$name-own.csv,wait=spin" \
             "gemm=auto,tuning_file=$name-all.csv,wait=spin" || status=1
+        preshuffled "$store/tables/$name-own.csv" "$store/tables/$name-all.csv"
     done
     return $status
+}
+
+# Prints how many rows of each table have preshuffled weights, of those that our own kernels compute fastest.
+preshuffled() {
+    local table
+    for table; do
+        [ -e "$table" ] || continue
+        awk -F, -v name="$(basename "$table")" '$11 == "own" { own++; shuffled += $10 == "True" }
+            END { printf "%s: %d of %d products by our own kernels are faster with preshuffled weights\n", name, shuffled, own }' \
+            "$table" | tee -a "$out/preshuffled.txt"
+    done
 }
 
 # Compares a format of 8 bits with the CPU's fp32 on positions of games, and times it beside fp16.

@@ -114,7 +114,7 @@ def options(rng):
         "warm_up=" + rng.choice(["true", "false"]), "tune=off", "max_batch=2",
         "streams=" + rng.choice(["1", "2"]), "graph=" + rng.choice(["true", "false"]),
         "fork=" + rng.choice(["0", "2"]), "few_rows=" + rng.choice(["0", "8"]),
-        "wait=" + rng.choice(["block", "spin"]),
+        "wait=" + rng.choice(["block", "spin"]), "attention=" + rng.choice(["auto", "matrix", "other", "any"]),
     ])
 
 

@@ -75,10 +75,10 @@ def check(architecture, name, row, code):
         fail(f"{where} reads or writes nothing")
     if any(c.startswith(("flat_", "scratch_")) for c in code):
         fail(f"{where} has flat or scratch accesses")
-    if row["VGPRs"] < 8 or len(code) < 100:
+    if row["VGPRs"] < 6 or len(code) < 80:
         fail(f"{where} looks empty: {row['VGPRs']} VGPRs, {len(code)} instructions")
     matrix = sum(bool(MATRIX.match(c)) for c in code)
-    depth = re.fullmatch(r"attention_b?f16_d(\d+)", name)
+    depth = re.fullmatch(r"attention(?:_other)?_b?f16_d(\d+)", name)
     if depth:
         # Each of the two products, scores and weighted values, has 4 tiles of keys times the depth in tiles of 16 for
         # each tile of 16 queries. A wave has two tiles of queries if it has 64 lanes, as on gfx9.

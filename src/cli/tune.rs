@@ -59,11 +59,13 @@ pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> R
 fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<String> {
     let TuneOutcome { device, table, products, measured, left, by_library, settings, ladder, passes, .. } =
         outcome;
+    let [faster, used] = outcome.preshuffled;
     let by_library: Vec<String> =
         by_library.iter().map(|(library, count)| format!("{library} {count}")).collect();
     let mut lines = vec![
         format!("{device}: {measured} products measured in {seconds:.1} s"),
         format!("the fastest of {products} products: {}", by_library.join(", ")),
+        format!("preshuffled weights: faster for {faster} products, used for {used}"),
     ];
     if *left > 0 {
         let why = if is_interrupted { "interrupted" } else { "out of time" };
@@ -92,6 +94,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
 fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> String {
     let TuneOutcome { device, table, products, measured, left, by_library, .. } = outcome;
     let TuneOutcome { settings, ladder, passes, padding, notices, .. } = outcome;
+    let [faster, used] = outcome.preshuffled;
     let passes: Vec<_> =
         passes.iter().map(|pass| json!({"batch": pass.positions, "ms": pass.milliseconds})).collect();
     let fastest: serde_json::Map<_, _> =
@@ -105,6 +108,7 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
         "interrupted": is_interrupted,
         "seconds": seconds,
         "fastest": fastest,
+        "preshuffled": {"faster": faster, "used": used},
         "settings": settings,
         "ladder": ladder,
         "passes": passes,

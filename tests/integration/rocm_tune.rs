@@ -215,3 +215,102 @@ fn a_start_uses_the_measured_settings() {
     assert!(said.contains("info string the kept settings `streams=two` are ignored"), "{said}");
     assert!(said.contains("run step by step"), "{said}");
 }
+
+/// Our own products alone, so that a choice must be one of their tiles.
+const OWN: &str =
+    "gemm=own,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true,attention=matrix";
+
+/// The rows of the table that have preshuffled weights.
+fn preshuffled(machine: &Machine) -> usize {
+    rows(machine).iter().filter(|row| row["bpreshuffle"] == "True").count()
+}
+
+/// On a card whose time is that of its loads' cache lines, most products are faster with preshuffled weights: a step takes
+/// 64 bytes of each row, which are half a line of plain weights.
+#[test]
+fn preshuffled_weights_that_are_faster_are_used_at_the_next_start() {
+    let machine = Machine::new();
+    let lines = |arguments: &[&str]| {
+        let mut command = tune(&machine, arguments);
+        result(&command.env("RUKH_EMULATOR_CLOCK", "lines").output().expect("the binary starts"))
+    };
+    let first = lines(&["-o", OWN]);
+    let (faster, used) = (number(&first["preshuffled"], "faster"), number(&first["preshuffled"], "used"));
+    assert!(faster >= 4 && used >= 4, "{first}");
+    assert!(preshuffled(&machine) as u64 >= faster, "{first}");
+    assert!(rows(&machine).iter().any(|row| row["bpreshuffle"] == "False"));
+    assert_eq!(first["notices"].to_string().matches("wrong").count(), 0, "{first}");
+
+    // The next start measures nothing, and its figures, which it compares with the processor's, are right. That it reads
+    // preshuffled weights shows where the kernel that makes them does nothing.
+    let start = |options: &str, settings: &[(&str, &str)]| {
+        machine.search(&["--backend=rocm-fp16", "-o", options], settings)
+    };
+    for options in [OWN.to_owned(), OWN.replace("fuse=false", "fuse=true")] {
+        let said = start(&options, &[]);
+        assert!(said.contains("bestmove ") && !said.contains("tuning"), "{said}");
+        assert!(!said.contains("error") && !said.contains("wrong"), "{said}");
+    }
+    let other = OWN.replace("streams=1", "streams=2");
+    let said = start(&other, &[("RUKH_EMULATOR_WRONG", "preshuffle")]);
+    assert!(said.contains("wrong figures"), "{said}");
+
+    // Damaged rows are left out and measured anew.
+    let file = table_file(&machine);
+    let table = fs::read_to_string(&file).expect("the table can be read");
+    fs::write(&file, table.replacen("False,True,own", "False,Perhaps,own", 1)).expect("it can be written");
+    let second = lines(&["-o", OWN]);
+    assert!(second["notices"].to_string().contains("1 row is damaged (line "), "{second}");
+    assert!(second["notices"].to_string().contains("`Perhaps`) left out"), "{second}");
+    assert!(number(&second, "measured") > 0 && number(&second, "left") == 0, "{second}");
+    assert_eq!(fs::read_to_string(&file).expect("it can be read").lines().count(), table.lines().count());
+}
+
+/// The kernel that makes preshuffled weights does nothing, so that products with them are wrong.
+#[test]
+fn products_with_wrong_preshuffled_weights_are_refused() {
+    let machine = Machine::new();
+    let mut command = tune(&machine, &["-o", OWN]);
+    command.env("RUKH_EMULATOR_CLOCK", "lines").env("RUKH_EMULATOR_WRONG", "preshuffle");
+    let first = result(&command.output().expect("the binary starts"));
+    let notices = first["notices"].to_string();
+    assert!(notices.contains("wrong algorithms for the product m="), "{first}");
+    assert_eq!((preshuffled(&machine), number(&first["preshuffled"], "used")), (0, 0), "{first}");
+}
+
+/// Without the kernel with matrix instructions, which does nothing here, the figures are right only with the other one.
+#[test]
+fn a_start_uses_the_chosen_and_the_measured_kernel_for_attention() {
+    let machine = Machine::new();
+    let options = "gemm=library,max_batch=1,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true";
+    let settings = [("RUKH_EMULATOR_WRONG", "attention_f16_d8")];
+    let start = |options: &str| machine.search(&["--backend=rocm-fp16", "-o", options], &settings);
+    for (attention, is_right) in [("auto", false), ("matrix", false), ("any", true)] {
+        let said = start(&format!("{options},attention={attention},tune=off"));
+        assert_eq!(!said.contains("wrong figures"), is_right, "{attention}: {said}");
+    }
+
+    let first = result(&tune(&machine, &["-o", options]).output().expect("the binary starts"));
+    assert!(first["settings"].is_string(), "{first}");
+    let file = machine.kept("settings-").pop().expect("the settings are kept");
+    let text = fs::read_to_string(&file).expect("the settings can be read");
+    let (_, key) = text.split_once('\n').expect("a line and a key");
+    fs::write(&file, format!("attention=any\n{key}")).expect("the settings can be written");
+    let said = start(options);
+    assert!(said.contains("bestmove ") && !said.contains("wrong figures"), "{said}");
+    let said = start(&format!("{options},attention=matrix"));
+    assert!(said.contains("wrong figures"), "the user's choice counts: {said}");
+}
+
+/// A kernel that computes nothing is the fastest one.
+#[test]
+fn tuning_refuses_a_kernel_for_attention_with_wrong_figures() {
+    let machine = Machine::new();
+    let options = "gemm=library,max_batch=32,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=false";
+    let mut command = tune(&machine, &["-o", options, "--seconds=600"]);
+    let first =
+        result(&command.env("RUKH_EMULATOR_WRONG", "attention_any_f16").output().expect("the binary starts"));
+    let notice = "tuning: attention=any gives other figures, so it is not used";
+    assert!(first["notices"].to_string().contains(notice), "{first}");
+    assert!(!first["settings"].to_string().contains("attention"), "{first}");
+}

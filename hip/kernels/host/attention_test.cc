@@ -73,6 +73,8 @@ int main() {
     DEPTH(64)
     DEPTH(96)
     DEPTH(128)
+    test_attention<Half>(attention_other_f16_d32, "attention_other", {2, 3, 32, 8, true, 1.0f});
+    test_attention<Bfloat>(attention_other_bf16_d32, "attention_other", {1, 2, 32, 0, false, 2.0f});
     // attention_any does not depend on the matrix layout.
     if (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_QUARTERS) {
         // With a gap of 8, all strides are multiples of eight if the depth is.

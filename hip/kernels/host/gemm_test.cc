@@ -2,6 +2,7 @@
 // summed axis in parts, and every epilogue; and products in a row with a LayerNorm.
 #include "../gemm.hip"
 #include "testing.h"
+#include <memory>
 
 using namespace testing;
 
@@ -12,11 +13,25 @@ struct Tile {
 struct Shape {
     i32 rows, outputs, inputs, products, splits, activation;
     bool with_bias, with_residual, is_strided;
+    bool is_preshuffled = false;
 };
+
+// The preshuffled weights of `products` matrices that are `weights_batch` elements apart. What is beyond a row's end is not
+// copied: the gaps between the rows hold numbers, too.
+template <class T>
+static std::unique_ptr<Buffer<T>> preshuffled(Filled<T>& weights, const Shape& shape, i32 stride, size_t weights_batch) {
+    const i32 row = (shape.inputs * (i32)sizeof(T) + 63) / 64 * 64, rows = (shape.outputs + 15) / 16 * 16;
+    auto output = std::make_unique<Buffer<T>>((size_t)shape.products * rows * row / sizeof(T));
+    const PreshuffleArguments arguments = {weights.data(), output->data(), (long long)(weights_batch * sizeof(T)),
+                                           (long long)rows * row, shape.outputs, shape.inputs * (i32)sizeof(T),
+                                           stride * (i32)sizeof(T), 0};
+    launch(preshuffle, arguments, (rows * row / 16 + 255) / 256, shape.products, 256);
+    return output;
+}
 
 template <class T>
 static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArguments), const Shape& shape) {
-    const auto [rows, outputs, inputs, products, splits, activation, with_bias, with_residual, is_strided] = shape;
+    const auto [rows, outputs, inputs, products, splits, activation, with_bias, with_residual, is_strided, is_preshuffled] = shape;
     Check check{std::string(name) + " " + std::to_string(rows) + "x" + std::to_string(outputs) + "x" + std::to_string(inputs)};
     Random random((u64)(rows * 1000 + outputs + inputs));
     const i32 x_stride = inputs + (is_strided ? 8 : 0), weights_stride = inputs + (is_strided ? 16 : 0);
@@ -32,25 +47,28 @@ static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArgume
     Buffer<float> partial(splits == 1 ? 8 : (size_t)splits * products * rows * ((outputs + 7) / 8 * 8));
     // The same epilogue in place: the residual is the output.
     if (with_residual) for (size_t i = 0; i < output.count(); i++) output[i] = residual[i];
+    std::unique_ptr<Buffer<T>> copy;
+    if (is_preshuffled) copy = preshuffled(weights, shape, weights_stride, weights_batch);
+    const i32 padded = (inputs * (i32)sizeof(T) + 63) / 64 * 64 / (i32)sizeof(T);
     const GemmArguments arguments = {x.data(),
-                                     weights.data(),
+                                     is_preshuffled ? copy->data() : weights.data(),
                                      output.data(),
                                      with_bias ? bias.data() : nullptr,
                                      with_residual ? output.data() : nullptr,
                                      splits == 1 ? nullptr : partial.data(),
                                      (long long)x_batch,
-                                     (long long)weights_batch,
+                                     is_preshuffled ? (long long)((outputs + 15) / 16 * 16) * padded : (long long)weights_batch,
                                      (long long)output_batch,
                                      rows,
                                      outputs,
                                      inputs,
                                      x_stride,
-                                     weights_stride,
+                                     is_preshuffled ? padded : weights_stride,
                                      output_stride,
                                      products,
                                      splits,
                                      activation,
-                                     0};
+                                     is_preshuffled};
     const i32 tiles = (rows + tile.rows - 1) / tile.rows * ((outputs + tile.columns - 1) / tile.columns);
     launch(tile.kernel, arguments, tiles, products * splits, tile.threads);
     if (splits > 1) launch(sum, arguments, (rows * ((outputs + 7) / 8) + 255) / 256, products, 256);
@@ -170,6 +188,9 @@ static void test_tile(const char* name, const Tile& tile, void (*sum)(GemmArgume
     // Parts of the summed axis; the last part has fewer steps, and of the second shape none.
     test_gemm<T>(name, tile, sum, {9, 21, 32 * 5 + 8, 2, 3, activation, true, false, false});
     test_gemm<T>(name, tile, sum, {9, 24, 32 * 5, 1, 4, ACTIVATION_NONE, false, true, false});
+    // Preshuffled weights: a part of a block of 16 outputs and of 64 bytes, two products, strides, parts of the summed axis.
+    test_gemm<T>(name, tile, sum, {rows - 7, columns + 19, 104, 2, 1, activation, true, true, true, true});
+    test_gemm<T>(name, tile, sum, {9, 21, 32 * 5 + 8, 2, 3, ACTIVATION_NONE, true, false, false, true});
     test_gemm<T>("gemm_any", {any, 16, 16, 256}, sum, {17, 3, 13, 2, 1, activation, true, true, false});
 }
 

@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 import references as reference
-from bench import Bench
+from bench import Array, Bench
 from fault import Fault
 from formats import F16, F32, FORMATS, Format
 
@@ -109,16 +109,52 @@ LINK = GEMM + LAYER_NORM + "iiiiqiiii"
 CHAIN = 3 * LINK + "QQiiiiii"
 
 
-def gemm(tile: tuple[int, int, int], shape: tuple[int, int, int], products: int, kind: int, residual: bool, b: Bench) -> None:
+def preshuffled(weights: Array, element_bytes: int) -> Array:
+    """The weights, [products][outputs][inputs], in pieces of 64 bytes of 16 outputs, with zeros beyond their ends."""
+    products, outputs, inputs = weights.shape
+    piece = 64 // element_bytes
+    padded = np.zeros((products, -(-outputs // 16) * 16, -(-inputs // piece) * piece), weights.dtype)
+    padded[:, :outputs, :inputs] = weights
+    return padded.reshape(products, -1, 16, padded.shape[2] // piece, piece).transpose(0, 1, 3, 2, 4).copy()
+
+
+def preshuffle(b: Bench) -> None:
+    """Matrices whose rows are longer than what is used of them."""
+    products, outputs, inputs, gap = 2, 21, 40, 8
+    weights = b.numbers(products, outputs, inputs + gap)
+    want = preshuffled(weights.values[:, :, :inputs], 4)
+    output = b.output(*want.shape)
+    distances = [outputs * (inputs + gap) * 4, want[0].size * 4]
+    counts = [outputs, inputs * 4, (inputs + gap) * 4, 0]
+    grid = (-(-want[0].size * 4 // 16 // 256), products)
+    b.run("QQqqiiii", [weights.address, output.address, *distances, *counts], grid, 256)
+    b.compare(output, want)
+
+
+def gemm(
+    tile: tuple[int, int, int],
+    shape: tuple[int, int, int],
+    products: int,
+    kind: int,
+    residual: bool,
+    b: Bench,
+    *,
+    is_preshuffled: bool = False,
+) -> None:
     """Products in one part, of rows that are eight elements apart."""
     (tile_rows, tile_columns, threads), (rows, outputs, inputs) = tile, shape
     stride, output_stride = inputs + 8, outputs + 8
     x = b.numbers(products, rows, stride)
     weights, bias = b.numbers(products, outputs, inputs, scale=inputs**-0.5), b.numbers(outputs)
     added, output = b.numbers(products, rows, output_stride), b.output(products, rows, output_stride)
-    pointers = [x.address, weights.address, output.address, bias.address, added.address if residual else 0, 0]
-    distances = [rows * stride, outputs * inputs, rows * output_stride]
-    counts = [rows, outputs, inputs, stride, inputs, output_stride, products, 1, kind, 0]
+    address, weights_row, weights_batch = weights.address, inputs, outputs * inputs
+    if is_preshuffled:
+        copy = preshuffled(weights.values, np.dtype(b.format.storage).itemsize)
+        address, weights_batch = b.put(copy).address, copy[0].size
+        weights_row = copy.shape[2] * copy.shape[4]
+    pointers = [x.address, address, output.address, bias.address, added.address if residual else 0, 0]
+    distances = [rows * stride, weights_batch, rows * output_stride]
+    counts = [rows, outputs, inputs, stride, weights_row, output_stride, products, 1, kind, int(is_preshuffled)]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
     b.run(GEMM, [*pointers, *distances, *counts], (tiles, products), threads)
     sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
@@ -362,11 +398,14 @@ def cases_of(format: Format) -> list[Case]:
     def add(kernel: str, label: str, run: Callable[[Bench], None], matrix: bool = False) -> None:
         found.append(Case(kernel.replace("_T", f"_{format.name}"), label, format, run, matrix))
 
+    if format is F32:
+        add("preshuffle", "", preshuffle)
     if format is not F32:
         for depth in DEPTHS:
             heads, positions = (3, 2) if depth == 32 else (2, 1)
             add(f"attention_T_d{depth}", "", partial(attention, depth, True, heads, positions), True)
         add("attention_T_d32", "without logits", partial(attention, 32, False, 2, 1), True)
+        add("attention_other_T_d32", "", partial(attention, 32, True, 3, 2), True)
         for rows, inputs, outputs in ((21, 512, 32), (3, 96, 16)):
             run = partial(dense, False, rows, inputs, outputs, NONE)
             add("dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
@@ -378,6 +417,8 @@ def cases_of(format: Format) -> list[Case]:
     for rows, threads in ((64, 128), (128, 256)):
         run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
         add(f"gemm_T_{rows}x{rows}_{threads}", "", run)
+        run = partial(gemm, (rows, rows, threads), (37, rows + 24, 104), 2, MISH, True, is_preshuffled=True)
+        add(f"gemm_T_{rows}x{rows}_{threads}", "preshuffled weights", run)
     if format is not F32:
         for outputs, splits in ((72, 1), (72, 2), (1032, 1)):
             run = partial(chain, (64, 64, 128), outputs, splits)

@@ -86,7 +86,7 @@ fn attention(
     }
     // per position and head: softmax(Q K^T / sqrt(depth) + logits) V -> [T][d_model]
     let mixed = steps.region(Region::Narrow, rows * d_model);
-    let launch = steps.kernels.attention(steps.positions, stack.heads, depth)?;
+    let launch = steps.kernels.attention(steps.attention, steps.positions, stack.heads, depth)?;
     let arguments = AttentionArguments {
         qkv,
         logits,

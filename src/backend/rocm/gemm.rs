@@ -9,12 +9,14 @@ use super::chain::{Link, WholeConvolution};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
-use super::ffi::hip::{Address, Device};
+use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan, ScaledFactors};
+use super::ffi::module::Function;
 use super::ffi::program::{BlasLibraries, Step};
 use super::kernels::Kernels;
 use super::libraries::GemmLibrary;
-use super::own::{OwnChoice, OwnKernels};
+use super::own::{OwnChoice, OwnKernels, are_aligned};
+use super::preshuffle::{self, PreshuffledWeights, Thresholds};
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -80,6 +82,14 @@ impl Effort {
         }
     }
 
+    /// The number of choices of our own kernels, the fastest ones, that are timed with preshuffled weights, too.
+    pub(super) fn preshuffled(self) -> usize {
+        match self {
+            Effort::Quick => 1,
+            Effort::Full => 3,
+        }
+    }
+
     /// How often each of the [`Effort::finalists`] is timed again.
     pub(super) fn final_rounds(self) -> usize {
         match self {
@@ -106,6 +116,11 @@ impl Measured {
     /// The time of a product for which no choice could be timed.
     pub(super) const NEVER: f32 = -1.0;
 
+    /// Whether the choice has a time.
+    pub(super) fn is_timed(&self) -> bool {
+        self.microseconds.is_finite() && self.microseconds > 0.0
+    }
+
     /// Whether the product needs no further measurement of this effort.
     pub(super) fn is_enough_for(&self, effort: Effort) -> bool {
         self.microseconds.is_finite() && self.effort >= effort
@@ -121,6 +136,8 @@ pub(super) struct GemmProblem {
     pub(super) shape: GemmShape,
     pub(super) operands: GemmOperands,
     pub(super) bias: Address,
+    /// The preshuffled weights; null if there are none.
+    pub(super) preshuffled: Address,
 }
 
 /// The number of algorithms to request from hipBLASLt.
@@ -131,6 +148,10 @@ pub(super) struct Gemms {
     device: Device,
     compute_units: usize,
     table: RefCell<GemmTable>,
+    /// Which products use preshuffled weights, according to the table.
+    thresholds: RefCell<Thresholds>,
+    /// The preshuffled weights of the layers that need them. They are made for the first one.
+    preshuffled: RefCell<Option<PreshuffledWeights>>,
     has_rocblas: bool,
     hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
     /// Our own kernels, unless the user wants a library.
@@ -175,9 +196,10 @@ const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1
 
 impl Drop for Gemms {
     fn drop(&mut self) {
-        // Destroying the handle may free memory, which would wait for the device.
+        // Destroying a handle or a stream may free memory, which would wait for the device.
         if self.device.is_hung() {
             std::mem::forget(self.hipblaslt.take());
+            std::mem::forget(self.preshuffled.take());
         }
     }
 }
@@ -208,6 +230,8 @@ impl Gemms {
             device: gpu.device,
             compute_units: gpu.compute_units.max(1),
             table: RefCell::default(),
+            thresholds: RefCell::default(),
+            preshuffled: RefCell::default(),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
             own: has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units)),
@@ -302,6 +326,7 @@ impl Gemms {
 
     /// Replaces the table. Programs that have been laid out already keep their steps.
     pub(super) fn set_table(&self, table: GemmTable) {
+        self.thresholds.replace(preshuffle::thresholds(&table));
         self.table.replace(table);
     }
 
@@ -340,6 +365,56 @@ impl Gemms {
     pub(super) fn own_choices(&self, shape: &GemmShape) -> Vec<GemmChoice> {
         let choices = self.own.as_ref().map(|own| own.candidates(shape)).unwrap_or_default();
         choices.into_iter().map(GemmChoice::Own).collect()
+    }
+
+    /// A choice of our own kernels with preshuffled weights instead of plain ones; `None` if there is none.
+    pub(super) fn with_preshuffled_weights(
+        &self,
+        shape: &GemmShape,
+        choice: GemmChoice,
+    ) -> Option<GemmChoice> {
+        let GemmChoice::Own(choice) = choice else { return None };
+        let changed = choice.with_layout(true);
+        let is_new = changed != choice && self.preshuffler(shape).is_some();
+        is_new.then_some(GemmChoice::Own(changed))
+    }
+
+    /// The kernel that makes preshuffled weights for products of this shape.
+    pub(super) fn preshuffler(&self, shape: &GemmShape) -> Option<Function> {
+        self.own.as_ref().and_then(|own| own.preshuffler(shape))
+    }
+
+    /// The choice with the layout of the weights that the table says: of products of the same layer, those with many rows
+    /// have preshuffled weights. The operands have the plain ones. Returns the address of the preshuffled ones, or null. Where
+    /// these cannot be made, for example because memory is full, the plain ones do.
+    fn laid_out(
+        &self,
+        shape: &GemmShape,
+        (operands, bias): (&GemmOperands, Address),
+        choice: OwnChoice,
+    ) -> (OwnChoice, Address) {
+        let plain = (choice.with_layout(false), Address::NULL);
+        let changed = choice.with_layout(true);
+        let is_wanted = self.thresholds.borrow().include(shape) && are_aligned(operands, bias);
+        let function = if is_wanted && changed.is_preshuffled() { self.preshuffler(shape) } else { None };
+        let Some(function) = function else { return plain };
+        let mut known = self.preshuffled.borrow_mut();
+        if known.is_none() {
+            *known = PreshuffledWeights::new(self.device, function).ok();
+        }
+        let copy = known.as_mut().and_then(|copies| copies.of(shape, operands.weights).ok());
+        copy.map_or(plain, |address| (changed, address))
+    }
+
+    /// Whether our own kernels compute a product with preshuffled weights, if there is memory for them.
+    pub(super) fn prefers_preshuffled(&self, shape: &GemmShape) -> bool {
+        let is_own = matches!(self.choice(shape), Some(GemmChoice::Own(_)));
+        is_own && self.preshuffler(shape).is_some() && self.thresholds.borrow().include(shape)
+    }
+
+    /// The memory of preshuffled weights. A program that was laid out before must keep it.
+    pub(super) fn memory(&self) -> Vec<Arc<DeviceBuffer>> {
+        self.preshuffled.borrow().as_ref().map(|copies| copies.memory().to_vec()).unwrap_or_default()
     }
 
     /// The choice of our own kernels that should be the fastest.
@@ -393,7 +468,7 @@ impl Gemms {
         operands: GemmOperands,
         bias: Address,
     ) -> Result<Option<Step>> {
-        let problem = GemmProblem { shape: *shape, operands, bias };
+        let mut problem = GemmProblem { shape: *shape, operands, bias, preshuffled: Address::NULL };
         if let Some(survey) = &mut *self.survey.borrow_mut() {
             survey.push(problem);
             return Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, None)));
@@ -406,8 +481,10 @@ impl Gemms {
                 _ => Ok(None),
             };
         };
-        if let GemmChoice::Own(_) = choice {
-            return self.step_by(name, &problem, choice);
+        if let GemmChoice::Own(choice) = choice {
+            let (choice, preshuffled) = self.laid_out(shape, (&operands, bias), choice);
+            problem.preshuffled = preshuffled;
+            return self.step_by(name, &problem, GemmChoice::Own(choice));
         }
         if let GemmChoice::HipblasLt { .. } = choice {
             match self.step_by(name, &problem, choice) {
@@ -445,7 +522,13 @@ impl Gemms {
             _ => None,
         });
         let choices: Vec<OwnChoice> = choices.collect::<Option<_>>()?;
-        own.chain(name, links, &choices)
+        let links = links.iter().zip(&choices).map(|(link, &choice)| {
+            let (choice, preshuffled) = self.laid_out(&link.shape, (&link.operands, link.bias), choice);
+            let is_preshuffled = choice.is_preshuffled();
+            let weights = if is_preshuffled { preshuffled } else { link.operands.weights };
+            Link { operands: GemmOperands { weights, ..link.operands }, is_preshuffled, ..*link }
+        });
+        own.chain(name, &links.collect::<Vec<_>>(), &choices)
     }
 
     /// The step that computes a whole convolution; `None` if a library computes its products, or our kernels cannot
@@ -454,8 +537,15 @@ impl Gemms {
         if self.survey.borrow().is_some() {
             return None;
         }
-        match (self.choice(&convolution.shape), &self.own) {
-            (Some(GemmChoice::Own(choice)), Some(own)) => own.convolution(name, convolution, choice),
+        let WholeConvolution { shape, operands, .. } = convolution;
+        match (self.choice(shape), &self.own) {
+            (Some(GemmChoice::Own(choice)), Some(own)) => {
+                let (choice, preshuffled) = self.laid_out(shape, (operands, Address::NULL), choice);
+                let is_preshuffled = choice.is_preshuffled();
+                let weights = if is_preshuffled { preshuffled } else { operands.weights };
+                let operands = GemmOperands { weights, ..*operands };
+                own.convolution(name, &WholeConvolution { operands, is_preshuffled, ..*convolution }, choice)
+            }
             _ => None,
         }
     }
@@ -473,10 +563,15 @@ impl Gemms {
         problem: &GemmProblem,
         choice: GemmChoice,
     ) -> Result<Option<Step>> {
-        let GemmProblem { shape, operands, bias } = *problem;
+        let GemmProblem { shape, operands, bias, preshuffled } = *problem;
         match choice {
+            GemmChoice::Own(choice) if choice.is_preshuffled() && preshuffled == Address::NULL => Ok(None),
             GemmChoice::Own(choice) => match &self.own {
-                Some(own) => own.step(name, &shape, (operands, bias), choice).map(Some),
+                Some(own) => {
+                    let weights = if choice.is_preshuffled() { preshuffled } else { operands.weights };
+                    let operands = GemmOperands { weights, ..operands };
+                    own.step(name, &shape, (operands, bias), choice).map(Some)
+                }
                 None => Ok(None),
             },
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),

@@ -19,6 +19,18 @@ pub(super) struct Kernels {
     functions: RefCell<HashMap<String, Function>>,
 }
 
+/// A kernel for attention.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum AttentionKernel {
+    /// The usual kernel with matrix instructions, where the card has these and there is one for the network's head size.
+    Matrix,
+    /// The kernel with matrix instructions that reads the keys in the other way: through the cache where the usual one
+    /// copies them to shared memory, and the other way round. Only heads of 32 channels have it.
+    Other,
+    /// The kernel without matrix instructions, which computes heads of any size.
+    Any,
+}
+
 /// The head sizes that have a fused attention kernel on architectures with matrix instructions.
 pub(super) const FUSED_HEADS: [usize; 6] = [8, 16, 32, 64, 96, 128];
 
@@ -89,17 +101,32 @@ impl Kernels {
         Some((function, grid(outputs / TILE, rows.div_ceil(TILE), 256)))
     }
 
-    /// The attention kernel for heads of `depth` channels, and its grid.
-    pub(super) fn attention(&self, positions: usize, heads: usize, depth: usize) -> Result<(Function, Grid)> {
-        let grid = grid(heads, positions, 128);
-        // An architecture without matrix instructions has no such function.
-        if self.element != ElementType::Fp32
-            && FUSED_HEADS.contains(&depth)
-            && let Ok(fused) = self.function("attention", &format!("_d{depth}"))
-        {
-            return Ok((fused, grid));
-        }
-        Ok((self.function("attention_any", "")?, grid))
+    /// The attention kernel for heads of `depth` channels; `None` if there is no such kernel. An architecture without
+    /// matrix instructions has only the one for any heads.
+    pub(super) fn attention_function(&self, kernel: AttentionKernel, depth: usize) -> Option<Function> {
+        let name = match kernel {
+            AttentionKernel::Matrix => "attention",
+            AttentionKernel::Other => "attention_other",
+            AttentionKernel::Any => return self.function("attention_any", "").ok(),
+        };
+        let may_exist = self.element != ElementType::Fp32 && FUSED_HEADS.contains(&depth);
+        may_exist.then(|| self.function(name, &format!("_d{depth}")).ok()).flatten()
+    }
+
+    /// The attention kernel for heads of `depth` channels, and its grid. Where the wanted kernel does not exist, it is the
+    /// usual one with matrix instructions, or else the one for any heads.
+    pub(super) fn attention(
+        &self,
+        wanted: AttentionKernel,
+        positions: usize,
+        heads: usize,
+        depth: usize,
+    ) -> Result<(Function, Grid)> {
+        let found = [wanted, AttentionKernel::Matrix]
+            .into_iter()
+            .find_map(|kernel| self.attention_function(kernel, depth));
+        let function = found.map_or_else(|| self.function("attention_any", ""), Ok)?;
+        Ok((function, grid(heads, positions, 128)))
     }
 }
 

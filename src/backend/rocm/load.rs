@@ -1,7 +1,9 @@
 //! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
 
 use super::error::{Result, RocmError};
+use super::self_check::MOVES_LEFT;
 use super::slot::{Requests, Slot, SlotMaker};
+use crate::backend::Value;
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
@@ -58,6 +60,25 @@ impl Load<'_> {
         let batches: usize = evaluated.iter().map(|(_, count)| count).sum();
         let begin = evaluated.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
         Ok((batches * size) as f64 / (end - begin).as_secs_f64())
+    }
+
+    /// The figures of a batch of `size` positions: for each position q, the draw, the value error, the moves left in
+    /// hundreds of plies, and the priors.
+    ///
+    /// # Errors
+    /// The memory for the slot is missing, or a pass fails.
+    pub(super) fn figures(&self, size: usize) -> Result<Vec<f32>> {
+        let mut slot = SlotMaker { maximum_batch: size, streams: 1, ..self.maker }.slot()?;
+        let requests = start_positions(size, &self.maker);
+        // The second batch runs as a graph.
+        slot.evaluate(&requests, |_| {})?;
+        let mut figures = Vec::new();
+        slot.evaluate(&requests, |answer| {
+            let Value { q, d, m, e } = answer.value();
+            figures.extend([q, d, e, m / MOVES_LEFT]);
+            figures.extend(answer.priors());
+        })?;
+        Ok(figures)
     }
 }
 

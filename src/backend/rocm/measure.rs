@@ -16,6 +16,7 @@ use super::ffi::program::{Lanes, Prepared, Program, Step, Stopwatch};
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
 use super::own;
+use super::preshuffle;
 use super::samples::{Contents, Difference, PATTERN_BYTES, Samples, pattern};
 use super::steps::StepList;
 use std::time::{Duration, Instant};
@@ -29,6 +30,9 @@ const GRAPH_MICROSECONDS: f32 = 300.0;
 
 /// A proposal is timed again only if its first time is at most this multiple of the best first time.
 const FINALIST_RATIO: f32 = 1.15;
+
+/// Preshuffled weights take memory, so that a product must be faster with them by this factor.
+const WORTH_A_COPY: f32 = 1.02;
 
 /// The number of rocBLAS's kernels that are timed with the other choices, after all of them were timed briefly, with so
 /// many products each.
@@ -68,6 +72,8 @@ pub(super) struct Measurer<'a> {
     stopwatch: Stopwatch,
     stream: Stream,
     weights: DeviceBuffer,
+    /// Room for the preshuffled weights of all layers of a shape; `None` if they are not tried.
+    preshuffled: Option<DeviceBuffer>,
     x: DeviceBuffer,
     y: DeviceBuffer,
     staging: Staging,
@@ -85,10 +91,16 @@ fn bytes(Wanted { shape, layers }: &Wanted) -> [usize; 3] {
     let (input, output) = (shape.input_type.bytes(), shape.output_type.bytes());
     let layer = weight_bytes(shape, w);
     [
-        layer * (MOST_WEIGHTS / layer).clamp(1, *layers),
+        layer * layer_count(&Wanted { shape: *shape, layers: *layers }),
         (x + rows(shape.rows, shape.x_stride, shape.inputs)) * input,
         (y + rows(shape.rows, shape.y_stride, shape.outputs)) * output,
     ]
+}
+
+/// The number of layers whose weights are in memory.
+fn layer_count(Wanted { shape, layers }: &Wanted) -> usize {
+    let layer = weight_bytes(shape, (shape.batch - 1) * shape.batch_strides[0]);
+    (MOST_WEIGHTS / layer).clamp(1, (*layers).max(1))
 }
 
 fn weight_bytes(shape: &GemmShape, batch_elements: usize) -> usize {
@@ -113,6 +125,11 @@ impl<'a> Measurer<'a> {
             .iter()
             .map(bytes)
             .fold([0; 3], |most, some| std::array::from_fn(|index| most[index].max(some[index])));
+        // Without this memory, preshuffled weights are not tried.
+        let copies = products.iter().filter(|product| gemms.preshuffler(&product.shape).is_some());
+        let copies = copies.map(|product| layer_count(product) * preshuffle::bytes(&product.shape)).max();
+        let preshuffled =
+            copies.and_then(|bytes| DeviceBuffer::zeroed(device, bytes, "preshuffled weights").ok());
         let buffer = |bytes: usize| -> Result<DeviceBuffer> {
             let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed products")?;
             fill(device, &buffer, &pattern)?;
@@ -126,6 +143,7 @@ impl<'a> Measurer<'a> {
             stopwatch: Stopwatch::new(device)?,
             stream,
             weights: buffer(most[0])?,
+            preshuffled,
             x: buffer(most[1])?,
             y: buffer(most[2])?,
             staging: Staging::new(device)?,
@@ -201,14 +219,35 @@ impl<'a> Measurer<'a> {
         let weights = self.weights.address().offset(layer * layer_bytes);
         let (x, y) = (self.x.address(), self.y.address());
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { self.weights.address() };
-        GemmProblem { shape: *shape, operands: GemmOperands { weights, x, y }, bias }
+        let operands = GemmOperands { weights, x, y };
+        let copy = self.preshuffled.as_ref().filter(|_| self.gemms.preshuffler(shape).is_some());
+        let preshuffled =
+            copy.map_or(Address::NULL, |copy| copy.address().offset(layer * preshuffle::bytes(shape)));
+        GemmProblem { shape: *shape, operands, bias, preshuffled }
     }
 
-    /// The product with the weights of each layer, as far as there is memory for them.
-    pub(super) fn layers(&self, Wanted { shape, layers }: &Wanted) -> Vec<GemmProblem> {
-        let layer_bytes = weight_bytes(shape, (shape.batch - 1) * shape.batch_strides[0]);
-        let count = (MOST_WEIGHTS / layer_bytes).clamp(1, (*layers).max(1));
-        (0..count).map(|layer| self.problem(shape, layer)).collect()
+    /// The product with the weights of each layer, as far as there is memory for them. The preshuffled weights are there
+    /// after [`Measurer::preshuffle`].
+    pub(super) fn layers(&self, product: &Wanted) -> Vec<GemmProblem> {
+        (0..layer_count(product)).map(|layer| self.problem(&product.shape, layer)).collect()
+    }
+
+    /// Makes the preshuffled weights of a product's layers. Returns whether there are any.
+    ///
+    /// # Errors
+    /// The kernel fails.
+    pub(super) fn preshuffle(&self, layers: &[GemmProblem]) -> Result<bool> {
+        let copied = |problem: &GemmProblem| {
+            let function = self.gemms.preshuffler(&problem.shape)?;
+            let GemmProblem { shape, operands, preshuffled, .. } = problem;
+            let has_room = *preshuffled != Address::NULL;
+            has_room.then(|| preshuffle::step(function, shape, operands.weights, *preshuffled))
+        };
+        let steps: Vec<Step> = layers.iter().filter_map(copied).collect();
+        let is_possible = !steps.is_empty();
+        Program::new(steps, Vec::new()).enqueue(&self.stream, &self.lanes)?;
+        self.stream.synchronize()?;
+        Ok(is_possible)
     }
 
     /// Finds the fastest choice for a product whose results are right. Returns `None` if there is none.
@@ -222,21 +261,53 @@ impl<'a> Measurer<'a> {
         let samples = Samples::new(&shape, &self.contents);
         let mut launches = None;
         let mut timed: Vec<Measured> = Vec::new();
-        for choice in candidates {
+        self.time_each(&layers, candidates, &samples, (&mut launches, &mut timed), tell);
+        let preshuffled = self.preshuffled_choices(&shape, &timed);
+        if !preshuffled.is_empty() && self.preshuffle(&layers).unwrap_or(false) {
+            self.time_each(&layers, preshuffled, &samples, (&mut launches, &mut timed), tell);
+        }
+        let launches = launches.unwrap_or(2);
+        let best = self.best(&layers, timed, launches, tell);
+        // The product of a library that cannot add the epilogue, or adds a wrong one, may still be right.
+        let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
+        let split = may_split.then(|| self.split(product, launches, tell)).flatten();
+        best.into_iter().chain(split).min_by(by_time)
+    }
+
+    /// The fastest choices of our own kernels among `timed`, with preshuffled instead of plain weights.
+    fn preshuffled_choices(&self, shape: &GemmShape, timed: &[Measured]) -> Vec<GemmChoice> {
+        let mut timed = timed.to_vec();
+        timed.sort_by(by_time);
+        let choices = timed.iter().filter_map(|one| self.gemms.with_preshuffled_weights(shape, one.choice));
+        choices.take(self.effort.preshuffled()).collect()
+    }
+
+    /// Adds the time of each choice whose results are right to `timed`. `launches` is how often a product runs in a timed
+    /// graph, once that is known.
+    fn time_each(
+        &mut self,
+        layers: &[GemmProblem],
+        choices: Vec<GemmChoice>,
+        samples: &Samples,
+        (launches, timed): (&mut Option<usize>, &mut Vec<Measured>),
+        tell: &mut impl FnMut(Event<'_>) -> bool,
+    ) {
+        let shape = layers[0].shape;
+        for choice in choices {
             tell(Event::Begin(choice.library(), &shape));
             // Where a choice fails, another one may run. After a fault of the device none does.
-            let Ok(Some(difference)) = self.difference(&layers[0], choice, &samples) else { continue };
+            let Ok(Some(difference)) = self.difference(&layers[0], choice, samples) else { continue };
             if let Some(wrong) = difference.wrong {
                 self.goes_on &= tell(Event::Wrong(choice.library(), &shape, &wrong));
                 continue;
             }
             let mut time = |launches| {
-                let prepared = self.prepared(&layers, choice, launches)?;
+                let prepared = self.prepared(layers, choice, launches)?;
                 let milliseconds = self.stopwatch.once(&self.stream, &self.lanes, &prepared).ok()?;
                 Some(milliseconds * 1e3 / launches as f32)
             };
             // The first choice that runs says how often the others run.
-            let launches = match launches {
+            let launches = match *launches {
                 Some(launches) => launches,
                 None => match time(2) {
                     Some(microseconds) => *launches.insert(self::launches(microseconds)),
@@ -248,12 +319,6 @@ impl<'a> Measurer<'a> {
                 timed.push(Measured { error, ..self.measured(choice, microseconds) });
             }
         }
-        let launches = launches.unwrap_or(2);
-        let best = self.best(&layers, timed, launches, tell);
-        // The product of a library that cannot add the epilogue, or adds a wrong one, may still be right.
-        let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
-        let split = may_split.then(|| self.split(product, launches, tell)).flatten();
-        best.into_iter().chain(split).min_by(by_time)
     }
 
     /// The fastest of rocBLAS's kernels for a product. There can be hundreds of them, so each is timed briefly.
@@ -318,7 +383,7 @@ impl<'a> Measurer<'a> {
             microseconds: median(times).unwrap_or(first.microseconds),
             ..first
         });
-        medians.min_by(by_time)
+        medians.min_by(by_worth)
     }
 
     /// Computes a product once and compares it with what it must be. Returns `None` if `choice` cannot compute it.
@@ -415,6 +480,15 @@ pub(super) fn launches(microseconds: f32) -> usize {
 pub(super) fn median(mut times: Vec<f32>) -> Option<f32> {
     times.sort_by(f32::total_cmp);
     times.get(times.len() / 2).copied()
+}
+
+/// Orders choices by their times, where preshuffled weights must be worth their memory.
+fn by_worth(a: &Measured, b: &Measured) -> std::cmp::Ordering {
+    let weighted = |one: &Measured| match one.choice {
+        GemmChoice::Own(own) if own.is_preshuffled() => one.microseconds * WORTH_A_COPY,
+        _ => one.microseconds,
+    };
+    weighted(a).total_cmp(&weighted(b))
 }
 
 fn by_time(a: &Measured, b: &Measured) -> std::cmp::Ordering {

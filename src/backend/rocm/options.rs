@@ -3,6 +3,7 @@
 use super::choice::GpuChoice;
 use super::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use super::gemm::Effort;
+use super::kernels::AttentionKernel;
 use super::libraries::GemmLibrary;
 use super::probe::helper;
 use crate::backend::BackendError;
@@ -63,6 +64,9 @@ pub struct RocmOptions {
     /// Whether products of our own share a launch with the LayerNorm or the products that follow. `None` means what
     /// `rukh tune` has measured on this card, or else the default of the architecture.
     pub fuse: Option<bool>,
+    /// The kernel for attention, where there are several. `None` means the one that `rukh tune` has measured to be faster on
+    /// this card, or else the one with matrix instructions.
+    pub attention: Option<AttentionKernel>,
     /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
     /// sleeps otherwise.
     pub waiting: Option<Waiting>,
@@ -108,6 +112,7 @@ impl Default for RocmOptions {
             fork: None,
             few_rows: None,
             fuse: None,
+            attention: None,
             waiting: None,
             timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
@@ -149,6 +154,15 @@ impl RocmOptions {
                 None => None,
             },
             fuse: options.choice("fuse", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
+            attention: options.choice(
+                "attention",
+                &[
+                    ("auto", None),
+                    ("matrix", Some(AttentionKernel::Matrix)),
+                    ("other", Some(AttentionKernel::Other)),
+                    ("any", Some(AttentionKernel::Any)),
+                ],
+            )?,
             waiting: options.choice(
                 "wait",
                 &[
@@ -185,6 +199,7 @@ impl RocmOptions {
             "fork" => self.fork.is_none(),
             "few_rows" => self.few_rows.is_none(),
             "fuse" => self.fuse.is_none(),
+            "attention" => self.attention.is_none(),
             "wait" => self.waiting.is_none(),
             "graph" => self.graph.is_none(),
             _ => false,

@@ -10,6 +10,7 @@ use super::ffi::hip::Address;
 use super::ffi::module::{Function, Module};
 use super::ffi::program::{LanePlaces, Step};
 use super::kernels::{activation_code, grid};
+use super::preshuffle;
 use crate::net::architecture::Activation;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -84,13 +85,32 @@ pub(super) struct OwnChoice {
     /// The index in [`TILES`], or its length for [`ANY`].
     tile: usize,
     splits: usize,
+    is_preshuffled: bool,
 }
 
 impl OwnChoice {
-    /// The choice of the tile with this number, which divides the summed axis into so many parts; `None` if there is no
-    /// such choice.
-    pub(super) fn new(tile: usize, splits: usize) -> Option<OwnChoice> {
-        (tile <= TILES.len() && (1..=MOST_SPLITS).contains(&splits)).then_some(OwnChoice { tile, splits })
+    /// The choice of the tile with this number, which divides the summed axis into so many parts, with plain or with
+    /// preshuffled weights; `None` if there is no such choice.
+    pub(super) fn new(tile: usize, splits: usize, is_preshuffled: bool) -> Option<OwnChoice> {
+        let most = if is_preshuffled { TILES.len() - 1 } else { TILES.len() };
+        let is_there = tile <= most && (1..=MOST_SPLITS).contains(&splits);
+        is_there.then_some(OwnChoice { tile, splits, is_preshuffled })
+    }
+
+    /// The tile with this number in one part, with plain weights.
+    const fn whole(tile: usize) -> OwnChoice {
+        OwnChoice { tile, splits: 1, is_preshuffled: false }
+    }
+
+    /// The same tile and parts with preshuffled weights or, if `is_preshuffled` is not set or there is no such choice, with
+    /// plain ones.
+    pub(super) fn with_layout(self, is_preshuffled: bool) -> OwnChoice {
+        OwnChoice { is_preshuffled: is_preshuffled && self.tile < TILES.len(), ..self }
+    }
+
+    /// Whether the weights are preshuffled.
+    pub(super) fn is_preshuffled(self) -> bool {
+        self.is_preshuffled
     }
 
     /// The number of the tile in files.
@@ -154,10 +174,9 @@ impl OwnKernels {
             return Vec::new();
         }
         if !has_vectors(shape) {
-            return vec![OwnChoice { tile: TILES.len(), splits: 1 }];
+            return vec![OwnChoice::whole(TILES.len())];
         }
-        let is_there =
-            |&tile: &usize| self.tile_function(shape.input_type, OwnChoice { tile, splits: 1 }).is_some();
+        let is_there = |&tile: &usize| self.tile_function(shape.input_type, OwnChoice::whole(tile)).is_some();
         let tiles = (0..TILES.len()).filter(is_there);
         let mut choices: Vec<OwnChoice> = tiles.flat_map(|tile| self.choices_of_tile(shape, tile)).collect();
         choices.sort_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)));
@@ -166,11 +185,11 @@ impl OwnKernels {
 
     /// The choices for a shape that have the tile with this number.
     pub(super) fn choices_of_tile(&self, shape: &GemmShape, tile: usize) -> Vec<OwnChoice> {
-        let whole = OwnChoice { tile, splits: 1 };
+        let whole = OwnChoice::whole(tile);
         let mut choices = vec![whole];
         for per_unit in BLOCKS_PER_UNIT {
             let wanted = (self.compute_units * per_unit).div_ceil(blocks(shape, whole));
-            let choice = OwnChoice { tile, splits: fewest_splits(shape, wanted) };
+            let choice = OwnChoice { splits: fewest_splits(shape, wanted), ..whole };
             if choice.splits > 1
                 && !choices.contains(&choice)
                 && partial_bytes(shape, choice.splits) <= WORKSPACE_BYTES
@@ -186,7 +205,13 @@ impl OwnKernels {
         cost(shape, choice, self.compute_units)
     }
 
-    /// The step that computes a product.
+    /// The kernel that makes preshuffled weights, if the device's code has it and the products of this shape can use them.
+    pub(super) fn preshuffler(&self, shape: &GemmShape) -> Option<Function> {
+        let has_tiles = shape.input_type == shape.output_type && has_vectors(shape);
+        has_tiles.then(|| self.function(preshuffle::KERNEL.to_owned())).flatten()
+    }
+
+    /// The step that computes a product. If `choice` has preshuffled weights, the operands are those.
     ///
     /// # Errors
     /// The architecture has no such kernel.
@@ -199,7 +224,7 @@ impl OwnKernels {
     ) -> Result<Step> {
         let element = shape.input_type;
         let is_aligned = are_aligned(&operands, bias);
-        let choice = if is_aligned { choice } else { OwnChoice { tile: TILES.len(), splits: 1 } };
+        let choice = if is_aligned { choice } else { OwnChoice::whole(TILES.len()) };
         let absent = || RocmError::Unsupported(format!("no kernel of our own computes the product {shape}"));
         let function = self.tile_function(element, choice).ok_or_else(absent)?;
         let sum = if choice.splits > 1 {
@@ -213,6 +238,8 @@ impl OwnKernels {
         let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
         let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
         let arguments = product_arguments(shape, operands, bias, choice.splits);
+        let arguments =
+            if choice.is_preshuffled { preshuffle::arguments(shape, arguments) } else { arguments };
         Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
     }
 }
@@ -237,7 +264,7 @@ pub(super) fn best_tile(
     compute_units: usize,
     kernel: impl Fn(usize, usize, u32) -> Option<Function>,
 ) -> Option<(TileSize, Function)> {
-    let choices = (0..TILES.len()).map(|tile| OwnChoice { tile, splits: 1 });
+    let choices = (0..TILES.len()).map(OwnChoice::whole);
     let known = choices.filter_map(|choice| {
         let size = choice.size();
         let function = kernel(size.rows, size.columns, size.threads)?;
@@ -279,7 +306,7 @@ pub(super) fn product_arguments(
         products: shape.batch as i32,
         splits: splits as i32,
         activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
-        reserved: 0,
+        is_preshuffled: 0,
     }
 }
 
@@ -334,12 +361,14 @@ mod tests {
 
     #[test]
     fn a_choice_of_a_file_exists_or_is_refused() {
-        for (tile, splits) in [(0, 1), (TILES.len(), MOST_SPLITS)] {
-            assert_eq!(OwnChoice::new(tile, splits), Some(OwnChoice { tile, splits }));
+        for (tile, splits, is_preshuffled) in [(0, 1, true), (TILES.len(), MOST_SPLITS, false)] {
+            let choice = OwnChoice { tile, splits, is_preshuffled };
+            assert_eq!(OwnChoice::new(tile, splits, is_preshuffled), Some(choice));
         }
         for (tile, splits) in [(0, 0), (0, MOST_SPLITS + 1), (TILES.len() + 1, 1), (usize::MAX, 1)] {
-            assert_eq!(OwnChoice::new(tile, splits), None, "{tile}, {splits}");
+            assert_eq!(OwnChoice::new(tile, splits, false), None, "{tile}, {splits}");
         }
+        assert_eq!(OwnChoice::new(TILES.len(), 1, true), None, "weights of any width are never preshuffled");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// The first line of a request.
-const TITLE: &str = "rukh products 3";
+const TITLE: &str = "rukh products 4";
 
 /// The products that the helper shall measure, and where.
 #[derive(Clone, PartialEq, Debug)]
@@ -108,11 +108,12 @@ fn row_text(shape: &GemmShape, measured: &Measured) -> String {
 
 fn parse_row(text: &str) -> Option<(GemmShape, Measured)> {
     let cells: Vec<&str> = text.split(',').collect();
-    let &[library, solution, splits, microseconds, error, effort, ref shape @ ..] = cells.as_slice() else {
+    let &[library, solution, splits, layout, microseconds, error, effort, ref shape @ ..] = cells.as_slice()
+    else {
         return None;
     };
     let measured = Measured {
-        choice: tuning_file::choice([library, solution, splits])?,
+        choice: tuning_file::choice([library, solution, splits, layout])?,
         microseconds: tuning_file::number(microseconds)?,
         error: tuning_file::number(error)?,
         effort: Effort::from_key(effort)?,

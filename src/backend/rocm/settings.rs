@@ -3,7 +3,9 @@
 
 use super::error::Result;
 use super::ffi::wait::Waiting;
+use super::kernels::AttentionKernel;
 use super::load::Load;
+use super::self_check::tolerance;
 use super::slot::SlotMaker;
 use crate::cache_folder;
 use crate::quote::quoted;
@@ -31,7 +33,7 @@ pub(super) struct Setting {
 }
 
 /// The settings to try, each instead of the present one.
-pub(super) const SETTINGS: [Setting; 14] = [
+pub(super) const SETTINGS: [Setting; 17] = [
     Setting { text: "streams=1", change: |maker| maker.streams = 1 },
     Setting { text: "streams=2", change: |maker| maker.streams = 2 },
     Setting { text: "streams=3", change: |maker| maker.streams = 3 },
@@ -46,6 +48,9 @@ pub(super) const SETTINGS: [Setting; 14] = [
     Setting { text: "wait=yield", change: |maker| maker.waiting = Waiting::Yield },
     Setting { text: "wait=block", change: |maker| maker.waiting = Waiting::Block },
     Setting { text: "graph=false", change: |maker| maker.has_graphs = false },
+    Setting { text: "attention=matrix", change: |maker| maker.attention = AttentionKernel::Matrix },
+    Setting { text: "attention=other", change: |maker| maker.attention = AttentionKernel::Other },
+    Setting { text: "attention=any", change: |maker| maker.attention = AttentionKernel::Any },
 ];
 
 impl Setting {
@@ -65,7 +70,7 @@ impl Setting {
     pub(super) fn is_that_of(self, maker: &SlotMaker<'_>) -> bool {
         let facts = |maker: &SlotMaker<'_>| {
             let SlotMaker { streams, has_graphs, fork, few_rows, fuse, waiting, .. } = *maker;
-            (streams, has_graphs, fork, few_rows, fuse, waiting)
+            (streams, has_graphs, fork, few_rows, fuse, maker.attention_kernel(), waiting)
         };
         facts(&self.applied(maker)) == facts(maker)
     }
@@ -127,8 +132,9 @@ pub(super) fn keep(key: &str, settings: &MeasuredSettings) -> io::Result<()> {
 }
 
 /// Tries each of `tried` alone with batches of each size, and then the best of each option together. Returns those that
-/// are faster with batches of the first size and make no other size slower. `tell` gets the number of measurements that
-/// are done, and of all; if it returns false, nothing is returned.
+/// are faster with batches of the first size and make no other size slower. A setting whose figures differ is left out,
+/// and `notices` get a line. `tell` gets the number of measurements that are done, and of all; if it returns false, nothing
+/// is returned.
 ///
 /// # Errors
 /// The memory for the slots is missing, or a pass fails.
@@ -136,6 +142,7 @@ pub(super) fn fastest(
     load: &Load<'_>,
     sizes: &[usize],
     is_free: impl Fn(&str) -> bool,
+    notices: &mut Vec<String>,
     tell: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<MeasuredSettings>> {
     let is_tried = |setting: &Setting| is_free(setting.option()) && !setting.is_that_of(&load.maker);
@@ -166,9 +173,33 @@ pub(super) fn fastest(
     if !goes_on() {
         return Ok(None);
     }
-    let best = best_of_each(&harmless(&gains));
+    let mut gains = harmless(&gains);
+    let wrong = gains.iter().filter(|(_, gain)| *gain >= WORTH).map(|(setting, _)| *setting);
+    for setting in with_other_figures(load, wrong.collect(), sizes.first().copied().unwrap_or(1))? {
+        gains.retain(|(other, _)| other.text != setting.text);
+        notices.push(format!("tuning: {} gives other figures, so it is not used", setting.text));
+    }
+    let best = best_of_each(&gains);
     let comparison = compare(load, &best, sizes)?;
     Ok(Some(if is_worth_it(&comparison) { best } else { MeasuredSettings::default() }))
+}
+
+/// Those of the settings with which a batch of `size` positions has other figures than without.
+fn with_other_figures(load: &Load<'_>, settings: Vec<Setting>, size: usize) -> Result<Vec<Setting>> {
+    if settings.is_empty() {
+        return Ok(settings);
+    }
+    let expected = load.figures(size)?;
+    let allowed = tolerance(load.maker.network.precision);
+    let mut wrong = Vec::new();
+    for setting in settings {
+        let found = Load { maker: setting.applied(&load.maker), ..*load }.figures(size)?;
+        let is_near = |(found, expected): (&f32, &f32)| (found - expected).abs() <= allowed;
+        if found.len() != expected.len() || !found.iter().zip(&expected).all(is_near) {
+            wrong.push(setting);
+        }
+    }
+    Ok(wrong)
 }
 
 /// The speed with batches of a size before and after a change, in positions per second.

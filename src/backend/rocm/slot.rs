@@ -16,8 +16,8 @@ use super::ffi::program::{Lanes, Program, StepTime};
 use super::ffi::wait::Waiting;
 use super::forward::forward;
 use super::gemm::Gemms;
-use super::kernels::Kernels;
-use super::network::DeviceNetwork;
+use super::kernels::{AttentionKernel, Kernels};
+use super::network::{Body, DeviceNetwork};
 use super::pass::{InputLayout, MAXIMUM_MOVES, OutputLayout, Pass};
 use super::scratch::{Scratch, ScratchSizes};
 use super::steps::{BRANCHES, StepList};
@@ -108,6 +108,7 @@ pub(super) struct SlotMaker<'a> {
     pub(super) few_rows: usize,
     /// Whether products of our own share a launch with what follows them.
     pub(super) fuse: bool,
+    pub(super) attention: AttentionKernel,
     pub(super) waiting: Waiting,
 }
 
@@ -169,6 +170,14 @@ impl SlotMaker<'_> {
         }
     }
 
+    /// The kernel that computes the attention of the network's body; `None` for a body without attention.
+    pub(super) fn attention_kernel(&self) -> Option<String> {
+        let Body::Attention { stack, .. } = &self.network.layers.body else { return None };
+        let depth = stack.encoders.first()?.qkv.outputs / 3 / stack.heads;
+        let (function, _) = self.kernels.attention(self.attention, 1, stack.heads, depth).ok()?;
+        Some(function.name().to_owned())
+    }
+
     /// The batch sizes that programs are laid out for, in ascending order.
     pub(super) fn bucket_sizes(&self) -> Vec<usize> {
         bucket_sizes(self.ladder, self.maximum_batch)
@@ -196,9 +205,11 @@ impl SlotMaker<'_> {
         let mut steps = StepList::new(positions, element, self.kernels, self.gemms, Some(scratch))
             .forking(positions <= self.fork)
             .with_few_rows(self.few_rows)
+            .with_attention(self.attention)
             .fusing(self.fuse);
         forward(&pass, &mut steps)?;
-        Ok(Program::new(steps.finish().0, vec![scratch.buffer()]))
+        let memory = std::iter::once(scratch.buffer()).chain(self.gemms.memory()).collect();
+        Ok(Program::new(steps.finish().0, memory))
     }
 
     /// Makes a slot, with a program for every bucket.

@@ -4,7 +4,7 @@
 use super::device::Gpu;
 use super::error::Result;
 use super::gemm::Gemms;
-use super::kernels::Kernels;
+use super::kernels::{AttentionKernel, Kernels};
 use super::network::DeviceNetwork;
 use super::options::{RocmOptions, Tuning};
 use super::passes;
@@ -92,9 +92,9 @@ pub(super) fn start(
 
 /// What the figures depend on, apart from the network and the products.
 fn figures_depend_on(gpu: &Gpu, versions: &str, precision: RocmPrecision, options: &RocmOptions) -> String {
-    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse, gemm, .. } = options;
+    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse, attention, gemm, .. } = options;
     format!(
-        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{}",
+        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{}",
         env!("RUKH_VERSION"),
         cache_folder::hash_of(&gpu.code.0),
         precision.key(),
@@ -123,6 +123,7 @@ pub(super) fn slot_maker<'a>(
         fork: options.settled_fork(&gpu.architecture),
         few_rows: options.few_rows.unwrap_or(0),
         fuse: options.settled_fuse(&gpu.architecture),
+        attention: options.attention.unwrap_or(AttentionKernel::Matrix),
         waiting: options.settled_waiting(),
     }
 }

@@ -14,7 +14,7 @@ use super::ffi::module::{Function, Grid};
 use super::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use super::gemm::{GemmProblem, Gemms};
 use super::kernel_work::KernelWork;
-use super::kernels::{Kernels, activation_code, grid};
+use super::kernels::{AttentionKernel, Kernels, activation_code, grid};
 use super::layers::{ByteKind, ByteWeights, Dense, SQUARES, rows_together};
 use super::norm::Norm;
 use super::scratch::{Region, Scratch, ScratchSizes};
@@ -28,6 +28,8 @@ pub(super) struct StepList<'a> {
     pub(super) positions: usize,
     pub(super) element: ElementType,
     pub(super) kernels: &'a Kernels,
+    /// The kernel for attention.
+    pub(super) attention: AttentionKernel,
     gemms: &'a Gemms,
     scratch: Option<&'a Scratch>,
     /// Whether branches run on side lanes.
@@ -56,6 +58,7 @@ impl<'a> StepList<'a> {
             positions,
             element,
             kernels,
+            attention: AttentionKernel::Matrix,
             gemms,
             scratch,
             forks: false,
@@ -75,6 +78,11 @@ impl<'a> StepList<'a> {
     /// Sets whether products of our own share a launch with the LayerNorm or the product that follows, where they can.
     pub(super) fn fusing(self, fuses: bool) -> StepList<'a> {
         StepList { fuses, ..self }
+    }
+
+    /// Uses this kernel for attention.
+    pub(super) fn with_attention(self, attention: AttentionKernel) -> StepList<'a> {
+        StepList { attention, ..self }
     }
 
     /// Sets whether branches run on side lanes.
@@ -312,6 +320,7 @@ impl<'a> StepList<'a> {
             shape: GemmShape { epilogue, ..self.shape(layer, rows) },
             operands,
             bias: layer.bias,
+            is_preshuffled: false,
             norm,
         }))
     }
@@ -408,7 +417,8 @@ impl<'a> StepList<'a> {
     ) -> Result<()> {
         let arguments = norm.arguments(norm_name, shape.rows)?;
         let both = format!("{name} and {}", last_words(norm_name));
-        let link = Link { shape: *shape, operands, bias: Address::NULL, norm: Some(arguments) };
+        let bias = Address::NULL;
+        let link = Link { shape: *shape, operands, bias, is_preshuffled: false, norm: Some(arguments) };
         if self.chain(&both, &[link]) {
             return Ok(());
         }

@@ -154,7 +154,8 @@ fn convolution(
         activation: elementwise(name, finish.activation)?,
         ..transform(sums, y, tiles * layer.outputs, layer.outputs)
     };
-    let whole = WholeConvolution { element: steps.element, input, shape, operands, output };
+    let element = steps.element;
+    let whole = WholeConvolution { element, input, shape, operands, is_preshuffled: false, output };
     if steps.whole_convolution(name, &whole) {
         return Ok(());
     }

@@ -56,6 +56,9 @@ pub struct TuneOutcome {
     pub left: usize,
     /// For each library, and for our own kernels, the number of products that it computes fastest.
     pub by_library: Vec<(&'static str, usize)>,
+    /// The number of products that our own kernels computed fastest with preshuffled weights, and of those that use such
+    /// weights from now on.
+    pub preshuffled: [usize; 2],
     /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
     pub settings: Option<String>,
     /// The batch sizes of the next start, in ascending order; empty if they were not measured.
@@ -123,7 +126,8 @@ fn tune_device(
             Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
         let usual = recommended_batch(gpu.compute_units).min(maker.maximum_batch);
         let sizes = if usual > SMALL_BATCH { vec![usual, SMALL_BATCH] } else { vec![usual] };
-        let found = settings::fastest(&load, &sizes, |option| options.leaves(option), &mut |done, all| {
+        let is_free = |option: &str| options.leaves(option);
+        let found = settings::fastest(&load, &sizes, is_free, &mut notices, &mut |done, all| {
             begin.elapsed() < budget && tell(TuneStage::Settings, done, all)
         })?;
         if let Some(settings) = found {
@@ -148,6 +152,7 @@ fn tune_device(
         measured: tuned.measured,
         left: tuned.left,
         by_library: by_library.into(),
+        preshuffled: tuned.preshuffled,
         settings: measured.map(|settings| settings.to_string()),
         padding: passes::padding_of(&times, &ladder),
         ladder,

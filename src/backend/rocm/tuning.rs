@@ -175,6 +175,8 @@ pub(super) struct Tuned {
     pub(super) left: usize,
     /// Who computes each of the network's products.
     pub(super) libraries: Vec<BlasLibrary>,
+    /// The products that were faster with preshuffled weights, and those that use them.
+    pub(super) preshuffled: [usize; 2],
 }
 
 /// The table is written no more often than this while it grows, so that an interrupt loses little.
@@ -286,10 +288,15 @@ pub(super) fn tune(
     let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
     table.extend(now);
     table.extend(later);
-    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice.library());
-    let libraries = products.iter().filter_map(choice).collect();
+    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice);
+    let choices: Vec<GemmChoice> = products.iter().filter_map(choice).collect();
+    let libraries = choices.iter().map(|choice| choice.library()).collect();
+    let is_preshuffled =
+        |choice: &&GemmChoice| matches!(choice, GemmChoice::Own(own) if own.is_preshuffled());
+    let faster = choices.iter().filter(is_preshuffled).count();
     maker.gemms.set_table(table);
-    Ok(Tuned { notices, is_settled, path, measured, left, libraries })
+    let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
+    Ok(Tuned { notices, is_settled, path, measured, left, libraries, preshuffled: [faster, used] })
 }
 
 /// Adds rows to a table. A row without a time does not replace one with a time.
@@ -426,9 +433,9 @@ fn check(
     table: &mut GemmTable,
     layers: &[GemmProblem],
 ) -> bool {
-    let GemmProblem { shape, operands, .. } = layers[0];
+    let GemmProblem { shape, operands, preshuffled, .. } = layers[0];
     // A product without a time runs with the default, whatever its row says.
-    let is_timed = |row: &&Measured| row.microseconds.is_finite() && row.microseconds > 0.0;
+    let is_timed = |row: &&Measured| row.is_timed();
     let Some(&Measured { choice, .. }) = table.get(&shape).filter(is_timed) else {
         return true;
     };
@@ -437,6 +444,11 @@ fn check(
         table.remove(&shape);
         return true;
     }
+    // Where products use preshuffled weights is chosen later. The kernel is the same.
+    let choice = match choice {
+        GemmChoice::Own(own) => GemmChoice::Own(own.with_layout(false)),
+        other => other,
+    };
     let runs = match step(maker, &layers[0], choice) {
         Some(step) => {
             let program = Program::new(vec![step], Vec::new());
@@ -445,7 +457,12 @@ fn check(
         // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
         None if matches!(choice, GemmChoice::Rocblas { .. }) => {
             let shape = GemmShape { epilogue: Epilogue::None, ..shape };
-            check(maker, workspace, table, &[GemmProblem { shape, operands, bias: Address::NULL }])
+            check(
+                maker,
+                workspace,
+                table,
+                &[GemmProblem { shape, operands, bias: Address::NULL, preshuffled }],
+            )
         }
         None => false,
     };

@@ -3,7 +3,8 @@
 //!
 //! M is the number of rows, N of outputs and K of inputs. `libtype` and `solidx` name the algorithm: for rocBLAS and
 //! hipBLASLt its solution index, or -1 if the library chooses, and for our own kernels (`own`) the number of the tile,
-//! with the number of parts of the summed axis in `splitK`. `us` is the time of one product in microseconds. It is `inf`
+//! with the number of parts of the summed axis in `splitK`. `bpreshuffle` says whether our own kernel reads preshuffled
+//! weights. `us` is the time of one product in microseconds. It is `inf`
 //! for a product that was asked for but not timed yet, and -1 for one that no library could run alone. `err_ratio` is
 //! the largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and
 //! `bw` (GB/s) follow from the time.
@@ -162,10 +163,9 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
     let Measured { choice, microseconds, error, effort } = *measured;
     let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = *shape;
     let [w_batch, x_batch, y_batch] = shape.batch_strides;
-    let [library, solution, splits] = choice_cells(choice);
+    let [library, solution, splits, preshuffled] = choice_cells(choice);
     let is_timed = microseconds.is_finite() && microseconds > 0.0;
     let rate = |amount: f64| if is_timed { amount / f64::from(microseconds) } else { 0.0 };
-    let python = |value: bool| if value { "True" } else { "False" }.to_owned();
     vec![
         origin.architecture.clone(),
         origin.compute_units.to_string(),
@@ -176,7 +176,7 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         type_name(shape.input_type).to_owned(),
         type_name(shape.output_type).to_owned(),
         python(false),
-        python(false),
+        preshuffled,
         library,
         solution,
         splits,
@@ -202,29 +202,37 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
     ]
 }
 
+/// A truth value as aiter writes it.
+fn python(value: bool) -> String {
+    if value { "True" } else { "False" }.to_owned()
+}
+
 fn type_name(element: ElementType) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == element).map_or("", |(_, name)| name)
 }
 
-/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis.
-pub(super) fn choice_cells(choice: GemmChoice) -> [String; 3] {
+/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis, and whether the
+/// weights are preshuffled.
+pub(super) fn choice_cells(choice: GemmChoice) -> [String; 4] {
     let index = |solution: Option<i32>| solution.map_or_else(|| "-1".to_owned(), |index| index.to_string());
     let (solution, splits) = match choice {
         GemmChoice::Rocblas { solution } | GemmChoice::HipblasLt { solution } => (index(solution), 0),
         GemmChoice::Own(own) => (own.tile().to_string(), own.splits()),
     };
-    [choice.library().key().to_owned(), solution, splits.to_string()]
+    let is_preshuffled = matches!(choice, GemmChoice::Own(own) if own.is_preshuffled());
+    [choice.library().key().to_owned(), solution, splits.to_string(), python(is_preshuffled)]
 }
 
 /// The choice that [`choice_cells`] has written.
-pub(super) fn choice([library, solution, splits]: [&str; 3]) -> Option<GemmChoice> {
+pub(super) fn choice([library, solution, splits, preshuffled]: [&str; 4]) -> Option<GemmChoice> {
     let solution: i32 = solution.parse().ok()?;
     let index = (solution >= 0).then_some(solution);
     Some(match BlasLibrary::from_key(library)? {
         BlasLibrary::Rocblas => GemmChoice::Rocblas { solution: index },
         BlasLibrary::HipblasLt => GemmChoice::HipblasLt { solution: index },
         BlasLibrary::Own => {
-            GemmChoice::Own(OwnChoice::new(usize::try_from(solution).ok()?, splits.parse().ok()?)?)
+            let (tile, splits) = (usize::try_from(solution).ok()?, splits.parse().ok()?);
+            GemmChoice::Own(OwnChoice::new(tile, splits, truth(preshuffled)?)?)
         }
     })
 }
@@ -286,18 +294,21 @@ impl<'a> Cells<'a> {
         if let Some(other) = made_with.filter(|made_with| made_with != versions) {
             return Err((Fault::Stale, other.to_owned()));
         }
-        for column in ["scaleAB", "bpreshuffle"] {
-            if self.flag(column)? {
-                return Err((Fault::Unknown, column.to_owned()));
-            }
+        if self.flag("scaleAB")? {
+            return Err((Fault::Unknown, "scaleAB".to_owned()));
         }
         let shape = self.shape()?;
         let library = self.needed("libtype")?;
         if BlasLibrary::from_key(library).is_none() {
             return Err((Fault::Unknown, library.to_owned()));
         }
+        let is_preshuffled = self.flag("bpreshuffle")?;
+        if is_preshuffled && library != BlasLibrary::Own.key() {
+            return Err((Fault::Unknown, "bpreshuffle".to_owned()));
+        }
         let solution = self.needed("solidx")?;
-        let choice = choice([library, solution, self.get("splitK").unwrap_or("0")]);
+        let splits = self.get("splitK").unwrap_or("0");
+        let choice = choice([library, solution, splits, &python(is_preshuffled)]);
         let microseconds = self.needed("us")?;
         let error = self.get("err_ratio").filter(|cell| !cell.is_empty()).unwrap_or("0");
         let effort = self.get("effort").map_or(Some(Effort::Full), Effort::from_key);
@@ -363,11 +374,7 @@ impl<'a> Cells<'a> {
     }
 
     fn flag(&self, name: &str) -> Result<bool, RowError> {
-        match self.get(name) {
-            Some("True" | "true") => Ok(true),
-            Some("False" | "false") | None => Ok(false),
-            Some(other) => Err(damaged(other)),
-        }
+        self.get(name).map_or(Ok(false), |cell| truth(cell).ok_or_else(|| damaged(cell)))
     }
 }
 
@@ -386,6 +393,15 @@ pub(crate) fn rewritten(text: &str) -> Result<(String, Option<String>), String> 
 
 fn damaged(text: &str) -> RowError {
     (Fault::Damaged, text.to_owned())
+}
+
+/// A truth value.
+fn truth(cell: &str) -> Option<bool> {
+    match cell {
+        "True" | "true" => Some(true),
+        "False" | "false" => Some(false),
+        _ => None,
+    }
 }
 
 /// A number that is not a NaN.
@@ -424,7 +440,11 @@ mod tests {
             (GemmShape { epilogue: Epilogue::Bias, ..plain }, with(rocblas(None), Measured::NOT_YET)),
             (
                 GemmShape { epilogue: Epilogue::BiasMish, ..plain },
-                with(GemmChoice::Own(OwnChoice::new(2, 4).expect("a tile")), 3.5),
+                with(GemmChoice::Own(OwnChoice::new(2, 4, false).expect("a tile")), 3.5),
+            ),
+            (
+                GemmShape { epilogue: Epilogue::BiasTanh, ..plain },
+                with(GemmChoice::Own(OwnChoice::new(1, 1, true).expect("a tile")), 2.5),
             ),
         ])
     }
@@ -479,15 +499,23 @@ mod tests {
         let other = Origin { versions: "HIP 6".to_owned(), ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "5 rows are measured with other versions (line 2: `HIP 6`)"
+            "6 rows are measured with other versions (line 2: `HIP 6`)"
         );
         let other = Origin { compute_units: 48, ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "5 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
+            "6 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
         );
         assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 4: `bias wish`)");
         assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");
+        assert_eq!(
+            said(&good.replace("False,True,own", "False,Maybe,own")),
+            "1 row is damaged (line 6: `Maybe`)"
+        );
+        assert_eq!(
+            said(&good.replace("False,True,own,1", "False,True,hipblaslt,1")),
+            "1 row is for products or kernels that Rukh does not have (line 6: `bpreshuffle`)"
+        );
         // A line that ends early.
         assert!(said(&good[..good.len() - 60]).starts_with("1 row is "));
     }

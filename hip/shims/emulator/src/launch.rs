@@ -24,6 +24,14 @@ pub(crate) fn instructions_executed() -> u64 {
     INSTRUCTIONS.load(Ordering::Relaxed)
 }
 
+static LINES: AtomicU64 = AtomicU64::new(0);
+
+/// The number of lines of 128 bytes that loads have touched in this process, each counted once for every load of a wave.
+/// They are counted only with the clock that needs them.
+pub(crate) fn lines_loaded() -> u64 {
+    LINES.load(Ordering::Relaxed)
+}
+
 /// A kernel with its grid and its arguments.
 pub(crate) struct Launch {
     pub(crate) module: Arc<Module>,
@@ -121,6 +129,7 @@ impl Launch {
             }
         };
         INSTRUCTIONS.fetch_add(executed, Ordering::Relaxed);
+        LINES.fetch_add(waves.iter().map(|wave| wave.lines).sum(), Ordering::Relaxed);
         result
     }
 

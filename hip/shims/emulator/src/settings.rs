@@ -42,9 +42,9 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_LATE_MEMSET`: a fill on the null stream lasts so many milliseconds, and hipMemset does not wait for
     /// it. By default hipMemset waits.
     pub(crate) late_memset: Option<Duration>,
-    /// `RUKH_EMULATOR_CLOCK`: `instructions` makes every instruction of a wave last a nanosecond on the clock that events
-    /// read, and all else no time, so that times do not depend on the machine. By default events read the real clock.
-    pub(crate) counts_instructions: bool,
+    /// `RUKH_EMULATOR_CLOCK`: what takes time on the clock that events read. With `instructions` and `lines`, times do not
+    /// depend on the machine.
+    pub(crate) clock: Clock,
     /// `RUKH_EMULATOR_HANG`: the number of the operation at which the card hangs, with all streams; none by default.
     /// `500:3000` means that operation 500 and all others wait until 3000 ms have passed.
     pub(crate) hang: Option<Hang>,
@@ -98,6 +98,17 @@ impl Settings {
         let card = usize::try_from(device).ok().and_then(|device| self.cards.get(device));
         card.cloned().unwrap_or_else(|| Card::new(&self.architecture, 0))
     }
+}
+
+/// The clock that events read.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Clock {
+    /// The machine's.
+    Real,
+    /// Every instruction of a wave lasts a nanosecond, and all else no time.
+    Instructions,
+    /// Every line of 128 bytes that a load of a wave touches lasts 100 nanoseconds, and all else no time.
+    Lines,
 }
 
 /// A call at which captures fail.
@@ -164,7 +175,11 @@ pub(crate) fn settings() -> &'static Settings {
                 _ => None,
             }),
             late_memset: milliseconds("RUKH_EMULATOR_LATE_MEMSET"),
-            counts_instructions: text("RUKH_EMULATOR_CLOCK").as_deref() == Some("instructions"),
+            clock: match text("RUKH_EMULATOR_CLOCK").as_deref() {
+                Some("instructions") => Clock::Instructions,
+                Some("lines") => Clock::Lines,
+                _ => Clock::Real,
+            },
             hang: text("RUKH_EMULATOR_HANG").as_deref().and_then(Hang::read),
             log: text("RUKH_EMULATOR_LOG").is_some_and(|text| text != "0"),
         }

@@ -30,6 +30,9 @@ const MOST_FEW_ROWS: usize = 1024;
 /// hipBLASLt is not asked for other products after so many questions that ended a process.
 const MOST_DEATHS: usize = 4;
 
+/// The name of our own kernels with preshuffled weights.
+const PRESHUFFLED: &str = "Rukh's tiles, preshuffled weights";
+
 /// What the name of a question to hipBLASLt ends with.
 const QUESTION: &str = ", the question for algorithms";
 
@@ -151,7 +154,20 @@ impl Examiner<'_> {
             let item = format!("Rukh's tiles, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
-                self.library("Rukh's tiles", &item, trial, own, report)
+                self.library("Rukh's tiles", &item, trial, own.clone(), report)
+            });
+        }
+        let preshuffled = own.iter().map(|&choice| gemms.with_preshuffled_weights(shape, choice));
+        let preshuffled: Vec<GemmChoice> = preshuffled.flatten().collect();
+        if !preshuffled.is_empty() {
+            let item = format!("{PRESHUFFLED}, {name}");
+            report.item(&item, |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                // Without memory for these weights there is nothing to examine.
+                if !self.measurer.preshuffle(&trial.layers)? {
+                    return Ok(());
+                }
+                self.library(PRESHUFFLED, &item, trial, preshuffled, report)
             });
         }
         if self.own_step(shape, None).is_some() {

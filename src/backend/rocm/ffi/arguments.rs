@@ -98,6 +98,17 @@ kernel_arguments! {
         products: i32,
         splits: i32,
         activation: i32,
+        is_preshuffled: i32,
+    }
+    /// Puts weights into the order in which products read them.
+    PreshuffleArguments {
+        weights: Address,
+        output: Address,
+        weights_batch: i64,
+        output_batch: i64,
+        outputs: i32,
+        row: i32,
+        stride: i32,
         reserved: i32,
     }
     /// Rounds rows to 8 bits.
@@ -270,7 +281,7 @@ impl GemmArguments {
         products: 1,
         splits: 1,
         activation: 0,
-        reserved: 0,
+        is_preshuffled: 0,
     };
 }
 
@@ -296,6 +307,7 @@ const _: () = {
     assert!(size_of::<LayerNormArguments>() == 88);
     assert!(size_of::<DenseArguments>() == 72);
     assert!(size_of::<GemmArguments>() == 112);
+    assert!(size_of::<PreshuffleArguments>() == 48);
     assert!(size_of::<QuantiseArguments>() == 40);
     assert!(size_of::<GemmBytesArguments>() == 128);
     assert!(size_of::<ChainLink>() == 240);

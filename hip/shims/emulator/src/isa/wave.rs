@@ -170,6 +170,8 @@ pub(crate) struct Wave {
     pub(crate) regions: *const Regions,
     /// Start and end of the region of the last access.
     pub(crate) recent: (u64, u64),
+    /// The lines that the wave's loads have touched, if these are counted.
+    pub(crate) lines: u64,
 }
 
 impl Wave {
@@ -199,6 +201,7 @@ impl Wave {
         self.scalar[usize::from(NULL)] = 0;
         self.scc = false;
         self.signaled = false;
+        self.lines = 0;
         self.first_lane = 0;
         self.stop = Stop::Running;
         self.next = entry;

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use hip_runtime_sys::hipError_t;
 
 use crate::launch;
-use crate::settings::settings;
+use crate::settings::{Clock, settings};
 use crate::sync::lock;
 
 /// The failure of an operation.
@@ -22,11 +22,12 @@ pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 /// The time on the clock that events read.
 fn now() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
-    if settings().counts_instructions {
-        *START.get_or_init(Instant::now) + Duration::from_nanos(launch::instructions_executed())
-    } else {
-        Instant::now()
-    }
+    let nanoseconds = match settings().clock {
+        Clock::Real => return Instant::now(),
+        Clock::Instructions => launch::instructions_executed(),
+        Clock::Lines => 100 * launch::lines_loaded(),
+    };
+    *START.get_or_init(Instant::now) + Duration::from_nanos(nanoseconds)
 }
 
 /// A point between a stream's operations that other threads can wait for.

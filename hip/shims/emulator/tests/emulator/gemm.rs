@@ -27,7 +27,7 @@ pub(crate) struct Gemm {
     pub(crate) products: i32,
     pub(crate) splits: i32,
     pub(crate) activation: i32,
-    pub(crate) reserved: i32,
+    pub(crate) is_preshuffled: i32,
 }
 
 impl Gemm {
@@ -55,7 +55,7 @@ impl Gemm {
             products: 1,
             splits: 1,
             activation: 0,
-            reserved: 0,
+            is_preshuffled: 0,
         }
     }
 }
@@ -112,11 +112,62 @@ type Sizes = (usize, usize, usize, usize, usize);
 
 const MISH: i32 = 6;
 
+/// `PreshuffleArguments` of kernels.h.
+#[repr(C)]
+struct Preshuffle {
+    weights: *const u8,
+    output: *mut u8,
+    weights_batch: i64,
+    output_batch: i64,
+    outputs: i32,
+    row: i32,
+    stride: i32,
+    reserved: i32,
+}
+
+/// The product with preshuffled weights, which the kernel `preshuffle` makes.
+fn preshuffled(lib: &Libraries, kind: Type, plain: Gemm) -> Gemm {
+    let bytes = kind.bytes();
+    let row = (plain.inputs as usize * bytes).next_multiple_of(64);
+    let product = (plain.outputs as usize).next_multiple_of(16) * row;
+    let output = lib.upload(&vec![UNTOUCHED; product * plain.products as usize]);
+    let arguments = Preshuffle {
+        weights: plain.weights,
+        output,
+        weights_batch: plain.weights_batch * bytes as i64,
+        output_batch: product as i64,
+        outputs: plain.outputs,
+        row: plain.inputs * bytes as i32,
+        stride: plain.weights_stride * bytes as i32,
+        reserved: 0,
+    };
+    let grid = ((product as u32 / 16).div_ceil(256), plain.products as u32);
+    run(lib, module(lib), "preshuffle", grid, 256, arguments);
+    Gemm {
+        weights: output,
+        weights_stride: (row / bytes) as i32,
+        weights_batch: (product / bytes) as i64,
+        is_preshuffled: 1,
+        ..plain
+    }
+}
+
 /// The byte that the memory of the results holds at first.
 const UNTOUCHED: u8 = 0x5a;
 
 /// Computes products whose rows have gaps between them, with bias, mish and a residual, and checks results and gaps.
-fn check(kind: Type, kernel: &str, (tile_rows, tile_columns): (usize, usize), threads: u32, sizes: Sizes) {
+fn check(kind: Type, kernel: &str, tile: (usize, usize), threads: u32, sizes: Sizes) {
+    check_layout(kind, kernel, (tile, threads), sizes, false);
+}
+
+/// As [`check`], with plain or with preshuffled weights.
+fn check_layout(
+    kind: Type,
+    kernel: &str,
+    ((tile_rows, tile_columns), threads): ((usize, usize), u32),
+    sizes: Sizes,
+    is_preshuffled: bool,
+) {
     let (lib, _turn) = libraries();
     let module = module(lib);
     let (rows, outputs, inputs, products, splits) = sizes;
@@ -142,6 +193,7 @@ fn check(kind: Type, kernel: &str, (tile_rows, tile_columns): (usize, usize), th
         activation: MISH,
         ..Gemm::dense((x, weights, output), [rows, outputs, inputs])
     };
+    let arguments = if is_preshuffled { preshuffled(lib, kind, arguments) } else { arguments };
     let tiles = (rows.div_ceil(tile_rows) * outputs.div_ceil(tile_columns)) as u32;
     run(lib, module, kernel, (tiles, (products * splits) as u32), threads, arguments);
     if splits > 1 {
@@ -179,6 +231,8 @@ fn products_of_odd_sizes_are_right_and_nothing_else_is_written() {
             let name = format!("gemm_{}_{}x{}_{threads}", kind.name(), tile.0, tile.1);
             check(kind, &name, tile, threads, (tile.0 - 3, tile.1 + 11, 40, 1, 1));
             check(kind, &name, tile, threads, (21, 40, 136, 2, 3));
+            check_layout(kind, &name, (tile, threads), (21, 40, 136, 2, 3), true);
+            check_layout(kind, &name, (tile, threads), (9, tile.1 + 11, 72, 1, 1), true);
         }
         check(kind, &format!("gemm_any_{}", kind.name()), (16, 16), 256, (19, 5, 27, 2, 1));
     }

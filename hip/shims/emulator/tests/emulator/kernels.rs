@@ -153,6 +153,7 @@ fn every_kernel_has_a_test() {
         "activation",
         "attention_any",
         "attention_d",
+        "attention_other_d",
         "attention_policy",
         "convolution",
         "dense",
@@ -166,6 +167,7 @@ fn every_kernel_has_a_test() {
         "norm_dense",
         "planes",
         "policy",
+        "preshuffle",
         "quantise",
         "quantise_fp",
         "scalar_head",
@@ -203,6 +205,9 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
     for kind in [Type::F16, Type::Bf16] {
         for depth in DEPTHS.into_iter().filter(|_| has_matrix_instructions()) {
             shapes.push((format!("attention_{}_d{depth}", kind.name()), kind, depth, depth != 16));
+        }
+        if has_matrix_instructions() {
+            shapes.push((format!("attention_other_{}_d32", kind.name()), kind, 32, kind == Type::F16));
         }
     }
     for kind in [Type::F32, Type::F16, Type::Bf16] {

@@ -30,6 +30,8 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             cases.push(case.with_matrix_instructions());
         }
     }
+    let other = case(("attention_other", element, "_d32"), (2, 3, 32), true);
+    cases.push(other.with_matrix_instructions());
     cases
 }
 

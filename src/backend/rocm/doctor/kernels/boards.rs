@@ -184,6 +184,7 @@ fn convolution_case(
                 ..GemmShape::plain(rows, outputs, inputs, components)
             },
             operands: GemmOperands { weights: weights.address, x: transformed.address, y: products.address },
+            is_preshuffled: false,
             output: WinogradArguments {
                 bias: bias.address,
                 residual: residual.address,

@@ -118,7 +118,7 @@ fn chain_case(element: ElementType, size: TileSize, (rows, outputs): (usize, usi
             let allowed = (1 + number) as f64 * allowed(element);
             let operands = GemmOperands { weights: weights.address, x: input.0, y: product.address };
             let shape = GemmShape::plain(link_rows, width, inputs, element);
-            let mut link = Link { shape, operands, bias: Address::NULL, norm: None };
+            let mut link = Link { shape, operands, bias: Address::NULL, is_preshuffled: false, norm: None };
             expected.push(Expected { place: product, element, values: sums.clone(), allowed });
             (values, input) = (sums, (product.address, SQUARES * width));
             if number > 0 {

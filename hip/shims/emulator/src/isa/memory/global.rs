@@ -3,6 +3,11 @@
 use super::access::{Form, load_lane, store_lane};
 use super::atomic::Atomic;
 use crate::isa::wave::{Instruction, Kind, NULL, REGISTER_MASK, SHARED_APERTURE, WAVE, Wave};
+use crate::settings::{Clock, settings};
+use std::collections::BTreeSet;
+
+/// The bytes of a line of the cache.
+const LINE_BYTES: u64 = 128;
 
 /// The memory that an instruction's addresses can mean.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,6 +71,11 @@ fn locate(
 #[inline(always)]
 fn load(wave: &mut Wave, instruction: &Instruction, space: Space, form: Form) {
     let (exec, addresses) = (wave.exec(), addresses(wave, instruction));
+    if settings().clock == Clock::Lines {
+        let active = (0..WAVE).filter(|lane| (exec >> lane) & 1 == 1);
+        let lines: BTreeSet<u64> = active.map(|lane| addresses[lane] / LINE_BYTES).collect();
+        wave.lines += lines.len() as u64;
+    }
     for (lane, &address) in addresses.iter().enumerate() {
         if (exec >> lane) & 1 == 1 {
             let Some(from) = locate(wave, instruction, lane, address, form.bytes(), space, Action::Read)

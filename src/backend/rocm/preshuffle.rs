@@ -1,0 +1,221 @@
+//! Preshuffled weights: the order in which a block of our own kernels reads the weights of a product, so that each step
+//! takes whole cache lines (`hip/kernels/kernels.h`). The order is the same for all tiles.
+//!
+//! The weights that a network is loaded with stay where they are, because products of few rows, the libraries and some
+//! other kernels read them. A product that is faster with preshuffled weights gets a copy of its own, which is made when
+//! the first pass that needs it is laid out. For each layer, passes with at least so many rows use the copy
+//! ([`thresholds`]), and passes with fewer rows use the plain weights.
+
+use super::error::Result;
+use super::ffi::arguments::{GemmArguments, PreshuffleArguments};
+use super::ffi::gemm::GemmShape;
+use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
+use super::ffi::module::Function;
+use super::ffi::program::{BlasLibraries, Lanes, Program, Step};
+use super::gemm::{GemmChoice, GemmTable};
+use super::kernels::grid;
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+/// The name of the kernel that makes preshuffled weights.
+pub(super) const KERNEL: &str = "preshuffle";
+
+/// The threads of a block of the kernel, and the bytes that a thread moves.
+const THREADS: usize = 256;
+const VECTOR_BYTES: usize = 16;
+
+/// The part of a row that lies together, and the number of rows whose parts follow one another.
+const PIECE_BYTES: usize = 64;
+const PIECE_ROWS: usize = 16;
+
+/// Device memory is allocated in pieces of at least this size, because each allocation costs time.
+const CHUNK_BYTES: usize = 8 << 20;
+
+/// Every copy begins at a multiple of this many bytes.
+const ALIGNMENT: usize = 256;
+
+/// The bytes of a row, and of the weights of one of a shape's products.
+fn row_and_product_bytes(shape: &GemmShape) -> (usize, usize) {
+    let row = (shape.inputs * shape.input_type.bytes()).next_multiple_of(PIECE_BYTES);
+    (row, shape.outputs.next_multiple_of(PIECE_ROWS) * row)
+}
+
+/// The size of the preshuffled weights of a layer, in bytes.
+pub(super) fn bytes(shape: &GemmShape) -> usize {
+    (shape.batch * row_and_product_bytes(shape).1).next_multiple_of(ALIGNMENT)
+}
+
+/// The step that writes the preshuffled weights of a layer to `output`, which has room for [`bytes`]. The weights must
+/// have rows of whole vectors.
+pub(super) fn step(function: Function, shape: &GemmShape, weights: Address, output: Address) -> Step {
+    let (_, product) = row_and_product_bytes(shape);
+    let element = shape.input_type.bytes();
+    let arguments = PreshuffleArguments {
+        weights,
+        output,
+        weights_batch: (shape.batch_strides[0] * element) as i64,
+        output_batch: product as i64,
+        outputs: shape.outputs as i32,
+        row: (shape.inputs * element) as i32,
+        stride: (shape.weights_stride * element) as i32,
+        reserved: 0,
+    };
+    let blocks = (product / VECTOR_BYTES).div_ceil(THREADS);
+    Step::kernel(KERNEL.to_owned(), function, grid(blocks, shape.batch, THREADS as u32), arguments)
+}
+
+/// The arguments of a product whose weights are preshuffled.
+pub(super) fn arguments(shape: &GemmShape, plain: GemmArguments) -> GemmArguments {
+    let (row, product) = row_and_product_bytes(shape);
+    let element = shape.input_type.bytes();
+    GemmArguments {
+        weights_stride: (row / element) as i32,
+        weights_batch: (product / element) as i64,
+        is_preshuffled: 1,
+        ..plain
+    }
+}
+
+/// The copies of the weights of layers, in device memory.
+pub(super) struct PreshuffledWeights {
+    function: Function,
+    stream: Stream,
+    lanes: Lanes,
+    device: Device,
+    chunks: Vec<Arc<DeviceBuffer>>,
+    /// The number of bytes of the last chunk that are in use.
+    used: usize,
+    copies: HashMap<(Address, [usize; 4]), Address>,
+}
+
+impl PreshuffledWeights {
+    /// No copies yet. `function` is the kernel with the name [`KERNEL`].
+    pub(super) fn new(device: Device, function: Function) -> Result<PreshuffledWeights> {
+        let stream = Stream::new(device)?;
+        let no_libraries = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
+        let lanes = Lanes::new(device, &stream, 0, no_libraries)?;
+        let (chunks, copies) = (Vec::new(), HashMap::new());
+        Ok(PreshuffledWeights { function, stream, lanes, device, chunks, used: 0, copies })
+    }
+
+    /// The address of the copy of the weights at `weights`, which is made if it is not there.
+    ///
+    /// # Errors
+    /// There is too little memory, or the kernel fails.
+    pub(super) fn of(&mut self, shape: &GemmShape, weights: Address) -> Result<Address> {
+        let key = (weights, [shape.outputs, shape.inputs, shape.weights_stride, shape.batch]);
+        if let Some(&known) = self.copies.get(&key) {
+            return Ok(known);
+        }
+        let size = bytes(shape);
+        let chunk = match self.chunks.last() {
+            Some(chunk) if chunk.bytes() - self.used >= size => Arc::clone(chunk),
+            _ => {
+                let size = size.max(CHUNK_BYTES);
+                let chunk = Arc::new(DeviceBuffer::zeroed(self.device, size, "preshuffled weights")?);
+                self.chunks.push(Arc::clone(&chunk));
+                self.used = 0;
+                chunk
+            }
+        };
+        let output = chunk.address().offset(self.used);
+        self.used += size;
+        let program = Program::new(vec![step(self.function.clone(), shape, weights, output)], Vec::new());
+        program.enqueue(&self.stream, &self.lanes)?;
+        self.stream.synchronize()?;
+        self.copies.insert(key, output);
+        Ok(output)
+    }
+
+    /// The memory of the copies, for programs that must keep it allocated.
+    pub(super) fn memory(&self) -> &[Arc<DeviceBuffer>] {
+        &self.chunks
+    }
+}
+
+/// A layer's shape without what depends on the batch size.
+fn layer(shape: &GemmShape) -> GemmShape {
+    GemmShape { rows: 0, batch_strides: [shape.batch_strides[0], 0, 0], ..*shape }
+}
+
+/// For each layer whose weights should be preshuffled, the number of rows from which on products use them.
+#[derive(Default)]
+pub(super) struct Thresholds(HashMap<GemmShape, usize>);
+
+impl Thresholds {
+    /// Whether a product of this shape uses preshuffled weights.
+    pub(super) fn include(&self, shape: &GemmShape) -> bool {
+        self.0.get(&layer(shape)).is_some_and(|&rows| shape.rows >= rows)
+    }
+}
+
+/// Chooses the threshold of each layer from what was measured with several numbers of rows. Of the products with at least
+/// so many rows that our own kernels compute fastest, more must be faster with preshuffled weights than without, and the
+/// difference is as large as possible. A layer that gains only with a few numbers of rows gets no copy.
+pub(super) fn thresholds(table: &GemmTable) -> Thresholds {
+    let mut layers: HashMap<GemmShape, BTreeMap<usize, i32>> = HashMap::new();
+    for (shape, measured) in table.iter().filter(|(_, measured)| measured.is_timed()) {
+        if let GemmChoice::Own(choice) = measured.choice {
+            let vote = if choice.is_preshuffled() { 1 } else { -1 };
+            *layers.entry(layer(shape)).or_default().entry(shape.rows).or_default() += vote;
+        }
+    }
+    let threshold = |votes: BTreeMap<usize, i32>| {
+        let mut sum = 0;
+        // The most rows come first. Of equal differences, the threshold with the most rows counts.
+        let sums = votes.into_iter().rev().map(|(rows, vote)| {
+            sum += vote;
+            (sum, rows)
+        });
+        let best = sums.fold((0, 0), |best, found| if found.0 > best.0 { found } else { best });
+        (best.0 > 0).then_some(best.1)
+    };
+    let chosen = layers.into_iter().filter_map(|(layer, votes)| Some((layer, threshold(votes)?)));
+    Thresholds(chosen.collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::ffi::gemm::ElementType;
+    use super::super::gemm::{Effort, Measured};
+    use super::super::own::OwnChoice;
+    use super::*;
+
+    fn shape(rows: usize) -> GemmShape {
+        GemmShape::plain(rows, 40, 72, ElementType::Fp16)
+    }
+
+    /// The numbers of rows that use preshuffled weights, where those in the list were faster with them.
+    fn chosen(rows: &[(usize, bool)]) -> Vec<usize> {
+        let row = |&(rows, is_preshuffled): &(usize, bool)| {
+            let choice = OwnChoice::new(0, 1, is_preshuffled).expect("a tile");
+            let choice = GemmChoice::Own(choice);
+            (shape(rows), Measured { choice, microseconds: 1.0, error: 0.0, effort: Effort::Full })
+        };
+        let thresholds = thresholds(&rows.iter().map(row).collect());
+        rows.iter().map(|(rows, _)| *rows).filter(|&rows| thresholds.include(&shape(rows))).collect()
+    }
+
+    #[test]
+    fn products_from_a_number_of_rows_on_use_preshuffled_weights() {
+        let [yes, no] = [true, false];
+        assert_eq!(chosen(&[(64, no), (128, yes), (256, yes)]), [128, 256]);
+        assert_eq!(
+            chosen(&[(64, yes), (128, yes), (256, no), (512, yes), (1024, yes)]),
+            [64, 128, 256, 512, 1024]
+        );
+        assert_eq!(chosen(&[(64, no), (128, yes), (256, no), (512, no)]), [0; 0], "one of three gains");
+        assert_eq!(chosen(&[(64, yes), (128, no)]), [0; 0]);
+        assert_eq!(chosen(&[]), [0; 0]);
+    }
+
+    /// 40 outputs are three times 16, and 72 elements of two bytes are three times 64.
+    #[test]
+    fn preshuffled_weights_have_whole_pieces() {
+        let batched = GemmShape { batch: 2, batch_strides: [3000, 1, 1], ..shape(8) };
+        assert_eq!((bytes(&shape(8)), bytes(&batched)), (48 * 192, 2 * 48 * 192));
+        let plain = GemmArguments { weights_batch: 3000, ..GemmArguments::NONE };
+        let arguments = arguments(&batched, plain);
+        assert_eq!((arguments.weights_stride, arguments.weights_batch), (96, 48 * 96));
+    }
+}

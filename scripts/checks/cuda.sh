@@ -278,7 +278,7 @@ step_search() {
 
 # Compares our own products, with plain and with preshuffled weights, with the libraries', product by product and in whole
 # passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every product
-# and of every tile are checked, with guards around the matrices. Takes at most 340 s after the networks are made.
+# and of every tile are checked, with guards around the matrices. Takes at most 390 s after the networks are made.
 step_own() {
     large_networks
     local name status=0 reports=() begin=$SECONDS
@@ -287,14 +287,14 @@ step_own() {
     grep -E "gemm.*(wrong|damage)" "$out/own-kernels.txt" && status=1
     for name in "${names[@]}"; do
         [ -e "$random/$name.pb.gz" ] || continue
-        run 35 "own-$name.log" "$rukh" doctor --quick --stage=products --weights="$random/$name.pb.gz" \
-            --backend=rocm-fp16 --backend-opts=max_batch=512,tune=off --time-limit=25 --report="$out/own-$name"
+        run 50 "own-$name.log" "$rukh" doctor --quick --stage=products --weights="$random/$name.pb.gz" \
+            --backend=rocm-fp16 --backend-opts=max_batch=512,tune=off --time-limit=40 --report="$out/own-$name"
         [ -s "$out/own-$name.json" ] && reports+=("$out/own-$name.json")
     done
     python3 "$here/scripts/checks/cuda_tables.py" own "${reports[@]}" | tee "$out/own.txt" || status=1
     milliseconds=300
     for name in "${names[@]}"; do
-        [ $((SECONDS - begin)) -lt 290 ] || { echo "$name NOT DONE for lack of time"; continue; }
+        [ $((SECONDS - begin)) -lt 335 ] || { echo "$name NOT DONE for lack of time"; continue; }
         measure 60 own-passes.txt "$name" "gemm=library,tuning_file=$name-library.csv,wait=spin" \
             "gemm=own,fuse=false,tuning_file=$name-own.csv,wait=spin" \
             "gemm=own,fuse=true,tuning_file=$name-own.csv,wait=spin" \

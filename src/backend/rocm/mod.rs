@@ -86,6 +86,7 @@ mod layers;
 mod libraries;
 mod load;
 mod measure;
+mod measured;
 mod network;
 mod norm;
 mod numbers;

@@ -1,0 +1,92 @@
+//! The outcome of measuring products: the fastest choice of each shape, its time, and how thoroughly it was measured.
+
+use super::ffi::gemm::GemmShape;
+use super::gemm::{GemmChoice, PROPOSALS};
+use std::collections::BTreeMap;
+
+/// How thoroughly a product was measured.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) enum Effort {
+    /// The choices that are usually the fastest, as at the first start.
+    Quick,
+    /// Every choice.
+    Full,
+}
+
+impl Effort {
+    /// The name in files.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Effort::Quick => "quick",
+            Effort::Full => "full",
+        }
+    }
+
+    /// The effort with this [`Effort::key`].
+    pub(super) fn from_key(key: &str) -> Option<Effort> {
+        [Effort::Quick, Effort::Full].into_iter().find(|effort| effort.key() == key)
+    }
+
+    /// The number of hipBLASLt's proposals to time for each shape.
+    pub(super) fn proposals(self) -> usize {
+        match self {
+            Effort::Quick => 8,
+            Effort::Full => PROPOSALS,
+        }
+    }
+
+    /// The most choices that are timed again.
+    pub(super) fn finalists(self) -> usize {
+        match self {
+            Effort::Quick => 3,
+            Effort::Full => 4,
+        }
+    }
+
+    /// The number of choices of our own kernels, the fastest ones, that are timed with preshuffled weights, too.
+    pub(super) fn preshuffled(self) -> usize {
+        match self {
+            Effort::Quick => 1,
+            Effort::Full => 3,
+        }
+    }
+
+    /// How often each of the [`Effort::finalists`] is timed again.
+    pub(super) fn final_rounds(self) -> usize {
+        match self {
+            Effort::Quick => 4,
+            Effort::Full => 8,
+        }
+    }
+}
+
+/// The fastest choice for a shape, and the time of one product.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Measured {
+    pub(super) choice: GemmChoice,
+    pub(super) microseconds: f32,
+    /// The largest error of its results that was found; 0 if they were not compared.
+    pub(super) error: f32,
+    pub(super) effort: Effort,
+}
+
+impl Measured {
+    /// The time of a product that could be asked for without a crash, but that has not been timed yet.
+    pub(super) const NOT_YET: f32 = f32::INFINITY;
+
+    /// The time of a product for which no choice could be timed.
+    pub(super) const NEVER: f32 = -1.0;
+
+    /// Whether the choice has a time.
+    pub(super) fn is_timed(&self) -> bool {
+        self.microseconds.is_finite() && self.microseconds > 0.0
+    }
+
+    /// Whether the product needs no further measurement of this effort.
+    pub(super) fn is_enough_for(&self, effort: Effort) -> bool {
+        self.microseconds.is_finite() && self.effort >= effort
+    }
+}
+
+/// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
+pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;

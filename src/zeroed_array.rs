@@ -14,19 +14,20 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use zerocopy::FromZeros;
 
-/// Maps memory of zeros. Huge pages make it faster to read, but then the smallest piece that the system provides is 2 MB.
+/// Maps memory of zeros, with huge pages from the byte `first_huge` on. Huge pages make it faster to read, but then the
+/// smallest piece that the system provides is 2 MB.
 ///
 /// # Errors
 /// There is no address space, or `bytes` is 0.
-pub(crate) fn zeroed_memory(bytes: usize, uses_huge_pages: bool) -> io::Result<MmapMut> {
+pub(crate) fn zeroed_memory(bytes: usize, first_huge: usize) -> io::Result<MmapMut> {
     let map = MmapMut::map_anon(bytes)?;
     #[cfg(target_os = "linux")]
-    if uses_huge_pages {
+    if first_huge < bytes {
         // The advice may fail. The memory works without huge pages too, only a little slower.
-        let _ = map.advise(memmap2::Advice::HugePage);
+        let _ = map.advise_range(memmap2::Advice::HugePage, first_huge, bytes - first_huge);
     }
     #[cfg(not(target_os = "linux"))]
-    let _ = uses_huge_pages;
+    let _ = first_huge;
     Ok(map)
 }
 
@@ -38,12 +39,13 @@ pub(crate) struct ZeroedArray<T, const LENGTH: usize> {
 }
 
 impl<T: FromZeros, const LENGTH: usize> ZeroedArray<T, LENGTH> {
-    /// Allocates the array ([`zeroed_memory`]); ends the process if there is no address space, as a `Box` does.
-    pub(crate) fn new(uses_huge_pages: bool) -> Self {
+    /// Allocates the array, with huge pages from the byte `first_huge` on ([`zeroed_memory`]); ends the process if there
+    /// is no address space, as a `Box` does.
+    pub(crate) fn new(first_huge: usize) -> Self {
         const {
             assert!(size_of::<[T; LENGTH]>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
         }
-        let Ok(map) = zeroed_memory(size_of::<[T; LENGTH]>(), uses_huge_pages) else {
+        let Ok(map) = zeroed_memory(size_of::<[T; LENGTH]>(), first_huge) else {
             handle_alloc_error(Layout::new::<[T; LENGTH]>())
         };
         ZeroedArray { map, elements: PhantomData }
@@ -69,8 +71,8 @@ mod tests {
 
     #[test]
     fn an_array_is_zero_at_first_and_keeps_what_is_written() {
-        for uses_huge_pages in [false, true] {
-            let array: ZeroedArray<AtomicU32, 1_000_003> = ZeroedArray::new(uses_huge_pages);
+        for first_huge in [0, 1 << 21, usize::MAX] {
+            let array: ZeroedArray<AtomicU32, 1_000_003> = ZeroedArray::new(first_huge);
             for (index, element) in array.iter().enumerate() {
                 assert_eq!(element.swap(index as u32, Ordering::Relaxed), 0);
             }

@@ -10,8 +10,9 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 use crate::zeroed_array::ZeroedArray;
 
-/// The first chunks of an arena have no huge pages, so that a small tree takes little memory.
-const CHUNKS_WITHOUT_HUGE_PAGES: usize = 1;
+/// The first bytes of an arena are not in huge pages, so that a small tree takes little memory. They are as many as a huge
+/// page has.
+const BYTES_WITHOUT_HUGE_PAGES: usize = 1 << 21;
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
 pub(super) type Chunk<T, const CHUNK: usize> = ZeroedArray<T, CHUNK>;
@@ -81,7 +82,7 @@ impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> 
     #[inline]
     pub(super) fn get_or_make(&self, index: u32) -> &T {
         let number = chunk_of::<CHUNK>(index);
-        let chunk = self.chunks[number].get_or_init(|| new_chunk(number >= CHUNKS_WITHOUT_HUGE_PAGES));
+        let chunk = self.chunks[number].get_or_init(|| new_chunk(number == 0));
         &chunk[index as usize % CHUNK]
     }
 
@@ -143,8 +144,8 @@ fn chunk_of<const CHUNK: usize>(index: u32) -> usize {
 }
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-fn new_chunk<T: Entry, const CHUNK: usize>(uses_huge_pages: bool) -> Chunk<T, CHUNK> {
-    ZeroedArray::new(uses_huge_pages)
+fn new_chunk<T: Entry, const CHUNK: usize>(is_first: bool) -> Chunk<T, CHUNK> {
+    ZeroedArray::new(if is_first { BYTES_WITHOUT_HUGE_PAGES } else { 0 })
 }
 
 #[cfg(any(feature = "loom", feature = "shuttle"))]

@@ -44,7 +44,7 @@ impl<T: Plain> AlignedVec<T> {
         // The multiplication is checked because a wrapped product would make an allocation too small for the
         // slice.
         let bytes = len.checked_mul(size_of::<T>()).expect("a length in bytes fits a usize");
-        let mapped = if bytes >= MAPPED_BYTES { zeroed_memory(bytes, true).ok() } else { None };
+        let mapped = if bytes >= MAPPED_BYTES { zeroed_memory(bytes, 0).ok() } else { None };
         let memory = match mapped {
             Some(map) => Memory::Mapped(map),
             None => Memory::Lines(vec![CacheLine([0; 16]); bytes.div_ceil(size_of::<CacheLine>())]),

@@ -177,6 +177,12 @@ impl Tree {
         self.storage.load_edges_ahead(self.node(id));
     }
 
+    /// Starts to load what [`Tree::child_or_new`] needs to find the node of the position with this key.
+    #[inline]
+    pub fn load_child_ahead(&self, key: u64) {
+        self.table.load_ahead(key);
+    }
+
     /// The link with this index.
     #[inline]
     pub fn link(&self, id: LinkId) -> Link<'_> {

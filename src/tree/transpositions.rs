@@ -135,6 +135,26 @@ impl Transpositions {
         word & COUNT_MASK == 0 && shard.remove(id, word & !COUNT_MASK, &self.pieces)
     }
 
+    /// The halves of a position's key that the table's entry and the node hold. The choice of shard, the place in the
+    /// shard and the comparison use different bits where possible.
+    fn halves(&self, key: u64) -> (u32, u32) {
+        let key = spread(key ^ self.salt.load(Ordering::Relaxed));
+        ((key >> 32) as u32, key as u32)
+    }
+
+    /// Starts to load the entry of the position with this key into the processor's cache.
+    pub(super) fn load_ahead(&self, key: u64) {
+        // A model checker would try the lock in many interleavings for nothing.
+        if cfg!(any(feature = "loom", feature = "shuttle")) {
+            return;
+        }
+        let (entry_key, node_key) = self.halves(key);
+        let shard = self.shard(node_key).read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(entry) = shard.entries(entry_key, &self.pieces).next() {
+            load_ahead(entry);
+        }
+    }
+
     fn grow(&self, shard: &RwLock<Shard>) {
         let mut shard = shard.write().unwrap_or_else(PoisonError::into_inner);
         // Another thread may have grown the shard meanwhile.
@@ -153,9 +173,7 @@ impl Transpositions {
         storage: &Storage,
         allocator: &mut Allocator,
     ) -> Option<NodeId> {
-        let key = spread(key ^ self.salt.load(Ordering::Relaxed));
-        // The choice of shard, the place in the shard and the comparison use different bits where possible.
-        let (entry_key, node_key) = ((key >> 32) as u32, key as u32);
+        let (entry_key, node_key) = self.halves(key);
         let shard = self.shard(node_key);
         loop {
             let guard = shard.read().unwrap_or_else(PoisonError::into_inner);

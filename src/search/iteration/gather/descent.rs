@@ -62,7 +62,7 @@ impl Descent<'_> {
         let place = Place { step: self.batch.gathered.push(step), depth: 0 };
         match root.state() {
             State::Expanded => self.share_out(place, budget, Some(focus)),
-            State::Unevaluated if in_flight == 1 && root.try_claim() => self.evaluate(place),
+            State::Unevaluated if in_flight == 1 && root.try_claim() => self.evaluate(place, false),
             _ => self.collide(in_flight),
         }
         if self.found.out_of_order > 0 {
@@ -104,18 +104,25 @@ impl Descent<'_> {
         let context = self.context;
         let link = context.tree.link(candidate.link);
         let is_terminal = candidate.task == Task::Terminal;
+        let mut key = None;
+        let mut knows_moves = false;
         if !is_terminal {
             let history = &mut self.scratch.walk.history;
             history.push(link.edge().packed_move().unpack(history.last()));
             if candidate.child.is_none() {
+                key = context.params.graph_search.then(|| history.future_key()).flatten();
                 self.batch.request.load_ahead(history);
+                if let Some(key) = key {
+                    context.tree.load_child_ahead(key);
+                }
+                // Nearly always the child is new, so its moves are needed. While they are generated, the memory answers.
+                history.last().packed_moves(&mut self.scratch.leaf_moves);
+                knows_moves = true;
             }
         }
-        let child = candidate.child.or_else(|| {
-            let walk = &mut self.scratch.walk;
-            let key = context.params.graph_search.then(|| walk.history.future_key()).flatten();
-            context.tree.child_or_new(link, key, &mut walk.allocator)
-        });
+        let child = candidate
+            .child
+            .or_else(|| context.tree.child_or_new(link, key, &mut self.scratch.walk.allocator));
         if let Some(id) = child {
             let step = Step {
                 parent: Some(place.step),
@@ -129,7 +136,7 @@ impl Descent<'_> {
                 planned => Some(planned),
             };
             match task {
-                Some(Task::Evaluate) => self.evaluate(place),
+                Some(Task::Evaluate) => self.evaluate(place, knows_moves),
                 Some(Task::Descend) => self.descend(place),
                 Some(Task::Terminal) => self.revisit_terminal(place),
                 Some(Task::Enter | Task::Nothing) | None => self.collide(candidate.share),
@@ -177,15 +184,17 @@ impl Descent<'_> {
     }
 
     /// Evaluates the node at `place`, which this thread has claimed and visits once. The value comes from the rules or
-    /// from the cache, or the node is added to the batch.
-    fn evaluate(&mut self, place: Place) {
+    /// from the cache, or the node is added to the batch. `knows_moves` says that `scratch.leaf_moves` are the node's.
+    fn evaluate(&mut self, place: Place, knows_moves: bool) {
         let (context, counters) = (self.context, self.counters);
         let step = *self.batch.gathered.step(place.step);
         let node = context.tree.node(step.node);
         let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
         let position = walk.history.last();
         begin_extra_statistics(context, step.node, &walk.history);
-        position.packed_moves(leaf_moves);
+        if !knows_moves {
+            position.packed_moves(leaf_moves);
+        }
         leaf_moves.truncate(MOST_EDGES);
         let outcome = outcome_by_rule(context, position, leaf_moves.is_empty(), place.depth)
             .or_else(|| {

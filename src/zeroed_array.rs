@@ -1,7 +1,7 @@
 //! Memory of zeros in maps of its own, and arrays in it. The system provides it page by page when it is first touched,
 //! and gets all of it back when its owner is dropped.
 
-#![allow(unsafe_code, reason = "a memory map is read as an array: see the SAFETY note of the only block")]
+#![allow(unsafe_code, reason = "a memory map is read as an array or a slice: see the SAFETY notes")]
 #![cfg_attr(
     any(feature = "loom", feature = "shuttle"),
     allow(dead_code, reason = "the atomics of a model checker cannot be made from zeros")
@@ -18,7 +18,7 @@ use zerocopy::FromZeros;
 /// smallest piece that the system provides is 2 MB.
 ///
 /// # Errors
-/// There is no address space, or `bytes` is 0.
+/// There is no address space.
 pub(crate) fn zeroed_memory(bytes: usize, first_huge: usize) -> io::Result<MmapMut> {
     let map = MmapMut::map_anon(bytes)?;
     #[cfg(target_os = "linux")]
@@ -64,6 +64,35 @@ impl<T, const LENGTH: usize> Deref for ZeroedArray<T, LENGTH> {
     }
 }
 
+/// Like [`ZeroedArray`], with a length that is not known at compile time.
+pub(crate) struct ZeroedSlice<T> {
+    map: MmapMut,
+    length: usize,
+    elements: PhantomData<[T]>,
+}
+
+impl<T: FromZeros> ZeroedSlice<T> {
+    /// Allocates `length` elements, which may be in huge pages.
+    ///
+    /// # Errors
+    /// There is no address space.
+    pub(crate) fn new(length: usize) -> io::Result<Self> {
+        const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) }
+        let bytes = length.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
+        Ok(ZeroedSlice { map: zeroed_memory(bytes, 0)?, length, elements: PhantomData })
+    }
+}
+
+impl<T> Deref for ZeroedSlice<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: as for `ZeroedArray`. The map has the size of `length` elements, and neither of the two ever changes.
+        unsafe { std::slice::from_raw_parts(self.map.as_ptr().cast(), self.length) }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -82,6 +111,17 @@ mod tests {
                     .enumerate()
                     .all(|(index, element)| element.load(Ordering::Relaxed) == index as u32)
             );
+        }
+    }
+
+    #[test]
+    fn a_slice_is_zero_at_first_and_an_impossible_length_is_refused() {
+        let slice: ZeroedSlice<AtomicU32> = ZeroedSlice::new(1_000_003).expect("there is room for 4 MB");
+        assert_eq!(slice.len(), 1_000_003);
+        assert!(slice.iter().enumerate().all(|(i, element)| element.swap(i as u32, Ordering::Relaxed) == 0));
+        assert!(slice.iter().enumerate().all(|(i, element)| element.load(Ordering::Relaxed) == i as u32));
+        for length in [usize::MAX / 8, usize::MAX] {
+            assert!(ZeroedSlice::<AtomicU32>::new(length).is_err(), "{length}");
         }
     }
 }

@@ -15,7 +15,10 @@
 
 use crate::backend::{CompactPrior, Evaluation, Value};
 use crate::cache_line::load_ahead_at;
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use crate::zeroed_array::ZeroedSlice;
+use std::ops::Range;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// The number of words of a record before its priors: one for the key, one for q and d, and one for m, e and the number
@@ -28,8 +31,7 @@ const WORDS_PER_ENTRY: usize = RECORD_HEADER + 32 / PRIORS_PER_WORD;
 const BUCKET: usize = 4;
 /// The least number of entries in a shard. A small cache has fewer shards.
 const MINIMUM_SHARD_ENTRIES: usize = 256;
-/// Many more than threads, so that a thread seldom waits for another one. With still more shards, the index of one would
-/// be so small that the system's allocator would fill it with zeros at once.
+/// Many more than threads, so that a thread seldom waits for another one.
 const MAXIMUM_SHARDS: usize = 128;
 
 /// All shards. Their number is a power of two, or 0 if the cache is off.
@@ -49,8 +51,9 @@ struct IndexPlace {
 
 impl IndexPlace {
     fn set(&self, shard: &Shard) {
-        self.address.store(shard.index.as_ptr().addr(), Relaxed);
-        self.buckets.store(shard.index.len() / BUCKET, Relaxed);
+        let index = shard.index();
+        self.address.store(index.as_ptr().addr(), Relaxed);
+        self.buckets.store(index.len() / BUCKET, Relaxed);
     }
 }
 
@@ -62,29 +65,29 @@ struct OwnLines(Mutex<Shard>);
 impl Store {
     /// Returns `None` if there is not enough memory.
     pub(super) fn new(entries: usize) -> Option<Store> {
-        let shards = shard_count(entries);
-        let index_places: Box<[IndexPlace]> = (0..shards).map(|_| IndexPlace::default()).collect();
-        let shard = |place: &IndexPlace| {
-            let shard = Shard::new(entries.div_ceil(shards))?;
+        let index_places: Box<[IndexPlace]> =
+            (0..shard_count(entries)).map(|_| IndexPlace::default()).collect();
+        let shard = |(shard, place): (Shard, &IndexPlace)| {
             place.set(&shard);
-            Some(OwnLines(Mutex::new(shard)))
+            OwnLines(Mutex::new(shard))
         };
-        Some(Store { shards: index_places.iter().map(shard).collect::<Option<_>>()?, index_places })
+        let shards = new_shards(entries, index_places.len())?;
+        Some(Store { shards: shards.into_iter().zip(&index_places).map(shard).collect(), index_places })
     }
 
     /// Empties the store and changes its size, without a change of the number of shards. `false` if the new size needs
-    /// another number of shards, or more memory than there is. In the second case some shards have the old size.
+    /// another number of shards, or more memory than there is. Then nothing has changed.
     pub(super) fn resize(&self, entries: usize) -> bool {
         let count = self.shards.len();
-        let resize_shard = |(shard, place): (&OwnLines, &IndexPlace)| {
-            let Some(fresh) = Shard::new(entries.div_ceil(count)) else { return false };
+        if count == 0 || count != shard_count(entries) {
+            return false;
+        }
+        let Some(fresh) = new_shards(entries, count) else { return false };
+        for ((shard, place), fresh) in self.shards.iter().zip(&self.index_places).zip(fresh) {
             place.set(&fresh);
             *lock(&shard.0) = fresh;
-            true
-        };
-        count > 0
-            && count == shard_count(entries)
-            && self.shards.iter().zip(&self.index_places).all(resize_shard)
+        }
+        true
     }
 
     #[inline]
@@ -139,6 +142,18 @@ fn shard_count(entries: usize) -> usize {
     }
 }
 
+/// `count` empty shards of a store with this many entries. `None` if there is not enough memory.
+fn new_shards(entries: usize, count: usize) -> Option<Vec<Shard>> {
+    if count == 0 {
+        return Some(Vec::new());
+    }
+    let entries = entries.div_ceil(count).max(MINIMUM_SHARD_ENTRIES);
+    // The index has four entries for every three records, so few buckets overflow before the ring wraps.
+    let length = (entries / 3 + 1).checked_mul(BUCKET)?;
+    let indices = Arc::new(ZeroedSlice::new(length.checked_mul(count)?).ok()?);
+    (0..count).map(|shard| Shard::new(entries, &indices, shard * length..(shard + 1) * length)).collect()
+}
+
 /// Ignores poisoning: a panic cannot leave a shard in an invalid state.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
@@ -157,9 +172,12 @@ struct Shard {
     lap: u8,
     /// Whether the head has ever passed the end.
     has_wrapped: bool,
-    /// Buckets of [`BUCKET`] [`IndexEntry`]s. They are plain numbers because the system hands out large zeroed
-    /// allocations without touching them.
-    index: Vec<u64>,
+    /// The indices of all shards: buckets of [`BUCKET`] [`IndexEntry`]s. They are in one piece of memory, so that it can
+    /// have huge pages: every lookup goes to another place of it, and in small pages would first wait for the place's
+    /// address. The entries are atomics because the shards share the memory. The lock of the shard orders all accesses.
+    indices: Arc<ZeroedSlice<AtomicU64>>,
+    /// The part of `indices` that belongs to this shard.
+    own: Range<usize>,
 }
 
 /// The place of a record. From the top: 24 bits of its key, 8 bits for the lap on which it was written, and 32 bits for
@@ -186,24 +204,26 @@ impl IndexEntry {
 }
 
 impl Shard {
-    fn new(entries: usize) -> Option<Shard> {
-        let capacity = entries.max(MINIMUM_SHARD_ENTRIES).checked_mul(WORDS_PER_ENTRY)?;
-        // The index has four entries for every three records, so few buckets overflow before the ring wraps.
-        let index_length = (entries.max(MINIMUM_SHARD_ENTRIES) / 3 + 1).checked_mul(BUCKET)?;
+    fn new(entries: usize, indices: &Arc<ZeroedSlice<AtomicU64>>, own: Range<usize>) -> Option<Shard> {
+        let capacity = entries.checked_mul(WORDS_PER_ENTRY)?;
         if capacity >= u32::MAX as usize {
             return None; // An index entry has only 32 bits for the place.
         }
         let mut ring = Vec::new();
         ring.try_reserve_exact(capacity).ok()?;
-        // `vec!` aborts if memory runs out, so the allocation is tried first.
-        Vec::<u64>::new().try_reserve_exact(index_length).ok()?;
-        Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, index: vec![0; index_length] })
+        let indices = Arc::clone(indices);
+        Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, indices, own })
+    }
+
+    #[inline]
+    fn index(&self) -> &[AtomicU64] {
+        &self.indices[self.own.clone()]
     }
 
     /// The index of `key`'s record. A record with another number of moves belongs to another position with the same
     /// key.
     fn locate(&self, key: u64, moves: usize) -> Option<usize> {
-        let at = self.bucket(key).iter().find_map(|&entry| self.find(IndexEntry(entry), key))?;
+        let at = self.bucket(key).iter().find_map(|entry| self.find(IndexEntry(entry.load(Relaxed)), key))?;
         let stored_moves = self.ring.get(at + 2)? >> 48;
         (stored_moves as usize == moves).then_some(at)
     }
@@ -255,8 +275,9 @@ impl Shard {
                 *word = codes.iter().rev().fold(0, |word, &code| word << 16 | u64::from(code));
             }
         }
-        let slot = self.slot_to_replace(key);
-        self.index[slot] = IndexEntry::new(tag(key), self.lap, at).0;
+        if let Some(entry) = self.entry_to_replace(key) {
+            entry.store(IndexEntry::new(tag(key), self.lap, at).0, Relaxed);
+        }
     }
 
     /// Reserves `length` words at the head, which the ring then has, and returns their index. Wraps to the start if they
@@ -279,10 +300,9 @@ impl Shard {
 
     /// The index entry to overwrite: the one with the same key, so that no key has two records, or else one whose record
     /// has been overwritten, or an empty one. If there is none of these, it is the entry with the oldest record.
-    fn slot_to_replace(&self, key: u64) -> usize {
-        let start = self.bucket_start(key);
-        let oldest_first = |&slot: &usize| {
-            let entry = IndexEntry(self.index[slot]);
+    fn entry_to_replace(&self, key: u64) -> Option<&AtomicU64> {
+        let oldest_first = |entry: &&AtomicU64| {
+            let entry = IndexEntry(entry.load(Relaxed));
             match entry.at() {
                 _ if self.find(entry, key).is_some() => usize::MAX,
                 Some(at) if self.is_alive(entry, at) && at < self.head => self.head - at,
@@ -290,7 +310,7 @@ impl Shard {
                 _ => usize::MAX - 1,
             }
         };
-        (start..start + BUCKET).max_by_key(oldest_first).unwrap_or(start)
+        self.bucket(key).iter().max_by_key(oldest_first)
     }
 
     /// The index of the record that `entry` points to, if the record has this key.
@@ -309,13 +329,10 @@ impl Shard {
         }
     }
 
-    fn bucket_start(&self, key: u64) -> usize {
-        bucket_number(key, self.index.len() / BUCKET) * BUCKET
-    }
-
-    fn bucket(&self, key: u64) -> &[u64] {
-        let start = self.bucket_start(key);
-        &self.index[start..start + BUCKET]
+    fn bucket(&self, key: u64) -> &[AtomicU64] {
+        let index = self.index();
+        let start = bucket_number(key, index.len() / BUCKET) * BUCKET;
+        &index[start..start + BUCKET]
     }
 
     fn clear(&mut self) {
@@ -323,7 +340,7 @@ impl Shard {
             return;
         }
         self.ring.clear();
-        self.index.fill(0);
+        self.index().iter().for_each(|entry| entry.store(0, Relaxed));
         (self.head, self.lap, self.has_wrapped) = (0, 0, false);
     }
 

@@ -106,9 +106,10 @@ GPU_FUNCTION void gemm_any(const GemmArguments& a) {
 // A thread moves one vector. What lies beyond the outputs and the inputs is zero.
 GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
     const PreshuffleArguments& a = arguments;
-    const i32 pieces = (a.row + PIECE_BYTES - 1) / PIECE_BYTES, blocks = (a.outputs + PIECE_ROWS - 1) / PIECE_ROWS;
-    constexpr i32 PIECE_VECTORS = PIECE_BYTES / 16, VECTORS = PIECE_ROWS * PIECE_VECTORS;
-    const i32 place = block_x() * PRESHUFFLE_THREADS + thread(), block = place / VECTORS, inner = place % VECTORS;
+    const u32 pieces = (u32)(a.row + PIECE_BYTES - 1) / PIECE_BYTES;
+    const u32 blocks = (u32)(a.outputs + PIECE_ROWS - 1) / PIECE_ROWS;
+    constexpr u32 PIECE_VECTORS = PIECE_BYTES / 16, VECTORS = PIECE_ROWS * PIECE_VECTORS;
+    const u32 place = block_x() * PRESHUFFLE_THREADS + thread(), block = place / VECTORS, inner = place % VECTORS;
     if (block >= blocks * pieces) return;
     const i32 row = block / pieces * PIECE_ROWS + inner / PIECE_VECTORS;
     const i32 column = block % pieces * PIECE_BYTES + inner % PIECE_VECTORS * 16;

@@ -75,7 +75,7 @@ def check(architecture, name, row, code):
         fail(f"{where} reads or writes nothing")
     if any(c.startswith(("flat_", "scratch_")) for c in code):
         fail(f"{where} has flat or scratch accesses")
-    if row["VGPRs"] < 6 or len(code) < 80:
+    if row["VGPRs"] < 8 or len(code) < 60:
         fail(f"{where} looks empty: {row['VGPRs']} VGPRs, {len(code)} instructions")
     matrix = sum(bool(MATRIX.match(c)) for c in code)
     depth = re.fullmatch(r"attention(?:_other)?_b?f16_d(\d+)", name)

@@ -510,11 +510,11 @@ mod tests {
         assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");
         assert_eq!(
             said(&good.replace("False,True,own", "False,Maybe,own")),
-            "1 row is damaged (line 6: `Maybe`)"
+            "1 row is damaged (line 5: `Maybe`)"
         );
         assert_eq!(
             said(&good.replace("False,True,own,1", "False,True,hipblaslt,1")),
-            "1 row is for products or kernels that Rukh does not have (line 6: `bpreshuffle`)"
+            "1 row is for products or kernels that Rukh does not have (line 5: `bpreshuffle`)"
         );
         // A line that ends early.
         assert!(said(&good[..good.len() - 60]).starts_with("1 row is "));

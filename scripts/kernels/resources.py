@@ -22,6 +22,9 @@ WITHOUT_MATRIX = {"gfx906", "gfx908", "gfx1030"}
 WITH_32_BYTES = {"gfx942"}
 # The names of kernels that exist only on the other architectures.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_")
+# These exist on architectures that multiply numbers in e4m3 only.
+NEEDS_FP8 = re.compile(r"_fp8_")
+WITH_FP8 = {"gfx942", "gfx1200"}
 
 
 def fail(message):
@@ -152,12 +155,15 @@ def main():
         rows = remarks(f"{folder}/{architecture}.remarks")
         sizes = code_sizes(f"{folder}/{architecture}.notes")
         code = instructions(f"{folder}/{architecture}.text")
-        expected = {n for n in names or rows if architecture not in WITHOUT_MATRIX or not NEEDS_MATRIX.search(n)}
+        common = {name for name in rows if not NEEDS_FP8.search(name)}
+        if (len(common) < len(rows)) != (architecture in WITH_FP8):
+            fail(f"{architecture} has kernels for e4m3, or lacks them")
+        expected = {n for n in names or common if architecture not in WITHOUT_MATRIX or not NEEDS_MATRIX.search(n)}
         if architecture not in WITHOUT_MATRIX:
-            if names is not None and set(rows) != set(names):
+            if names is not None and common != names:
                 fail(f"{architecture} has other kernels than {architectures[0]}")
-            names = names or list(rows)
-        elif set(rows) != expected:
+            names = names or common
+        elif common != expected:
             fail(f"{architecture} has other kernels than {architectures[0]}")
         check_lanes(architecture, f"{folder}/{architecture}.text")
         print()

@@ -342,8 +342,11 @@ fn slots_at_once() {
         .find(|set| set.name == "micro-smolgen")
         .expect("the set is committed");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-    let alone =
-        backend(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), graph: Some(false), ..options(16) });
+    let alone = backend(
+        &set,
+        RocmPrecision::Fp16,
+        &RocmOptions { streams: Some(1), graph: Some(false), ..options(16) },
+    );
     let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
     let warm = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(16) };
     let together = Arc::new(backend(&set, RocmPrecision::Fp16, &warm));

@@ -89,9 +89,9 @@ pub(super) struct Gemms {
     survived: RefCell<Option<BTreeSet<GemmShape>>>,
 }
 
-/// The fewest rows of a product in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. The instruction of our own
-/// kernel multiplies e4m3 no faster than fp16 on sm_90. Below, our kernel saves the step that adds a bias and applies an
-/// activation.
+/// The fewest rows of a product in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. Our own kernel lacks the
+/// instruction `wgmma`, which large products need on sm_90. For fewer rows it saves the step that adds a bias and applies
+/// an activation.
 const SCALED_ROWS_ON_NVIDIA: usize = 512;
 
 /// The fewest rows of a product in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the user
@@ -531,7 +531,7 @@ impl Gemms {
         problem: &GemmProblem,
         factors: &ScaledFactors,
     ) -> Option<Step> {
-        let GemmProblem { shape, operands, bias } = *problem;
+        let GemmProblem { shape, operands, bias, .. } = *problem;
         let (library, handle) = self.hipblaslt.as_ref()?;
         if shape.rows < self.scaled_rows || self.survey.borrow().is_some() || !handle.supports(shape.epilogue)
         {

@@ -144,7 +144,8 @@ impl RocmOptions {
                 None => None,
             },
             maximum_batch: positions("max_batch")?,
-            graph: options.choice("graph", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
+            graph: options
+                .choice("graph", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
             fork: match options.text("fork") {
                 Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
                 None => None,

@@ -206,7 +206,7 @@ impl<'a> StepList<'a> {
         };
         let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
         let operands = GemmOperands { weights: weights.weights, x: bytes, y };
-        let problem = GemmProblem { shape, operands, bias };
+        let problem = GemmProblem { shape, operands, bias, preshuffled: Address::NULL };
         let plain = GemmProblem { shape: GemmShape { epilogue: Epilogue::None, ..shape }, ..problem };
         if let Some(step) = self.gemms.scaled_step(name, &problem, &scaled) {
             self.push(step);

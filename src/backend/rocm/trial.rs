@@ -5,6 +5,7 @@
 //! makes the libraries' handles. The outcome is kept in the cache folder with what it depends on, so that the next start
 //! needs no helper.
 
+use super::child::silence;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::ElementType;
 use super::ffi::{hip, hipblaslt, rocblas};
@@ -26,6 +27,10 @@ const NAME: &str = "opened";
 /// The first line of a kept outcome if the helper has survived.
 const SURVIVED: &str = "survived";
 
+/// How many times longer the second start waits for a helper that was silent at the first one. The libraries have
+/// gigabytes, which a slow disk does not read within the usual time.
+const LONGER: u32 = 4;
+
 /// Checks that a process survives opening the device. Without [`RocmOptions::warm_up`] or without a helper nothing is
 /// checked.
 ///
@@ -36,23 +41,29 @@ pub(super) fn survive_opening(options: &RocmOptions, libraries: &Libraries) -> R
         return Ok(());
     };
     let key = key(options, libraries);
-    let (how, is_kept) = match cache_folder::kept_line(NAME, &key) {
-        Some(outcome) if outcome == SURVIVED => return Ok(()),
-        Some(how) => (how, true),
-        None => match open_in_helper(program, &request(options), options.helper_patience) {
-            Opening::Unknown => return Ok(()),
-            Opening::Survived => {
-                // Without a cache folder the next start asks a helper again.
-                let _ = cache_folder::keep_line(NAME, &key, SURVIVED);
-                return Ok(());
-            }
-            Opening::Died(how) => {
-                let is_kept = cache_folder::keep_line(NAME, &key, &how).is_ok();
-                (how, is_kept)
-            }
-        },
+    let kept = cache_folder::kept_line(NAME, &key);
+    let silent_once = silence(options.helper_patience);
+    let patience = match kept.as_deref() {
+        Some(SURVIVED) => return Ok(()),
+        None => Some(options.helper_patience),
+        Some(how) => (how == silent_once).then_some(options.helper_patience * LONGER),
+    };
+    let opening = patience.map(|patience| open_in_helper(program, &request(options), patience));
+    let (how, is_kept) = match opening {
+        None => (kept.unwrap_or_default(), true),
+        Some(Opening::Unknown) => return Ok(()),
+        Some(Opening::Survived) => {
+            // Without a cache folder the next start asks a helper again.
+            let _ = cache_folder::keep_line(NAME, &key, SURVIVED);
+            return Ok(());
+        }
+        Some(Opening::Died(how)) => {
+            let is_kept = cache_folder::keep_line(NAME, &key, &how).is_ok();
+            (how, is_kept)
+        }
     };
     let again = match cache_folder::file(NAME, &key, "txt").filter(|_| is_kept) {
+        Some(_) if how == silent_once => "; the next start waits longer".to_owned(),
         Some(path) => format!("; to try again, delete {}", path.display()),
         None => String::new(),
     };

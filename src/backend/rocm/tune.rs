@@ -108,7 +108,7 @@ fn tune_device(
     let kept = tuning::recall(gpu, &gemms, options, &origin, true).unwrap_or_default();
     let begin = Instant::now();
     let key = passes::key(&origin.versions, precision, &network.architecture);
-    let network = Arc::new(DeviceNetwork::new(&gpu, network, precision)?);
+    let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);
     let maker = sized_maker(slot_maker(gpu, &network, &kernels, &gemms, options), options)?;
     let mut notices = [gpu.notices.as_slice(), gemms.refusals()].concat();
     let candidates = candidate_sizes(maker.maximum_batch);

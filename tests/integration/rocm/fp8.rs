@@ -80,7 +80,7 @@ fn hipblaslt_multiplies_fp8_if_the_user_wants_it() {
     let folder = libraries();
     let settings = [("RUKH_EMULATOR_ARCH", "gfx1200"), ("RUKH_EMULATOR_LOG", "1")];
     let stderr = inside(folder.path(), test, &settings, || {
-        let own = RocmOptions { graph: false, streams: Some(1), ..options(16) };
+        let own = RocmOptions { graph: Some(false), streams: Some(1), ..options(16) };
         let library = RocmOptions { gemm: GemmLibrary::HipblasLt, ..own.clone() };
         let calls =
             [(RocmPrecision::Fp16, &library), (RocmPrecision::Fp8, &library), (RocmPrecision::Fp8, &own)];

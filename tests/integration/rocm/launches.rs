@@ -49,7 +49,8 @@ fn evaluate_all(precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) {
         if name == "micro-se-conv" {
             network.moves_left = None;
         }
-        let options = RocmOptions { gemm, fuse: Some(fuse), graph: Some(false), streams: Some(1), ..options(2) };
+        let options =
+            RocmOptions { gemm, fuse: Some(fuse), graph: Some(false), streams: Some(1), ..options(2) };
         let backend = backend_of(&network, precision, &options);
         let samples: Vec<_> = set.positions.iter().take(2).map(sample).collect();
         evaluate(&backend, &samples);

@@ -571,14 +571,14 @@ fn hipblaslt_multiplies_8_bit_floats_with_a_scale_for_each_row_and_column() {
         (lt::HIPBLASLT_MATMUL_DESC_B_SCALE_MODE, &of_each_row),
     ];
     for (name, value) in numbers {
-        set(description, name as u32, std::ptr::from_ref(value).cast(), 4);
+        set(description, name, std::ptr::from_ref(value).cast(), 4);
     }
     let pointers = [
         (lt::HIPBLASLT_MATMUL_DESC_A_SCALE_POINTER, row_scales),
         (lt::HIPBLASLT_MATMUL_DESC_B_SCALE_POINTER, column_scales),
     ];
     for (name, pointer) in pointers {
-        set(description, name as u32, (&raw const pointer).cast(), 8);
+        set(description, name, (&raw const pointer).cast(), 8);
     }
     let [la, lb, ld] = layouts;
     let (stream, none) = (lib.stream(), std::ptr::null_mut());

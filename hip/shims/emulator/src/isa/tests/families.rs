@@ -190,7 +190,7 @@ fn nearest_fp8(value: f64, bias: i32, is_number: impl Fn(u8) -> bool) -> Option<
     let distance = |code: u8| (fp8_value(code, bias) - value).abs();
     let better = |best: u8, code: u8| {
         let (old, new) = (distance(best), distance(code));
-        if new < old || new == old && code % 2 == 0 && best % 2 == 1 { code } else { best }
+        if new < old || new == old && code.is_multiple_of(2) && !best.is_multiple_of(2) { code } else { best }
     };
     // gfx942 has only one zero.
     let has_sign = |code: u8| (code >= 0x80) == value.is_sign_negative() || bias == 8 && code == 0;

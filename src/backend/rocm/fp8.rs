@@ -71,10 +71,10 @@ impl Fp8Format {
 
     /// The code of the nearest number, ties to even. Numbers that are too large become the largest. A NaN becomes zero.
     pub(super) fn round(self, value: f32) -> u8 {
-        let magnitude = value.abs().min(self.largest());
-        if magnitude.is_nan() {
+        if value.is_nan() {
             return 0;
         }
+        let magnitude = value.abs().min(self.largest());
         let least = 1 - self.bias();
         let exponent = ((magnitude.to_bits() >> 23) as i32 - 127).max(least);
         // A number that is rounded up to the next exponent gets the right code, because codes are in order.

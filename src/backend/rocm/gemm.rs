@@ -15,34 +15,13 @@ use super::ffi::module::Function;
 use super::ffi::program::{BlasLibraries, Step};
 use super::kernels::Kernels;
 use super::libraries::GemmLibrary;
-pub(super) use super::measured::{Effort, GemmTable, Measured};
+pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured, PROPOSALS};
 use super::own::{OwnChoice, OwnKernels, are_aligned};
-use super::preshuffle::{self, PreshuffledWeights, Thresholds};
+use super::preshuffle::PreshuffledWeights;
+use super::thresholds::{Thresholds, thresholds};
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-
-/// The library and algorithm for one shape.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
-pub(super) enum GemmChoice {
-    /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
-    Rocblas { solution: Option<i32> },
-    /// hipBLASLt, with the algorithm that has this solution index; `None` means its first proposal.
-    HipblasLt { solution: Option<i32> },
-    /// Our own kernel.
-    Own(OwnChoice),
-}
-
-impl GemmChoice {
-    /// The library that computes the product.
-    pub(super) fn library(self) -> BlasLibrary {
-        match self {
-            GemmChoice::Rocblas { .. } => BlasLibrary::Rocblas,
-            GemmChoice::HipblasLt { .. } => BlasLibrary::HipblasLt,
-            GemmChoice::Own(_) => BlasLibrary::Own,
-        }
-    }
-}
 
 /// A matrix product that a forward pass needs: its shape and the addresses of its matrices.
 #[derive(Clone, Copy, Debug)]
@@ -53,9 +32,6 @@ pub(super) struct GemmProblem {
     /// The preshuffled weights; null if there are none.
     pub(super) preshuffled: Address,
 }
-
-/// The number of algorithms to request from hipBLASLt.
-pub(super) const PROPOSALS: usize = 16;
 
 /// The dispatcher for matrix products on one device.
 pub(super) struct Gemms {
@@ -240,7 +216,7 @@ impl Gemms {
 
     /// Replaces the table. Programs that have been laid out already keep their steps.
     pub(super) fn set_table(&self, table: GemmTable) {
-        self.thresholds.replace(preshuffle::thresholds(&table));
+        self.thresholds.replace(thresholds(&table));
         self.table.replace(table);
     }
 

@@ -58,6 +58,11 @@ impl Kernels {
         Arc::clone(&self.module)
     }
 
+    /// The kernel with this name, which is the same for all types.
+    pub(super) fn typeless(&self, name: &str) -> Result<Function> {
+        self.module.function(name)
+    }
+
     /// The function `<kernel>_<type><suffix>`.
     pub(super) fn function(&self, kernel: &str, suffix: &str) -> Result<Function> {
         let name = format!("{kernel}_{}{suffix}", self.element.name());

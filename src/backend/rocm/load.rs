@@ -1,7 +1,7 @@
 //! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
 
 use super::error::{Result, RocmError};
-use super::self_check::MOVES_LEFT;
+use super::precision::MOVES_LEFT;
 use super::slot::{Requests, Slot, SlotMaker};
 use crate::backend::Value;
 use crate::chess::{PackedMove, Position, PositionHistory};

@@ -1,8 +1,34 @@
 //! The outcome of measuring products: the fastest choice of each shape, its time, and how thoroughly it was measured.
 
+use super::avoided::BlasLibrary;
 use super::ffi::gemm::GemmShape;
-use super::gemm::{GemmChoice, PROPOSALS};
+use super::own::OwnChoice;
 use std::collections::BTreeMap;
+
+/// The number of algorithms to request from hipBLASLt.
+pub(super) const PROPOSALS: usize = 16;
+
+/// The library and algorithm for one shape.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+pub(super) enum GemmChoice {
+    /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
+    Rocblas { solution: Option<i32> },
+    /// hipBLASLt, with the algorithm that has this solution index; `None` means its first proposal.
+    HipblasLt { solution: Option<i32> },
+    /// Our own kernel.
+    Own(OwnChoice),
+}
+
+impl GemmChoice {
+    /// The library that computes the product.
+    pub(super) fn library(self) -> BlasLibrary {
+        match self {
+            GemmChoice::Rocblas { .. } => BlasLibrary::Rocblas,
+            GemmChoice::HipblasLt { .. } => BlasLibrary::HipblasLt,
+            GemmChoice::Own(_) => BlasLibrary::Own,
+        }
+    }
+}
 
 /// How thoroughly a product was measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]

@@ -11,10 +11,10 @@
 //! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | prepares a device for a network |
 //! | [`trial`] | lets another process open the device first |
-//! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
 //! | [`settings`] | the settings of passes that `rukh tune` measures |
-//! | [`load`] | batches in several slots at once, and their speed |
+//! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
+//! | [`load`] | batches in several slots at once, and their speed |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`options`] | the backend's options |
 //! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
@@ -32,7 +32,6 @@
 //! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`bytes`] | the launches of a product of 8-bit numbers |
-//! | [`fp8`] | numbers of 8 bits with an exponent |
 //! | [`scratch`] | the memory for intermediate results |
 //! | [`norm`] | the operands of a LayerNorm |
 //! | [`network`] | a network in the device's memory |
@@ -41,7 +40,10 @@
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
 //! | [`chain`] | several products, LayerNorms of their results, or a whole convolution in one launch |
+//! | [`thresholds`](mod@thresholds) | from which number of rows on a layer's weights are preshuffled |
+//! | [`measured`] | what is known of measured products |
 //! | [`own`] | our own kernels for products |
+//! | [`preshuffle`] | the weights of products in the order in which our kernels read them |
 //! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
 //! | [`precision`] | the number formats |
@@ -54,6 +56,7 @@
 //! | [`child`] | a process that may die, and the lines that it writes |
 //! | [`timing`] | a table of the time that each kind of step takes |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of this module |
+//! | [`fp8`] | numbers of 8 bits with an exponent |
 //!
 //! The hot path of a batch goes through [`backend`]'s batch, a slot's thread and [`slot`] to a graph launch.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
@@ -110,6 +113,7 @@ mod shape_text;
 mod slot;
 mod startup;
 mod steps;
+mod thresholds;
 mod timing;
 mod tower;
 mod trial;

@@ -4,6 +4,9 @@ use super::ffi::gemm::ElementType;
 use crate::net::Network;
 use crate::net::network::Body;
 
+/// The allowed difference of the moves left, in plies, as a multiple of the other figures' one.
+pub(super) const MOVES_LEFT: f32 = 100.0;
+
 /// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and
 /// softmax are always fp32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]

@@ -4,7 +4,7 @@
 //! The weights that a network is loaded with stay where they are, because products of few rows, the libraries and some
 //! other kernels read them. A product that is faster with preshuffled weights gets a copy of its own, which is made when
 //! the first pass that needs it is laid out. For each layer, passes with at least so many rows use the copy
-//! ([`thresholds`]), and passes with fewer rows use the plain weights.
+//! ([`super::thresholds`]), and passes with fewer rows use the plain weights.
 
 use super::error::Result;
 use super::ffi::arguments::{GemmArguments, PreshuffleArguments};
@@ -12,9 +12,8 @@ use super::ffi::gemm::GemmShape;
 use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
 use super::ffi::module::Function;
 use super::ffi::program::{BlasLibraries, Lanes, Program, Step};
-use super::gemm::{GemmChoice, GemmTable};
 use super::kernels::grid;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The name of the kernel that makes preshuffled weights.
@@ -133,80 +132,13 @@ impl PreshuffledWeights {
     }
 }
 
-/// A layer's shape without what depends on the batch size.
-fn layer(shape: &GemmShape) -> GemmShape {
-    GemmShape { rows: 0, batch_strides: [shape.batch_strides[0], 0, 0], ..*shape }
-}
-
-/// For each layer whose weights should be preshuffled, the number of rows from which on products use them.
-#[derive(Default)]
-pub(super) struct Thresholds(HashMap<GemmShape, usize>);
-
-impl Thresholds {
-    /// Whether a product of this shape uses preshuffled weights.
-    pub(super) fn include(&self, shape: &GemmShape) -> bool {
-        self.0.get(&layer(shape)).is_some_and(|&rows| shape.rows >= rows)
-    }
-}
-
-/// Chooses the threshold of each layer from what was measured with several numbers of rows. Of the products with at least
-/// so many rows that our own kernels compute fastest, more must be faster with preshuffled weights than without, and the
-/// difference is as large as possible. A layer that gains only with a few numbers of rows gets no copy.
-pub(super) fn thresholds(table: &GemmTable) -> Thresholds {
-    let mut layers: HashMap<GemmShape, BTreeMap<usize, i32>> = HashMap::new();
-    for (shape, measured) in table.iter().filter(|(_, measured)| measured.is_timed()) {
-        if let GemmChoice::Own(choice) = measured.choice {
-            let vote = if choice.is_preshuffled() { 1 } else { -1 };
-            *layers.entry(layer(shape)).or_default().entry(shape.rows).or_default() += vote;
-        }
-    }
-    let threshold = |votes: BTreeMap<usize, i32>| {
-        let mut sum = 0;
-        // The most rows come first. Of equal differences, the threshold with the most rows counts.
-        let sums = votes.into_iter().rev().map(|(rows, vote)| {
-            sum += vote;
-            (sum, rows)
-        });
-        let best = sums.fold((0, 0), |best, found| if found.0 > best.0 { found } else { best });
-        (best.0 > 0).then_some(best.1)
-    };
-    let chosen = layers.into_iter().filter_map(|(layer, votes)| Some((layer, threshold(votes)?)));
-    Thresholds(chosen.collect())
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::ffi::gemm::ElementType;
-    use super::super::gemm::{Effort, Measured};
-    use super::super::own::OwnChoice;
     use super::*;
 
     fn shape(rows: usize) -> GemmShape {
         GemmShape::plain(rows, 40, 72, ElementType::Fp16)
-    }
-
-    /// The numbers of rows that use preshuffled weights, where those in the list were faster with them.
-    fn chosen(rows: &[(usize, bool)]) -> Vec<usize> {
-        let row = |&(rows, is_preshuffled): &(usize, bool)| {
-            let choice = OwnChoice::new(0, 1, is_preshuffled).expect("a tile");
-            let choice = GemmChoice::Own(choice);
-            (shape(rows), Measured { choice, microseconds: 1.0, error: 0.0, effort: Effort::Full })
-        };
-        let thresholds = thresholds(&rows.iter().map(row).collect());
-        rows.iter().map(|(rows, _)| *rows).filter(|&rows| thresholds.include(&shape(rows))).collect()
-    }
-
-    #[test]
-    fn products_from_a_number_of_rows_on_use_preshuffled_weights() {
-        let [yes, no] = [true, false];
-        assert_eq!(chosen(&[(64, no), (128, yes), (256, yes)]), [128, 256]);
-        assert_eq!(
-            chosen(&[(64, yes), (128, yes), (256, no), (512, yes), (1024, yes)]),
-            [64, 128, 256, 512, 1024]
-        );
-        assert_eq!(chosen(&[(64, no), (128, yes), (256, no), (512, no)]), [0; 0], "one of three gains");
-        assert_eq!(chosen(&[(64, yes), (128, no)]), [0; 0]);
-        assert_eq!(chosen(&[]), [0; 0]);
     }
 
     /// 40 outputs are three times 16, and 72 elements of two bytes are three times 64.

@@ -5,7 +5,7 @@
 //! the CPU backend for the same network.
 
 use super::error::Result;
-use super::precision::RocmPrecision;
+use super::precision::{MOVES_LEFT, RocmPrecision};
 use super::slot::{Requests, Slot};
 use crate::backend::cpu::{CpuBackend, CpuOptions, Precision};
 use crate::backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
@@ -192,9 +192,6 @@ impl Reference {
             .map(|(name, found, expected, _)| (name, found, expected))
     }
 }
-
-/// The allowed difference of the moves left, in plies, as a multiple of the other figures' one.
-pub(super) const MOVES_LEFT: f32 = 100.0;
 
 /// The largest difference that docs/rocm.md allows for q and for priors.
 pub(super) fn tolerance(precision: RocmPrecision) -> f32 {

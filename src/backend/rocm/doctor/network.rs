@@ -1,7 +1,8 @@
 //! Stage 5: the network's figures on the card against those of the CPU backend, in every batch size.
 
 use super::super::error::{Result, RocmError};
-use super::super::self_check::{Differences, MOVES_LEFT, Reference, tolerance};
+use super::super::precision::MOVES_LEFT;
+use super::super::self_check::{Differences, Reference, tolerance};
 use super::reporter::Reporter;
 use super::subject::Subject;
 

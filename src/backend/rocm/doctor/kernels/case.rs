@@ -1,16 +1,18 @@
 //! A launch to examine.
 
+use super::super::super::error::Result;
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::module::{Function, Grid};
 use super::super::super::ffi::program::{KernelArguments, Step};
+use super::super::super::kernels::Kernels;
 use super::arena::{Arena, Expected};
 
 /// A kernel with a shape.
 pub(super) struct Case {
     /// The kernel's name without type and size.
     pub(super) family: &'static str,
-    /// What follows the type in the kernel's name.
-    pub(super) suffix: String,
+    /// What follows the type in the kernel's name; `None` if the kernel is the same for all types.
+    pub(super) suffix: Option<String>,
     /// The kernel's whole name.
     pub(super) kernel: String,
     pub(super) shape: String,
@@ -39,7 +41,7 @@ impl Case {
     ) -> Case {
         Case {
             family,
-            suffix: suffix.to_owned(),
+            suffix: Some(suffix.to_owned()),
             kernel: format!("{family}_{}{suffix}", element.name()),
             shape,
             needs_matrix_instructions: false,
@@ -51,6 +53,22 @@ impl Case {
     /// This case, of a kernel that needs matrix instructions.
     pub(super) fn with_matrix_instructions(self) -> Case {
         Case { needs_matrix_instructions: true, ..self }
+    }
+
+    /// This case, of a kernel that is the same for all types, with the name of the family alone.
+    pub(super) fn typeless(self) -> Case {
+        Case { suffix: None, kernel: self.family.to_owned(), ..self }
+    }
+
+    /// The kernel's function.
+    ///
+    /// # Errors
+    /// The card's code lacks the kernel.
+    pub(super) fn function(&self, kernels: &Kernels) -> Result<Function> {
+        match &self.suffix {
+            Some(suffix) => kernels.function(self.family, suffix),
+            None => kernels.typeless(self.family),
+        }
     }
 
     /// This case, of a kernel instead of which some architectures have others.

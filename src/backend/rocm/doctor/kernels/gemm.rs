@@ -8,6 +8,7 @@ use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
 use super::super::super::numbers::{allowed, noise};
 use super::super::super::own::{TileSize, tile_sizes};
+use super::super::super::preshuffle;
 use super::super::reference::rows::{Extras, Norm, layer_norm};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
@@ -72,7 +73,45 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
         Shape { rows: 21, outputs: 27, products: 2, activation: SWISH, ..plain },
         3,
     ));
+    if element == ElementType::Fp16 {
+        let shapes = some(vec![(40, 56, 2), (16, 32, 1), (5, 264, 3)], is_quick, 1);
+        cases.extend(shapes.into_iter().map(preshuffle_case));
+    }
     cases
+}
+
+/// The weights of some products of `outputs` x `inputs` in the order of `kernels.h`: pieces of 32 inputs of 16 outputs.
+fn preshuffle_case((outputs, inputs, products): (usize, usize, usize)) -> Case {
+    const PIECE: usize = 32;
+    const ROWS: usize = 16;
+    let element = ElementType::Fp16;
+    let text = format!("{products} x {outputs} outputs, {inputs} inputs");
+    let case = Case::new((preshuffle::KERNEL, element, ""), text, move |arena, function| {
+        let stride = inputs + 8;
+        let (weights, values) = arena.numbers(element, &noise(66, products * outputs * stride));
+        let (pieces, blocks) = (inputs.div_ceil(PIECE), outputs.div_ceil(ROWS));
+        let of_a_product = blocks * pieces * ROWS * PIECE;
+        // What lies beyond the outputs and the inputs is zero.
+        let value = |index: usize| {
+            let (product, place) = (index / of_a_product, index % of_a_product);
+            let piece = place / (ROWS * PIECE);
+            let output = piece / pieces * ROWS + place / PIECE % ROWS;
+            let input = piece % pieces * PIECE + place % PIECE;
+            let is_there = output < outputs && input < inputs;
+            if is_there { values[(product * outputs + output) * stride + input] } else { 0.0 }
+        };
+        let output = arena.room(element, products * of_a_product);
+        let shape = GemmShape {
+            batch: products,
+            batch_strides: [outputs * stride, 0, 0],
+            weights_stride: stride,
+            ..GemmShape::plain(1, outputs, inputs, element)
+        };
+        let step = preshuffle::step(function, &shape, weights.address, output.address);
+        let values = (0..products * of_a_product).map(value).collect();
+        Trial { step, expected: vec![Expected { place: output, element, values, allowed: 1e-9 }] }
+    });
+    case.typeless()
 }
 
 fn tile_case(element: ElementType, size: TileSize, shape: Shape) -> Case {

@@ -132,6 +132,11 @@ impl<T> OnceLock<T> {
         let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
         self.value.get_or_init(make)
     }
+
+    /// The value of a cell that no other thread uses; `None` if it is not initialised.
+    pub fn into_inner(self) -> Option<T> {
+        self.value.into_inner()
+    }
 }
 
 /// Runs `body` in every interleaving of its threads with at most `preemptions` preemptions, and with every value that

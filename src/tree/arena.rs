@@ -12,6 +12,7 @@ use crate::zeroed_array::ZeroedArray;
 
 /// The first bytes of an arena are not in huge pages, so that a small tree takes little memory. They are as many as a huge
 /// page has.
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
 const BYTES_WITHOUT_HUGE_PAGES: usize = 1 << 21;
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]

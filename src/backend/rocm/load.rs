@@ -11,6 +11,9 @@ use std::sync::Barrier;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
+/// The first batch of a slot runs step by step, and the second one captures the graph.
+const WARM_UP_BATCHES: usize = 2;
+
 /// What is measured: batches of one size in [`SlotMaker::streams`] slots.
 #[derive(Clone, Copy)]
 pub(super) struct Load<'a> {
@@ -27,38 +30,12 @@ impl Load<'_> {
     /// The memory for the slots is missing, or a pass fails.
     pub(super) fn positions_per_second(&self, size: usize) -> Result<f64> {
         let maker = SlotMaker { maximum_batch: size, ..self.maker };
-        let slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<Slot>>>()?;
+        let mut slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<Slot>>>()?;
         let requests = start_positions(size, &maker);
-        let start = Barrier::new(slots.len());
-        let (start, requests, fewest, time) = (&start, &requests, self.batches, self.time);
-        let evaluated: Vec<Result<(Instant, usize)>> = std::thread::scope(|scope| {
-            let threads: Vec<_> = slots
-                .into_iter()
-                .map(|mut slot| {
-                    scope.spawn(move || {
-                        // The first batch runs step by step, and the second one captures the graph. A thread that fails
-                        // must arrive at the barrier, too.
-                        let warm = slot
-                            .make_current()
-                            .and_then(|()| (0..2).try_for_each(|_| slot.evaluate(requests, |_| {})));
-                        start.wait();
-                        warm?;
-                        let begin = Instant::now();
-                        let mut count = 0;
-                        while count < fewest || begin.elapsed() < time {
-                            slot.evaluate(requests, |_| {})?;
-                            count += 1;
-                        }
-                        Ok((begin, count))
-                    })
-                })
-                .collect();
-            threads.into_iter().map(joined).collect()
-        });
+        let runs = run_together(&mut slots, &requests, WARM_UP_BATCHES, (self.batches, self.time))?;
         let end = Instant::now();
-        let evaluated = evaluated.into_iter().collect::<Result<Vec<_>>>()?;
-        let batches: usize = evaluated.iter().map(|(_, count)| count).sum();
-        let begin = evaluated.iter().map(|(begin, _)| *begin).min().unwrap_or(end);
+        let batches: usize = runs.iter().map(|run| run.batches).sum();
+        let begin = runs.iter().map(|run| run.begin).min().unwrap_or(end);
         Ok((batches * size) as f64 / (end - begin).as_secs_f64())
     }
 
@@ -82,8 +59,61 @@ impl Load<'_> {
     }
 }
 
+/// What a slot has evaluated beside the others.
+pub(super) struct Run {
+    begin: Instant,
+    elapsed: Duration,
+    batches: usize,
+}
+
+impl Run {
+    /// Batches per second, up to the slot's own end.
+    pub(super) fn batches_per_second(&self) -> f32 {
+        self.batches as f32 / self.elapsed.as_secs_f32()
+    }
+}
+
+/// Evaluates `requests` again and again in all slots at once, each in a thread of its own: `warm_up` batches before the
+/// slots begin together, and then at least so many batches, for at least so much time.
+///
+/// # Errors
+/// A pass fails.
+pub(super) fn run_together(
+    slots: &mut [Slot],
+    requests: &Requests,
+    warm_up: usize,
+    (fewest, time): (usize, Duration),
+) -> Result<Vec<Run>> {
+    let start = &Barrier::new(slots.len());
+    std::thread::scope(|scope| {
+        let threads: Vec<_> = slots
+            .iter_mut()
+            .map(|slot| {
+                scope.spawn(move || {
+                    // A thread that fails must arrive at the barrier, too.
+                    let warm = slot
+                        .make_current()
+                        .and_then(|()| (0..warm_up).try_for_each(|_| slot.evaluate(requests, |_| {})));
+                    start.wait();
+                    warm?;
+                    let begin = Instant::now();
+                    let mut batches = 0;
+                    while batches < fewest || begin.elapsed() < time {
+                        slot.evaluate(requests, |_| {})?;
+                        batches += 1;
+                    }
+                    Ok(Run { begin, elapsed: begin.elapsed(), batches })
+                })
+            })
+            .collect();
+        // Every thread is joined, also after one that failed.
+        let runs: Vec<Result<Run>> = threads.into_iter().map(joined).collect();
+        runs.into_iter().collect()
+    })
+}
+
 /// The result of a thread of a measurement.
-pub(super) fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     let panicked = |_| RocmError::Unsupported("a thread of the measurement panicked".to_owned());
     thread.join().map_err(panicked)?
 }

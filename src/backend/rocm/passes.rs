@@ -4,7 +4,7 @@
 
 use super::buckets::{ladder, padding};
 use super::error::Result;
-use super::load::{joined, start_positions};
+use super::load::{Run, run_together, start_positions};
 use super::measure::median;
 use super::precision::RocmPrecision;
 use super::slot::{Requests, Slot, SlotMaker};
@@ -12,8 +12,7 @@ use crate::cache_folder;
 use crate::net::architecture::Architecture;
 use crate::quote::quoted;
 use std::io;
-use std::sync::Barrier;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The first part of the names of the files that keep a ladder.
 const NAME: &str = "ladder";
@@ -108,29 +107,8 @@ pub(super) fn times(
 /// The milliseconds in which all slots together evaluate a batch, while each of them evaluates one after another. The
 /// speeds of the slots are added up, because one that has ended waits for the others.
 fn time_of_a_batch(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
-    let start = &Barrier::new(slots.len());
-    let speeds: Vec<Result<f32>> = std::thread::scope(|scope| {
-        let threads: Vec<_> = slots
-            .iter_mut()
-            .map(|slot| {
-                scope.spawn(move || {
-                    // A thread that fails must arrive at the barrier, too.
-                    let ready = slot.make_current();
-                    start.wait();
-                    ready?;
-                    let begin = Instant::now();
-                    let mut count = 0;
-                    while count < LEAST_BATCHES || begin.elapsed() < LEAST_TIME {
-                        slot.evaluate(batch, |_| {})?;
-                        count += 1;
-                    }
-                    Ok(count as f32 / begin.elapsed().as_secs_f32())
-                })
-            })
-            .collect();
-        threads.into_iter().map(joined).collect()
-    });
-    let batches_per_second: f32 = speeds.into_iter().sum::<Result<f32>>()?;
+    let runs = run_together(slots, batch, 0, (LEAST_BATCHES, LEAST_TIME))?;
+    let batches_per_second: f32 = runs.iter().map(Run::batches_per_second).sum();
     Ok(1e3 / batches_per_second.max(f32::MIN_POSITIVE))
 }
 

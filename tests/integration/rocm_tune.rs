@@ -302,11 +302,11 @@ fn a_start_uses_the_chosen_and_the_measured_kernel_for_attention() {
     assert!(said.contains("wrong figures"), "the user's choice counts: {said}");
 }
 
-/// A kernel that computes nothing is the fastest one.
+/// The figures are compared before anything is timed, so the result does not depend on the speed of this machine.
 #[test]
 fn tuning_refuses_a_kernel_for_attention_with_wrong_figures() {
     let machine = Machine::new();
-    let options = "gemm=library,max_batch=32,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=false";
+    let options = "gemm=library,max_batch=4,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=false";
     let mut command = tune(&machine, &["-o", options, "--seconds=600"]);
     let first =
         result(&command.env("RUKH_EMULATOR_WRONG", "attention_any_f16").output().expect("the binary starts"));

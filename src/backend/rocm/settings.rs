@@ -131,10 +131,10 @@ pub(super) fn keep(key: &str, settings: &MeasuredSettings) -> io::Result<()> {
     cache_folder::keep_line(NAME, key, &settings.to_string())
 }
 
-/// Tries each of `tried` alone with batches of each size, and then the best of each option together. Returns those that
-/// are faster with batches of the first size and make no other size slower. A setting whose figures differ is left out,
-/// and `notices` get a line. `tell` gets the number of measurements that are done, and of all; if it returns false, nothing
-/// is returned.
+/// Tries each setting alone with batches of each size, and then the best of each option together. Returns those that are
+/// faster with batches of the first size and make no other size slower. A setting whose figures differ is not timed, and
+/// `notices` get a line. `tell` gets the number of measurements that are done, and of all; if it returns false, nothing is
+/// returned.
 ///
 /// # Errors
 /// The memory for the slots is missing, or a pass fails.
@@ -146,7 +146,11 @@ pub(super) fn fastest(
     tell: &mut dyn FnMut(usize, usize) -> bool,
 ) -> Result<Option<MeasuredSettings>> {
     let is_tried = |setting: &Setting| is_free(setting.option()) && !setting.is_that_of(&load.maker);
-    let tried: Vec<Setting> = SETTINGS.into_iter().filter(is_tried).collect();
+    let mut tried: Vec<Setting> = SETTINGS.into_iter().filter(is_tried).collect();
+    for wrong in with_other_figures(load, &tried, sizes.first().copied().unwrap_or(1))? {
+        tried.retain(|setting| setting.text != wrong.text);
+        notices.push(format!("tuning: {} gives other figures, so it is not used", wrong.text));
+    }
     // Each size, alone and with each setting, and the comparison at the end.
     let all = sizes.len() * (1 + tried.len()) + 1;
     let mut done = 0;
@@ -173,26 +177,20 @@ pub(super) fn fastest(
     if !goes_on() {
         return Ok(None);
     }
-    let mut gains = harmless(&gains);
-    let wrong = gains.iter().filter(|(_, gain)| *gain >= WORTH).map(|(setting, _)| *setting);
-    for setting in with_other_figures(load, wrong.collect(), sizes.first().copied().unwrap_or(1))? {
-        gains.retain(|(other, _)| other.text != setting.text);
-        notices.push(format!("tuning: {} gives other figures, so it is not used", setting.text));
-    }
-    let best = best_of_each(&gains);
+    let best = best_of_each(&harmless(&gains));
     let comparison = compare(load, &best, sizes)?;
     Ok(Some(if is_worth_it(&comparison) { best } else { MeasuredSettings::default() }))
 }
 
 /// Those of the settings with which a batch of `size` positions has other figures than without.
-fn with_other_figures(load: &Load<'_>, settings: Vec<Setting>, size: usize) -> Result<Vec<Setting>> {
+fn with_other_figures(load: &Load<'_>, settings: &[Setting], size: usize) -> Result<Vec<Setting>> {
     if settings.is_empty() {
-        return Ok(settings);
+        return Ok(Vec::new());
     }
     let expected = load.figures(size)?;
     let allowed = tolerance(load.maker.network.precision);
     let mut wrong = Vec::new();
-    for setting in settings {
+    for &setting in settings {
         let found = Load { maker: setting.applied(&load.maker), ..*load }.figures(size)?;
         let is_near = |(found, expected): (&f32, &f32)| (found - expected).abs() <= allowed;
         if found.len() != expected.len() || !found.iter().zip(&expected).all(is_near) {

@@ -12,7 +12,6 @@ from the first position to the last. With `--bench` the script also runs `backen
 """
 
 import argparse
-import itertools
 import json
 import os
 import shlex
@@ -21,48 +20,19 @@ import subprocess
 import tempfile
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def read_positions(path, count):
-    """The first `count` positions of an EPD file, as FENs with counters; from the beginning again if there are fewer."""
-    with open(path, encoding="utf-8") as file:
-        boards = [" ".join(line.split()[:4]) + " 0 1" for line in file if line.strip()]
-    return list(itertools.islice(itertools.cycle(boards), count))
-
-
-def number_after(words, name):
-    """The number after a word of an info line; 0 if the word is missing."""
-    return int(words[words.index(name) + 1]) if name in words else 0
+from plain_engine import OPENINGS, PlainEngine, backend_speed, number_after, read_positions
 
 
 def one_after_another(command, positions, nodes):
     """Searches with a UCI engine. Returns evaluations and positions per second."""
-    engine = subprocess.Popen(
-        shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-
-    def ask(line, end):
-        engine.stdin.write(line + "\n")
-        engine.stdin.flush()
-        lines = []
-        for answer in engine.stdout:
-            lines.append(answer.split())
-            if answer.startswith(end):
-                return lines
-        raise RuntimeError(f"the engine has ended after {line}")
-
-    options = {"UCI_ShowEPS": "true", "SmartPruningFactor": "0"}
-    ask("\n".join(f"setoption name {name} value {value}" for name, value in options.items()) + "\nisready", "readyok")
-    ask("go nodes 1", "bestmove")
+    engine = PlainEngine(command)
     evaluations, begin = 0.0, time.monotonic()
     for fen in positions:
-        lines = ask(f"ucinewgame\nposition fen {fen}\ngo nodes {nodes}", "bestmove")
-        last = [words for words in lines if words[:2] == ["info", "depth"]][-1]
+        last = engine.search(fen, f"nodes {nodes}")
         # Evaluations per second are counted from the first batch, whose position is the root's.
         evaluations += 1 + number_after(last, "eps") * number_after(last, "time") / 1000
     seconds = time.monotonic() - begin
-    engine.communicate("quit\n")
+    engine.quit()
     return evaluations / seconds, len(positions) / seconds, None
 
 
@@ -80,21 +50,13 @@ def all_at_once(command, positions, nodes):
     return evaluations / seconds, found["positions"] / seconds, evaluations / found["batches"]
 
 
-def backend_speed(command, batch, threads):
-    """The evaluations per second of the backend alone at a batch size."""
-    program, *flags = shlex.split(command)
-    sizes = [f"--start-batch-size={batch}", f"--max-batch-size={batch}", f"--threads={threads}"]
-    done = subprocess.run([program, "backendbench", *flags, *sizes, "--json"], capture_output=True, text=True, check=True)
-    return json.loads(done.stdout)["sizes"][0]["mean_nps"]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", help="the engine and its flags")
     parser.add_argument("--nodes", type=int, default=100, help="nodes for each position")
     parser.add_argument("--count", type=int, default=100, help="positions of each round")
     parser.add_argument("--rounds", type=int, default=3, help="rounds")
-    parser.add_argument("--positions", default=os.path.join(HERE, "../../tests/data/openings.epd"), help="EPD file")
+    parser.add_argument("--positions", default=OPENINGS, help="EPD file")
     parser.add_argument("--bench", action="store_true", help="compare with backendbench as well")
     parser.add_argument("--bench-threads", type=int, default=2, help="threads of backendbench")
     arguments = parser.parse_args()

@@ -9,39 +9,19 @@ For each batch size, `backendbench` measures the evaluations per second of the b
 cache, so its nodes per second may be higher than its evaluations per second. Needs only Python.
 """
 import argparse
-import os
-import shlex
 import statistics
-import subprocess
 
-from analysis_speed import HERE, backend_speed, number_after, read_positions
-
-
+from plain_engine import OPENINGS, PlainEngine, backend_speed, number_after, read_positions
 
 
 def search_speed(command, batch, positions, milliseconds):
     """Evaluations and nodes per second of the searches, as means of what their last info lines say."""
-    engine = subprocess.Popen([*shlex.split(command), f"--minibatch-size={batch}"], stdin=subprocess.PIPE,
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)  # fmt: skip
-    rates = []
-
-    def ask(text, end):
-        engine.stdin.write(text + "\n")
-        engine.stdin.flush()
-        last = []
-        for line in engine.stdout:
-            if line.startswith("info depth"):
-                last = line.split()
-            if line.startswith(end):
-                return last
-        raise RuntimeError(f"the engine has ended after {text}")
-
-    ask("setoption name UCI_ShowEPS value true\nsetoption name SmartPruningFactor value 0\nisready", "readyok")
-    ask(f"go movetime {milliseconds}", "bestmove")
-    for fen in positions:
-        last = ask(f"ucinewgame\nposition fen {fen}\nisready\ngo movetime {milliseconds}", "bestmove")
-        rates.append((number_after(last, "eps"), number_after(last, "nps")))
-    engine.communicate("quit\n")
+    engine = PlainEngine(f"{command} --minibatch-size={batch}")
+    # The device's clock and the search's measurement of it settle in the first search.
+    engine.ask(f"go movetime {milliseconds}", "bestmove")
+    found = [engine.search(fen, f"movetime {milliseconds}") for fen in positions]
+    engine.quit()
+    rates = [(number_after(last, "eps"), number_after(last, "nps")) for last in found]
     return [statistics.mean(column) for column in zip(*rates)]
 
 
@@ -53,7 +33,7 @@ def main():
     parser.add_argument("--milliseconds", type=int, default=2000, help="time of each search")
     parser.add_argument("--rounds", type=int, default=3, help="rounds")
     parser.add_argument("--threads", type=int, default=3, help="threads of backendbench")
-    parser.add_argument("--file", default=os.path.join(HERE, "../../tests/data/openings.epd"), help="EPD file")
+    parser.add_argument("--file", default=OPENINGS, help="EPD file")
     arguments = parser.parse_args()
     positions = read_positions(arguments.file, arguments.positions)
     print(f"{'batch':>5} {'alone':>9} {'search':>9} {'share':>6} {'nodes/s':>9}")

@@ -1,8 +1,7 @@
 //! Chooses the library and the algorithm for each matrix product.
 //!
-//! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each shape in its
-//! [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
-//! Plans and descriptors are cached, so that all buckets and slots share them.
+//! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each
+//! shape in its [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
 
 use super::avoided::{Avoided, BlasLibrary};
 use super::chain::{Link, WholeConvolution};
@@ -10,17 +9,18 @@ use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
-use super::ffi::hipblaslt::{self, Descriptor, HipblasLt, Plan, ScaledFactors};
+use super::ffi::hipblaslt::{self, ScaledFactors};
 use super::ffi::module::Function;
 use super::ffi::program::{BlasLibraries, Step};
+use super::hipblaslt_steps::HipblasLtSteps;
 use super::kernels::Kernels;
 use super::libraries::GemmLibrary;
-pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured, PROPOSALS};
+pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
 use super::own::{OwnChoice, OwnKernels, are_aligned};
 use super::preshuffle::PreshuffledWeights;
 use super::thresholds::{Thresholds, thresholds};
 use std::cell::RefCell;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// A matrix product that a forward pass needs: its shape and the addresses of its matrices.
@@ -43,19 +43,15 @@ pub(super) struct Gemms {
     /// The preshuffled weights of the layers that need them. They are made for the first one.
     preshuffled: RefCell<Option<PreshuffledWeights>>,
     has_rocblas: bool,
-    hipblaslt: Option<(hipblaslt::Library, HipblasLt)>,
+    hipblaslt: Option<HipblasLtSteps>,
     /// Our own kernels, unless the user wants a library.
     own: Option<OwnKernels>,
     /// The reasons why an installed library is not used.
     refusals: Vec<String>,
     /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
     prefers_hipblaslt: bool,
-    plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
-    descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
     /// The fewest rows of a product in e4m3 that hipBLASLt computes.
     scaled_rows: usize,
-    /// hipBLASLt's first algorithm for a product in e4m3; `None` if it has none.
-    scaled_plans: RefCell<HashMap<GemmShape, Option<Arc<Plan>>>>,
     /// During a [`Gemms::survey`], the products that were requested so far.
     survey: RefCell<Option<Vec<GemmProblem>>>,
     /// The products that a library is not asked for, because a process that asked for them crashed or hung.
@@ -101,8 +97,8 @@ impl Gemms {
         let mut refusals = gpu.refusals.clone();
         let has_own = library.has_own();
         let hipblaslt = match gpu.hipblaslt {
-            Some(library) => match HipblasLt::new(library) {
-                Ok(handle) => Some((library, handle)),
+            Some(library) => match HipblasLtSteps::new(library) {
+                Ok(steps) => Some(steps),
                 // rocBLAS or our own kernels are enough.
                 Err(error) if gpu.rocblas.is_some() || has_own => {
                     if let RocmError::Unsupported(reason) = error {
@@ -127,10 +123,7 @@ impl Gemms {
             own: has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units)),
             refusals,
             prefers_hipblaslt,
-            plans: RefCell::default(),
-            descriptors: RefCell::default(),
             scaled_rows: scaled_rows(&gpu.architecture, has_own),
-            scaled_plans: RefCell::default(),
             survey: RefCell::default(),
             avoided: RefCell::default(),
             survived: RefCell::default(),
@@ -200,13 +193,13 @@ impl Gemms {
 
     /// The libraries for which a slot needs handles.
     pub(super) fn libraries(&self, gpu: &Gpu) -> BlasLibraries {
-        let hipblaslt = self.hipblaslt.as_ref().map(|(library, _)| *library);
+        let hipblaslt = self.hipblaslt.as_ref().map(HipblasLtSteps::library);
         BlasLibraries { rocblas: gpu.rocblas, hipblaslt, workspace_bytes: WORKSPACE_BYTES }
     }
 
     /// hipBLASLt's version, if the library is available and reports one.
     pub(super) fn hipblaslt_version(&self) -> Option<i32> {
-        self.hipblaslt.as_ref().and_then(|(_, handle)| handle.version())
+        self.hipblaslt.as_ref().and_then(HipblasLtSteps::version)
     }
 
     /// The reasons why an installed library is not used.
@@ -234,8 +227,9 @@ impl Gemms {
         if !self.may_ask(BlasLibrary::HipblasLt, &problem.shape) {
             return Vec::new();
         }
-        let plans = self.plans(&problem.shape, problem.bias).unwrap_or_default();
-        plans.iter().map(|plan| GemmChoice::HipblasLt { solution: Some(plan.solution()) }).collect()
+        let solutions = self.hipblaslt.as_ref().map(|steps| steps.solutions(&problem.shape, problem.bias));
+        let solutions = solutions.and_then(Result::ok).unwrap_or_default();
+        solutions.into_iter().map(|solution| GemmChoice::HipblasLt { solution: Some(solution) }).collect()
     }
 
     /// The choices that tuning should time: up to `most` algorithms of hipBLASLt, rocBLAS if there is no epilogue, and
@@ -314,7 +308,7 @@ impl Gemms {
 
     /// Whether hipBLASLt is available and has the epilogue.
     pub(super) fn hipblaslt_has(&self, epilogue: Epilogue) -> bool {
-        self.hipblaslt.as_ref().is_some_and(|(_, handle)| handle.supports(epilogue))
+        self.hipblaslt.as_ref().is_some_and(|steps| steps.supports(epilogue))
     }
 
     /// Whether tuning should also time a plain product followed by a separate kernel for the epilogue: where rocBLAS,
@@ -469,34 +463,10 @@ impl Gemms {
                 Ok(Some(Step::rocblas(name.to_owned(), shape, operands, solution)))
             }
             GemmChoice::HipblasLt { solution } => {
-                let plans = self.plans(&shape, bias)?;
-                let is_chosen =
-                    |plan: &&Arc<Plan>| solution.is_none_or(|solution| plan.solution() == solution);
-                let Some(plan) = plans.iter().find(is_chosen) else {
-                    return Ok(None);
-                };
-                let descriptor = self.descriptor(&shape, bias)?;
-                let plan = Arc::clone(plan);
-                Ok(descriptor.map(|descriptor| Step::hipblaslt(name.to_owned(), plan, descriptor, operands)))
+                let hipblaslt = self.hipblaslt.as_ref();
+                hipblaslt.map_or(Ok(None), |steps| steps.step(name, &shape, (operands, bias), solution))
             }
         }
-    }
-
-    /// hipBLASLt's algorithms for a shape.
-    ///
-    /// The number of algorithms that is requested is always the same, so that hipBLASLt does here what it did in the
-    /// helper process that survived the same request.
-    fn plans(&self, shape: &GemmShape, bias: Address) -> Result<Vec<Arc<Plan>>> {
-        if let Some(known) = self.plans.borrow().get(shape) {
-            return Ok(known.clone());
-        }
-        let (Some((_, handle)), Some(descriptor)) = (&self.hipblaslt, self.descriptor(shape, bias)?) else {
-            return Ok(Vec::new());
-        };
-        let plans = handle.plans(shape, &descriptor, WORKSPACE_BYTES, PROPOSALS)?;
-        let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
-        self.plans.borrow_mut().insert(*shape, plans.clone());
-        Ok(plans)
     }
 
     /// hipBLASLt's step for a product in e4m3, whose x has as many rows as the shape says; `None` if our own kernel is to
@@ -508,37 +478,9 @@ impl Gemms {
         factors: &ScaledFactors,
     ) -> Option<Step> {
         let GemmProblem { shape, operands, bias, .. } = *problem;
-        let (library, handle) = self.hipblaslt.as_ref()?;
-        if shape.rows < self.scaled_rows || self.survey.borrow().is_some() || !handle.supports(shape.epilogue)
-        {
+        if shape.rows < self.scaled_rows || self.survey.borrow().is_some() {
             return None;
         }
-        // A library that does not know the types or the scales refuses them here.
-        let descriptor = Descriptor::new(library, shape.epilogue, bias, shape.output_type).ok()?;
-        let descriptor = descriptor.scaled(factors).ok()?;
-        let plan = || {
-            let plans = handle.plans(&shape, &descriptor, WORKSPACE_BYTES, 1).unwrap_or_default();
-            plans.into_iter().next().map(Arc::new)
-        };
-        let plan = self.scaled_plans.borrow_mut().entry(shape).or_insert_with(plan).clone()?;
-        Some(Step::hipblaslt(name.to_owned(), plan, Arc::new(descriptor), operands))
-    }
-
-    /// `None` if hipBLASLt is missing or lacks the shape's epilogue.
-    fn descriptor(&self, shape: &GemmShape, bias: Address) -> Result<Option<Arc<Descriptor>>> {
-        let Some((library, handle)) = &self.hipblaslt else {
-            return Ok(None);
-        };
-        if !handle.supports(shape.epilogue) {
-            return Ok(None);
-        }
-        let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };
-        let key = (shape.epilogue, bias);
-        if let Some(known) = self.descriptors.borrow().get(&key) {
-            return Ok(Some(Arc::clone(known)));
-        }
-        let made = Arc::new(Descriptor::new(library, shape.epilogue, bias, shape.output_type)?);
-        self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
-        Ok(Some(made))
+        self.hipblaslt.as_ref()?.scaled_step(name, &shape, (operands, bias), factors)
     }
 }

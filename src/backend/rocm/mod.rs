@@ -39,6 +39,7 @@
 //! | [`kernel_work`] | the operations and bytes of each kernel |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
+//! | [`hipblaslt_steps`] | hipBLASLt's steps for products |
 //! | [`chain`] | several products, LayerNorms of their results, or a whole convolution in one launch |
 //! | [`thresholds`](mod@thresholds) | from which number of rows on a layer's weights are preshuffled |
 //! | [`measured`] | what is known of measured products |
@@ -83,6 +84,7 @@ mod fp8;
 mod gemm;
 mod heads;
 mod helper;
+mod hipblaslt_steps;
 mod kernel_work;
 mod kernels;
 mod layers;

@@ -1,0 +1,135 @@
+//! hipBLASLt's steps for matrix products. Its algorithms and descriptors are kept, so that all buckets and slots share
+//! them.
+
+use super::error::Result;
+use super::ffi::gemm::{Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::hip::Address;
+use super::ffi::hipblaslt::{Descriptor, HipblasLt, Library, Plan, ScaledFactors};
+use super::ffi::program::Step;
+use super::measured::PROPOSALS;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The library with a handle, and what was asked of it.
+pub(super) struct HipblasLtSteps {
+    library: Library,
+    handle: HipblasLt,
+    /// The algorithms for each shape, the one that the library prefers first.
+    plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
+    /// The epilogues with the addresses of their biases.
+    descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
+    /// The first algorithm for each product in e4m3; `None` if there is none.
+    scaled_plans: RefCell<HashMap<GemmShape, Option<Arc<Plan>>>>,
+}
+
+impl HipblasLtSteps {
+    /// Nothing has been asked yet.
+    ///
+    /// # Errors
+    /// The library makes no handle.
+    pub(super) fn new(library: Library) -> Result<HipblasLtSteps> {
+        Ok(HipblasLtSteps {
+            library,
+            handle: HipblasLt::new(library)?,
+            plans: RefCell::default(),
+            descriptors: RefCell::default(),
+            scaled_plans: RefCell::default(),
+        })
+    }
+
+    /// The library, for the handles of the slots.
+    pub(super) fn library(&self) -> Library {
+        self.library
+    }
+
+    /// The version, if the library reports one.
+    pub(super) fn version(&self) -> Option<i32> {
+        self.handle.version()
+    }
+
+    /// Whether the library has the epilogue.
+    pub(super) fn supports(&self, epilogue: Epilogue) -> bool {
+        self.handle.supports(epilogue)
+    }
+
+    /// The library's numbers of its algorithms for a product; none if it lacks the epilogue.
+    ///
+    /// # Errors
+    /// The library refuses the product.
+    pub(super) fn solutions(&self, shape: &GemmShape, bias: Address) -> Result<Vec<i32>> {
+        Ok(self.plans(shape, bias)?.iter().map(|plan| plan.solution()).collect())
+    }
+
+    /// The step for a product by an algorithm, or by the one that the library prefers; `None` if it has no such algorithm
+    /// or lacks the epilogue.
+    ///
+    /// # Errors
+    /// The library refuses the product.
+    pub(super) fn step(
+        &self,
+        name: &str,
+        shape: &GemmShape,
+        (operands, bias): (GemmOperands, Address),
+        solution: Option<i32>,
+    ) -> Result<Option<Step>> {
+        let plans = self.plans(shape, bias)?;
+        let is_chosen = |plan: &Arc<Plan>| solution.is_none_or(|solution| plan.solution() == solution);
+        let Some(plan) = plans.into_iter().find(is_chosen) else { return Ok(None) };
+        let descriptor = self.descriptor(shape, bias)?;
+        Ok(descriptor.map(|descriptor| Step::hipblaslt(name.to_owned(), plan, descriptor, operands)))
+    }
+
+    /// The step for a product in e4m3 by the algorithm that the library prefers; `None` if it lacks the types, the scales
+    /// or the epilogue.
+    pub(super) fn scaled_step(
+        &self,
+        name: &str,
+        shape: &GemmShape,
+        (operands, bias): (GemmOperands, Address),
+        factors: &ScaledFactors,
+    ) -> Option<Step> {
+        if !self.supports(shape.epilogue) {
+            return None;
+        }
+        // A library that does not know the types or the scales refuses them here.
+        let descriptor = Descriptor::new(self.library, shape.epilogue, bias, shape.output_type).ok()?;
+        let descriptor = descriptor.scaled(factors).ok()?;
+        let plan = || {
+            let plans = self.handle.plans(shape, &descriptor, WORKSPACE_BYTES, 1).unwrap_or_default();
+            plans.into_iter().next().map(Arc::new)
+        };
+        let plan = self.scaled_plans.borrow_mut().entry(*shape).or_insert_with(plan).clone()?;
+        Some(Step::hipblaslt(name.to_owned(), plan, Arc::new(descriptor), operands))
+    }
+
+    /// The algorithms for a shape.
+    ///
+    /// The number of algorithms that is requested is always the same, so that hipBLASLt does here what it did in the
+    /// helper process that survived the same request.
+    fn plans(&self, shape: &GemmShape, bias: Address) -> Result<Vec<Arc<Plan>>> {
+        if let Some(known) = self.plans.borrow().get(shape) {
+            return Ok(known.clone());
+        }
+        let Some(descriptor) = self.descriptor(shape, bias)? else { return Ok(Vec::new()) };
+        let plans = self.handle.plans(shape, &descriptor, WORKSPACE_BYTES, PROPOSALS)?;
+        let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
+        self.plans.borrow_mut().insert(*shape, plans.clone());
+        Ok(plans)
+    }
+
+    /// `None` if the library lacks the shape's epilogue.
+    fn descriptor(&self, shape: &GemmShape, bias: Address) -> Result<Option<Arc<Descriptor>>> {
+        if !self.supports(shape.epilogue) {
+            return Ok(None);
+        }
+        let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };
+        let key = (shape.epilogue, bias);
+        if let Some(known) = self.descriptors.borrow().get(&key) {
+            return Ok(Some(Arc::clone(known)));
+        }
+        let made = Arc::new(Descriptor::new(self.library, shape.epilogue, bias, shape.output_type)?);
+        self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
+        Ok(Some(made))
+    }
+}

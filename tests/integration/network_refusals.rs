@@ -184,7 +184,7 @@ fn a_zip_bomb_is_refused_early() {
     assert!(plain.len() < 20 << 20, "the bomb has {} bytes", plain.len());
     let start = Instant::now();
     refused_with(&plain, "it is not a Leela Chess Zero network");
-    assert!(start.elapsed() < Duration::from_secs(1), "took {:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(5), "took {:?}", start.elapsed());
     for head in [&magic[..], weights_of_a_gigabyte] {
         let bytes = bomb(head);
         let start = Instant::now();

@@ -112,7 +112,7 @@ fn send_random_commands(engine: &mut Engine, dice: &mut Dice, steps: usize) -> u
                 started += 1;
             }
         }
-        assert!(begun.elapsed() < Duration::from_secs(2), "step {step}: action {action} took too long");
+        assert!(begun.elapsed() < Duration::from_secs(10), "step {step}: action {action} took too long");
         match dice.roll(4) {
             0 => std::thread::sleep(Duration::from_micros(dice.roll(4000))),
             1 => std::thread::yield_now(),
@@ -311,7 +311,7 @@ fn search_once(
     let begun = Instant::now();
     let search = Search::start(setup, counter.clone()).expect("threads can be started");
     search.wait_for_move();
-    assert!(begun.elapsed() < Duration::from_secs(2), "the answer took {:?}", begun.elapsed());
+    assert!(begun.elapsed() < Duration::from_secs(10), "the answer took {:?}", begun.elapsed());
     let released = search.release();
     assert_eq!(counter.best_moves.load(Ordering::Relaxed), before + 1);
     (released.tree_is_sound, released.threads)

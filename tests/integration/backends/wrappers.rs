@@ -183,7 +183,12 @@ fn demux_evaluates_on_all_children_at_the_same_time() {
     let samples = samples(8);
     let slow = || Child { threads: 1, ..Child::new(Arc::new(Faulty::slow(Duration::from_millis(200)))) };
     let demux = DemuxBackend::new((0..4).map(|_| slow()).collect(), 1).unwrap();
-    let start = Instant::now();
-    evaluate(&demux, &samples).unwrap();
-    assert!(start.elapsed() < Duration::from_millis(600), "{:?} for four times 200 ms", start.elapsed());
+    // A busy machine only adds time, so the shortest of a few attempts counts.
+    let shortest = (0..3).map(|_| {
+        let start = Instant::now();
+        evaluate(&demux, &samples).unwrap();
+        start.elapsed()
+    });
+    let shortest = shortest.min().unwrap();
+    assert!(shortest < Duration::from_millis(600), "{shortest:?} for four times 200 ms");
 }

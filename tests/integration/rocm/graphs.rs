@@ -147,7 +147,7 @@ fn hangs_for_ever(waiting: Waiting) {
     drop(backend);
     let refused = RocmBackend::open("rocm", &options).err().expect("the card still hangs").to_string();
     assert!(refused.contains("device 0 hung earlier"), "{refused}");
-    assert!(begin.elapsed() < Duration::from_millis(250), "{:?}", begin.elapsed());
+    assert!(begin.elapsed() < Duration::from_millis(900), "{:?}", begin.elapsed());
 }
 
 #[test]

@@ -22,7 +22,7 @@ pub(crate) enum Mode {
 
 /// Flags that write or read files of the machine, or that the pieces have themselves. A job must not carry them to other
 /// machines.
-const REFUSED_FLAGS: [&str; 20] = [
+const REFUSED_FLAGS: [&str; 21] = [
     "--config",
     "--logfile",
     "--output",
@@ -43,12 +43,16 @@ const REFUSED_FLAGS: [&str; 20] = [
     "--no-training",
     "--training-dir",
     "--training-tar",
+    END_WITH_STDIN,
 ];
 
 /// The flag that names the folder of the training data.
 pub(crate) fn training_folder(folder: &Path) -> String {
     format!("--training-dir={}", folder.display())
 }
+
+/// The flag with which the engine ends when its standard input does, so that it does not outlive a worker that is killed.
+pub(crate) const END_WITH_STDIN: &str = "--end-with-stdin";
 
 /// Refuses flags that a job must not have.
 ///

@@ -71,6 +71,10 @@ pub(super) struct AnalyzeArgs {
     #[arg(long, value_enum, conflicts_with_all = ["inputs", "output", "input_format", "overwrite", "rejected",
           "unordered", "shard", "svg"])]
     protocol: Option<Protocol>,
+    /// Ends at once when stdin ends, as it does when the program that sends the requests is killed, and leaves requests
+    /// without an answer
+    #[arg(long, requires = "protocol")]
+    pub(super) end_with_stdin: bool,
     /// Prints the figures at the end as JSON, on stdout if the results go to a file, and otherwise on stderr
     #[arg(long)]
     pub(super) json: bool,

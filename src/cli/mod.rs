@@ -22,6 +22,7 @@
 //! | [`perft`] | counts move sequences |
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
 //! | [`interrupt`] | ctrl-C during a long tool |
+//! | [`mod@end_with_stdin`] | ends a tool with the program that started it |
 //! | [`rocm_choice`] | the ROCm backend that `doctor` and `tune` work on |
 //! | [`machine`] | says what a measurement ran on |
 //! | [`flags`] | adds the option table's flags to a mode |
@@ -44,6 +45,7 @@ mod config_file;
 mod defaults;
 mod describenet;
 mod doctor;
+mod end_with_stdin;
 mod error;
 mod flags;
 mod interrupt;

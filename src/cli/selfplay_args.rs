@@ -103,6 +103,9 @@ pub(super) struct SelfplayArgs {
     /// Prints only the result, as JSON
     #[arg(long)]
     pub(super) json: bool,
+    /// Ends at once when stdin ends, as it does when the program that started this one is killed
+    #[arg(long)]
+    pub(super) end_with_stdin: bool,
     #[command(flatten)]
     player: PlayerArgs,
     /// The players, with the flags of their own.

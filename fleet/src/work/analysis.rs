@@ -60,7 +60,8 @@ impl AnalysisEngine {
         flags: &[String],
     ) -> Result<AnalysisEngine, String> {
         let failed = |error: std::io::Error| format!("{}: {error}", program.display());
-        let mut child = engine::command(program, Mode::Analysis(format), flags).spawn().map_err(failed)?;
+        let mut command = engine::command(program, Mode::Analysis(format), flags);
+        let mut child = command.arg(engine::END_WITH_STDIN).spawn().map_err(failed)?;
         let stdin = child.stdin.take();
         let waiting = Arc::<Mutex<Waiting>>::default();
         let (requests, queue) = mpsc::channel(64);

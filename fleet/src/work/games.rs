@@ -8,9 +8,10 @@ use serde_json::Value;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::Output;
 use std::sync::Arc;
 use tempfile::TempDir;
+use tokio::process::Command;
 
 /// The engine with the settings of a job.
 #[derive(Clone)]
@@ -80,11 +81,11 @@ impl GameEngine {
         }
         command.arg("--json").arg(format!("--games={games}"));
         command.arg(format!("--shard={}/{shards}", piece.piece + 1));
-        command.arg(format!("--pgn={}", pgn.display())).stdin(Stdio::null());
+        command.arg(format!("--pgn={}", pgn.display())).arg(engine::END_WITH_STDIN);
         if let Some(path) = openings {
             command.arg(format!("--openings-pgn={}", path.display()));
         }
-        let output = match command.output().await {
+        let output = match output(&mut command).await {
             Ok(output) => output,
             Err(error) => return Outcome::Failed(format!("{}: {error}", program.display())),
         };
@@ -109,6 +110,15 @@ impl GameEngine {
         result.games = Some(figures);
         Outcome::Done(result, chunks)
     }
+}
+
+/// Runs the engine with a standard input that ends only with this process.
+async fn output(command: &mut Command) -> io::Result<Output> {
+    let mut child = command.spawn()?;
+    let stdin = child.stdin.take();
+    let output = child.wait_with_output().await;
+    drop(stdin);
+    output
 }
 
 /// The contents of all files in a folder, in the order of their names.

@@ -29,8 +29,12 @@ done
 
 /// Writes [`FAKE_ENGINE`] with the version that it claims to have.
 fn fake_engine(fleet: &Fleet, name: &str, version: &str) -> PathBuf {
+    executable(fleet, name, &FAKE_ENGINE.replace("VERSION", version))
+}
+
+fn executable(fleet: &Fleet, name: &str, script: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;
-    let path = PathBuf::from(fleet.file(name, &FAKE_ENGINE.replace("VERSION", version)));
+    let path = PathBuf::from(fleet.file(name, script));
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
     path
 }
@@ -97,15 +101,59 @@ fn a_piece_with_which_the_engine_hangs_is_put_aside_after_its_time_limit() {
     assert!(fleet.text("fake.log").contains(&format!("job t: piece 1 has failed, try 2: {late}")));
     fleet.kill(worker);
     // An idle engine ends with its worker, and those that hung were killed before.
+    all_end(&fleet.text("fake.pids"));
+}
+
+fn is_alive(pid: &str) -> bool {
+    let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
+    !state.trim_ascii().is_empty() && !state.starts_with(b"Z")
+}
+
+/// Waits until these processes have ended; `pids` has one on each line.
+fn all_end(pids: &str) {
     let begun = Instant::now();
-    let lives = |pid: &&str| {
-        let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
-        !state.trim_ascii().is_empty() && !state.starts_with(b"Z")
-    };
-    let pids = fleet.text("fake.pids");
-    while let Some(pid) = pids.lines().find(lives) {
+    while let Some(pid) = pids.lines().find(|pid| is_alive(pid)) {
         assert!(begun.elapsed() < PATIENCE, "the process {pid} is still there");
         std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+/// The engines would be busy for minutes: one analyses, the other plays.
+#[test]
+fn a_busy_engine_ends_with_its_worker() {
+    for (number, work) in [
+        &["analyze", "--", "--backend=trivial", "--movetime=600000"][..],
+        &["selfplay", "--games=2", "--", "--backend=trivial", "--movetime=600000"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let Some(mut fleet) = Fleet::start() else { return };
+        let pgn = fleet.file("games.pgn", &games(3));
+        let job = format!("--job=j{number}");
+        let (mode, flags) = work.split_first().unwrap();
+        let files = [pgn.as_str()];
+        let files = if *mode == "analyze" { &files[..] } else { &[] };
+        fleet.succeeds(&[&["submit", mode, &job], files, flags].concat());
+        // Writes the numbers of the engine's processes into a file.
+        let script = format!("#!/bin/sh\necho $$ >>\"$0.pids\"\nexec '{}' \"$@\"\n", fleet.engine.display());
+        let engine = executable(&fleet, "engine", &script);
+        let worker = fleet.worker("w", &engine, &[]);
+        let begun = Instant::now();
+        let pids = || fs::read_to_string(fleet.path("engine.pids")).unwrap_or_default();
+        let is_busy = |pid: &str| {
+            let arguments = Command::new("ps").args(["-o", "args=", "-p", pid]).output().unwrap().stdout;
+            String::from_utf8_lossy(&arguments).contains("--end-with-stdin")
+        };
+        while !pids().lines().any(is_busy) {
+            assert!(begun.elapsed() < PATIENCE, "no engine works: {}", fleet.text("w.log"));
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        // The engine gets its piece.
+        std::thread::sleep(Duration::from_millis(300));
+        let pids = pids();
+        fleet.kill(worker);
+        all_end(&pids);
     }
 }
 

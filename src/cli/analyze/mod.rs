@@ -9,6 +9,7 @@ mod picture;
 mod progress;
 
 use super::analyze_args::AnalyzeArgs;
+use super::end_with_stdin::EndingInput;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::output_file::is_same_file;
@@ -100,8 +101,12 @@ fn serve(arguments: &AnalyzeArgs, options: &Options, output: &Output) -> Result<
     let pool = Pool::new(options, arguments.parallelism())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
     print_error_line(&format!("ready, {} searches at once", pool.parallelism()));
-    protocol::serve(std::io::stdin(), &pool, arguments.defaults(options), &|line| output.line(line))
-        .map_err(|error| format!("cannot start a thread: {error}").into())
+    let (defaults, write) = (arguments.defaults(options), |line: &str| output.line(line));
+    let served = match arguments.end_with_stdin {
+        true => protocol::serve(EndingInput(std::io::stdin()), &pool, defaults, &write),
+        false => protocol::serve(std::io::stdin(), &pool, defaults, &write),
+    };
+    served.map_err(|error| format!("cannot start a thread: {error}").into())
 }
 
 fn summary_json(finished: &Finished) -> String {

@@ -8,6 +8,7 @@
 mod report;
 mod training;
 
+use super::end_with_stdin::end_with_stdin;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::selfplay_args::SelfplayArgs;
@@ -28,6 +29,9 @@ const NAMES: [&str; 2] = ["player1", "player2"];
 /// The settings are wrong, a search fails, or a file cannot be written.
 pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let config = arguments.config(options)?;
+    if arguments.end_with_stdin {
+        end_with_stdin().map_err(|error| format!("cannot start a thread: {}", in_words(&error)))?;
+    }
     let (sprt, chess960) = (config.sprt, options.chess960);
     // A wrong name is an error before the games, not after them.
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;

@@ -17,6 +17,8 @@
 # networks, compute-sanitizer for the step sanitize, python-chess for match, and PyTorch for loop.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
+name_of_call=$(IFS=-; echo "${*:2}")
+name_of_call=${name_of_call:-default}
 packed=$(cd "${1:?usage: scripts/checks/cuda.sh PACKED [step ...]}" && pwd)
 shift
 steps=("$@")
@@ -337,6 +339,9 @@ step_match() {
         return 0
     fi
     local seconds=${MATCH_SECONDS:-300}
+    # Compiles and tunes once, and not in each of the games' processes at the same time.
+    run 90 match-start.log "$rukh" backendbench --backend=rocm-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --batches=1 ||
+        return 1
     LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run $((seconds + 60)) match.log \
         python3 "$here/scripts/matches/features.py" --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" \
         --base-option Backend=cuda-fp16 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" --movetime 100 \
@@ -403,6 +408,7 @@ step_sanitize() {
                 --backend="$backend" --backend-opts="max_batch=8,streams=1,warm_up=false" --batches=6 \
                 --start-batch-size=7 --max-batch-size=7 || status=1
             echo "$tool ${network%:*} $format: $(grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/sanitize-$tool-${network%:*}.log" | tail -1)"
+            grep -E -A3 "hazard|Invalid" "$out/sanitize-$tool-${network%:*}.log" | head -12 | cut -c1-300
         done
     done
     unset RUKH_CUDA_SHIM_NVRTC_OPTIONS
@@ -457,7 +463,7 @@ done
 cp "$store"/tables/*.csv "$out/" 2>/dev/null
 # Few files are easier to copy back from another machine.
 cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
-cd "$out" && tar czf logs.tar.gz --exclude=logs.tar.gz ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
+cd "$out" && tar czf "logs-$name_of_call.tar.gz" --exclude='logs-*.tar.gz' ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
 # Stops making networks if no step has waited for them.
 for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
 rm -rf "$work/cache-lineinfo"

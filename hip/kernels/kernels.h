@@ -36,7 +36,7 @@
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
 // attention_T_d*, attention_other, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT
-// in gpu.h), so gfx906, gfx908 and gfx1030 do not have them. quantise_fp8 and gemm_fp8 exist only on machines that
+// in gpu.h), so gfx906 and gfx1030 do not have them. quantise_fp8 and gemm_fp8 exist only on machines that
 // multiply e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942 and gfx950.
 #pragma once
 

@@ -19,7 +19,7 @@
 // |---|---|---|---|---|
 // | MATRIX_REPLICATED | gfx11 | 32, wmma | row lane % 16, all 16 elements; both halves of the wave hold the same | 2: lane / 16 |
 // | MATRIX_HALVES | gfx12 | 32, wmma | row lane % 16, 4 elements from 4 * (lane / 16) and 4 from 8 + 4 * (lane / 16) | 2: lane / 16 |
-// | MATRIX_QUARTERS | gfx90a, gfx942, gfx950 | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
+// | MATRIX_QUARTERS | gfx908, gfx90a, gfx942, gfx950 | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
 // | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
 //
 // The element of D in a lane's register i:

@@ -15,9 +15,10 @@ import sys
 import lanes
 
 MATRIX = re.compile(r"v_(wmma|mfma)_")
-# Architectures on which the kernels use no matrix instruction (MATRIX_NONE in hip/kernels/platform/amd.h). gfx908 has
-# such instructions, but lacks the one for bf16 that the kernels use on gfx90a.
-WITHOUT_MATRIX = {"gfx906", "gfx908", "gfx1030"}
+# Architectures on which the kernels use no matrix instruction (MATRIX_NONE in hip/kernels/platform/amd.h).
+WITHOUT_MATRIX = {"gfx906", "gfx1030"}
+# Architectures whose matrix instruction for bf16 takes 8 elements of each row. The others' take 16.
+WITH_8_BF16 = {"gfx908"}
 # Architectures with a matrix instruction for 32 bytes of each row. The others' take 16.
 WITH_32_BYTES = {"gfx942"}
 # The names of kernels that exist only on the other architectures.
@@ -81,12 +82,14 @@ def check(architecture, name, row, code):
     if row["VGPRs"] < 8 or len(code) < 60:
         fail(f"{where} looks empty: {row['VGPRs']} VGPRs, {len(code)} instructions")
     matrix = sum(bool(MATRIX.match(c)) for c in code)
+    # The instructions for 16 elements of each row.
+    per_step = 2 if "_bf16" in name and architecture in WITH_8_BF16 else 1
     depth = re.fullmatch(r"attention(?:_other)?_b?f16_d(\d+)", name)
     if depth:
         # Each of the two products, scores and weighted values, has 4 tiles of keys times the depth in tiles of 16 for
         # each tile of 16 queries. A wave has two tiles of queries if it has 64 lanes, as on gfx9.
         tiles = 2 if architecture.startswith("gfx9") else 1
-        expected = tiles * 2 * 4 * max(1, int(depth.group(1)) // 16)
+        expected = per_step * tiles * 2 * 4 * max(1, int(depth.group(1)) // 16)
         if matrix != expected:
             fail(f"{where} has {matrix} matrix instructions, not {expected}")
     elif "dense_" in name:
@@ -94,10 +97,12 @@ def check(architecture, name, row, code):
             fail(f"{where} has {matrix} matrix instructions, not a positive multiple of 4")
     elif product := re.fullmatch(r"(gemm|gemm_chain|gemm_bytes|gemm_fp8|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
         # Each wave multiplies its part of the tile of results in steps of 16 x 16, twice per step of 32 elements. A step
-        # has 64 bytes, which are two or four instructions.
+        # has 64 bytes, which are two or four instructions. The components of a convolution are fp16 for bf16, too.
         rows, columns, threads = map(int, product.groups(default="128")[1:])
         waves = threads // (64 if architecture.startswith("gfx9") else 32)
-        per_tile = 4 if product[1] in ("gemm_bytes", "gemm_fp8") and architecture not in WITH_32_BYTES else 2
+        per_tile = 2 if product[1] == "convolution" else 2 * per_step
+        if product[1] in ("gemm_bytes", "gemm_fp8") and architecture not in WITH_32_BYTES:
+            per_tile = 4
         expected = 0 if architecture in WITHOUT_MATRIX else per_tile * rows * columns // 256 // waves
         if matrix != expected:
             fail(f"{where} has {matrix} matrix instructions, not {expected}")

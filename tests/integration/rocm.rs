@@ -272,6 +272,12 @@ fn networks_agree_with_lc0_on_gfx906() {
     check_architecture("networks_agree_with_lc0_on_gfx906", "gfx906", is_of_a_kind);
 }
 
+/// CDNA 1: matrix instructions whose sums are always in accumulation registers.
+#[test]
+fn networks_agree_with_lc0_on_gfx908() {
+    check_architecture("networks_agree_with_lc0_on_gfx908", "gfx908", is_of_a_kind);
+}
+
 /// CDNA 2: matrix instructions with accumulation registers.
 #[test]
 fn networks_agree_with_lc0_on_gfx90a() {

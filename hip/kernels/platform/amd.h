@@ -9,10 +9,12 @@
 
 #define GPU_METHOD __device__ __attribute__((always_inline)) inline
 #define GPU_FUNCTION static GPU_METHOD
-// On these machines a lane has up to 256 ordinary registers and 256 accumulation registers. If a kernel may use both, clang
-// puts the sums of matrix products into the latter and copies them back and forth. Where two waves must fit on a SIMD,
-// there are 256 in all, and clang uses only ordinary registers.
-#if defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+// On these machines a lane has up to 256 ordinary registers and 256 accumulation registers. On gfx90a and later both come
+// from one file of 512. If a kernel may use both, clang puts the sums of matrix products into the latter and copies them
+// back and forth. Where two waves must fit on a SIMD, there are 256 in all, and clang uses only ordinary registers.
+// gfx908 has two files of 256, and the sums of its matrix instructions are always accumulation registers. There the limit
+// is 128 of each: what a kernel needs besides lies in accumulation registers while it is not used.
+#if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #define REGISTER_LIMIT , amdgpu_waves_per_eu(2)
 #else
 #define REGISTER_LIMIT
@@ -245,6 +247,12 @@ GPU_FUNCTION u32 fp8_quad(float a, float b, float c, float d) {
 typedef float native_float4 __attribute__((ext_vector_type(4)));
 typedef float native_float8 __attribute__((ext_vector_type(8)));
 
+// The registers that hold the sums of matrix instructions. On gfx908 only instructions of their own copy them to the others.
+#if defined(__gfx908__)
+#define SUM_REGISTER "a"
+#else
+#define SUM_REGISTER "v"
+#endif
 template <class Accumulator>
 GPU_FUNCTION void settle(Accumulator& sum) {
     if constexpr (sizeof(Accumulator) == sizeof(native_float8)) {
@@ -253,7 +261,7 @@ GPU_FUNCTION void settle(Accumulator& sum) {
         sum = __builtin_bit_cast(Accumulator, value);
     } else {
         native_float4 value = __builtin_bit_cast(native_float4, sum);
-        asm volatile("" : "+v"(value) : : "memory");
+        asm volatile("" : "+" SUM_REGISTER(value) : : "memory");
         sum = __builtin_bit_cast(Accumulator, value);
     }
 }
@@ -335,7 +343,7 @@ GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator 
     return __builtin_bit_cast(Accumulator, result);
 }
 
-#elif defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
+#elif defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #define MATRIX_LAYOUT MATRIX_QUARTERS
 typedef _Float16 native_half4 __attribute__((ext_vector_type(4)));
 typedef short native_short4 __attribute__((ext_vector_type(4)));
@@ -346,6 +354,21 @@ GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator 
                                                            __builtin_bit_cast(native_half4, own),
                                                            __builtin_bit_cast(native_float4, sum), 0, 0, 0));
 }
+#if defined(__gfx908__)
+// The instruction takes two elements of each lane, and so eight along the summed axis. Which eight does not matter, because
+// they are the same for both operands.
+typedef short native_short2 __attribute__((ext_vector_type(2)));
+template <class Fragment, class Accumulator>
+GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
+    native_float4 result = __builtin_bit_cast(native_float4, sum);
+#pragma unroll
+    for (i32 i = 0; i < 2; i++) {
+        result = __builtin_amdgcn_mfma_f32_16x16x8bf16(__builtin_bit_cast(native_short2, other.word[i]),
+                                                       __builtin_bit_cast(native_short2, own.word[i]), result, 0, 0, 0);
+    }
+    return __builtin_bit_cast(Accumulator, result);
+}
+#else
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {
     return __builtin_bit_cast(
@@ -353,11 +376,12 @@ GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator
                                                                __builtin_bit_cast(native_short4, own),
                                                                __builtin_bit_cast(native_float4, sum), 0, 0, 0));
 }
+#endif
 typedef i32 native_int4 __attribute__((ext_vector_type(4)));
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bytes(Fragment own, Fragment other, Accumulator sum) {
     native_int4 result = __builtin_bit_cast(native_int4, sum);
-#if defined(__gfx90a__)
+#if defined(__gfx908__) || defined(__gfx90a__)
 #pragma unroll
     for (i32 i = 0; i < 2; i++)
         result = __builtin_amdgcn_mfma_i32_16x16x16i8((i32)other.word[i], (i32)own.word[i], result, 0, 0, 0);

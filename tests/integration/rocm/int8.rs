@@ -43,6 +43,12 @@ fn encoders_in_int8_stay_near_lc0_on_gfx906() {
     check("int8::encoders_in_int8_stay_near_lc0_on_gfx906", "gfx906", is_of_a_kind);
 }
 
+/// The sums of the matrix instructions are integers in accumulation registers.
+#[test]
+fn encoders_in_int8_stay_near_lc0_on_gfx908() {
+    check("int8::encoders_in_int8_stay_near_lc0_on_gfx908", "gfx908", is_of_a_kind);
+}
+
 /// An instruction multiplies 16 bytes of each row here, and 32 on gfx942.
 #[test]
 fn encoders_in_int8_stay_near_lc0_on_gfx90a() {

@@ -61,7 +61,7 @@ fn every_network_agrees_with_lc0_by_our_own_products() {
     let names: Vec<String> = goldens::committed().into_iter().map(|set| set.name).collect();
     let sets: Vec<(&str, usize)> =
         names.iter().flat_map(|name| [0, 1, 2].map(|precision| (name.as_str(), precision))).collect();
-    for architecture in ["gfx1030", "gfx1100", "gfx1200", "gfx90a", "gfx942"] {
+    for architecture in ["gfx1030", "gfx1100", "gfx1200", "gfx908", "gfx90a", "gfx942"] {
         check_card(test, architecture, &sets, &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64]);
     }
 }

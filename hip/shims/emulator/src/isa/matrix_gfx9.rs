@@ -1,11 +1,12 @@
-//! Products of 16 x 16 matrices by a whole wave of 64 lanes (MFMA) on gfx90a and gfx942. See "AMD Instinct MI300
-//! Instruction Set Architecture", chapter "Matrix Arithmetic Instructions".
+//! Products of 16 x 16 matrices by a whole wave of 64 lanes (MFMA) on gfx908, gfx90a and gfx942. See "AMD Instinct
+//! MI300 Instruction Set Architecture", chapter "Matrix Arithmetic Instructions", and "AMD Instinct MI100 Instruction Set
+//! Architecture".
 //!
 //! With g = lane / 16, a lane holds the elements k = 4 g to 4 g + 3 of row lane % 16 of A, and of column lane % 16 of
-//! B, in two registers. Of 16 bytes it holds the same elements in one register, and of 32 bytes the elements 8 g to 8 g + 7
-//! in two. Element (row, column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The
-//! hardware computes with all lanes, whatever EXEC says; the emulator reports inactive lanes as a fault, because the
-//! kernels never mean it.
+//! B, in two registers. gfx908's rows in bf16 have only 8 elements, of which it holds 2 g and 2 g + 1 in one register. Of
+//! 16 bytes it holds 4 g to 4 g + 3 in one register, and of 32 bytes the elements 8 g to 8 g + 7 in two. Element (row,
+//! column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The hardware computes with all lanes,
+//! whatever EXEC says; the emulator reports inactive lanes as a fault, because the kernels never mean it.
 
 use super::float::{bf16_to_f32, f16_to_f32};
 use super::fp8::FNUZ;
@@ -20,26 +21,32 @@ special_rows! {
     MATRIX_GFX9:
     0x4d mfma_f32_16x16x16_f16 (Packed, Packed, B32) -> B32;
     0x61 mfma_f32_16x16x16_bf16 (Packed, Packed, B32) -> B32;
+    0x6d mfma_f32_16x16x8_bf16 (Packed, Packed, B32) -> B32;
     0x55 mfma_i32_16x16x16_i8 (B32, B32, B32) -> B32;
     0x57 mfma_i32_16x16x32_i8 (B32, B32, B32) -> B32;
     0x73 mfma_f32_16x16x32_fp8_fp8 (B32, B32, B32) -> B32;
 }
 
-/// The number of groups of lanes, and of the elements k in each of them.
+/// The number of groups of lanes, and of the rows of D in each of them.
 const GROUPS: usize = 2 * WAVE / TILE;
 const DEPTH: usize = TILE / GROUPS;
 
-/// The rows of A or the columns of B.
+/// The rows of A or the columns of B, of which each has K elements.
 #[inline(always)]
-fn rows_of(wave: &mut Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Option<Tile<f32>> {
-    let mut tile = [[0.0; TILE]; TILE];
+fn rows_of<const K: usize>(
+    wave: &mut Wave,
+    source: &Source,
+    convert: impl Fn(u32) -> f32,
+) -> Option<[[f32; K]; TILE]> {
+    let mut tile = [[0.0; K]; TILE];
+    let each = K / GROUPS;
     if source.kind != Kind::Vector {
         return None;
     }
     for lane in 0..2 * WAVE {
-        for register in 0..DEPTH / 2 {
+        for register in 0..each / 2 {
             let word = *wave.lane64(source.index + register as u16, lane);
-            let k = DEPTH * (lane / TILE) + 2 * register;
+            let k = each * (lane / TILE) + 2 * register;
             tile[lane % TILE][k] = convert(word & 0xffff);
             tile[lane % TILE][k + 1] = convert(word >> 16);
         }
@@ -47,13 +54,14 @@ fn rows_of(wave: &mut Wave, source: &Source, convert: impl Fn(u32) -> f32) -> Op
     Some(tile)
 }
 
+/// A product of 16-bit elements. A row of A has K of them.
 #[inline(always)]
-fn mfma(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32 + Copy) {
+fn mfma<const K: usize>(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32 + Copy) {
     if !is_full(wave, instruction) {
         return;
     }
     let [a, b, c] = &instruction.sources;
-    let (Some(a), Some(b)) = (rows_of(wave, a, convert), rows_of(wave, b, convert)) else {
+    let (Some(a), Some(b)) = (rows_of::<K>(wave, a, convert), rows_of::<K>(wave, b, convert)) else {
         wave.fail(format!("{}: a matrix operand that is not a register", instruction.name));
         return;
     };
@@ -144,7 +152,8 @@ fn is_full(wave: &mut Wave, instruction: &Instruction) -> bool {
     exec == u64::MAX
 }
 
-handler! { fn mfma_f32_16x16x16_f16(wave, instruction) { mfma(wave, instruction, f16_to_f32); } }
-handler! { fn mfma_f32_16x16x16_bf16(wave, instruction) { mfma(wave, instruction, bf16_to_f32); } }
+handler! { fn mfma_f32_16x16x16_f16(wave, instruction) { mfma::<16>(wave, instruction, f16_to_f32); } }
+handler! { fn mfma_f32_16x16x16_bf16(wave, instruction) { mfma::<16>(wave, instruction, bf16_to_f32); } }
+handler! { fn mfma_f32_16x16x8_bf16(wave, instruction) { mfma::<8>(wave, instruction, bf16_to_f32); } }
 handler! { fn mfma_i32_16x16x16_i8(wave, instruction) { mfma_bytes::<16>(wave, instruction); } }
 handler! { fn mfma_i32_16x16x32_i8(wave, instruction) { mfma_bytes::<32>(wave, instruction); } }

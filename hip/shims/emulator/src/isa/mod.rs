@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`decode`] | decodes machine code into instructions |
 //! | [`memory`] | loads, stores, atomics, exchanges between lanes |
-//! | [`matrix_gfx12`], [`matrix_gfx9`] | matrix products of gfx12; of gfx90a and gfx942 |
+//! | [`matrix_gfx12`], [`matrix_gfx9`] | matrix products of gfx12; of gfx908, gfx90a and gfx942 |
 //! | [`halves`], [`wave64`] | waves of 64 lanes: instructions by halves; instructions for all lanes |
 //! | [`matrix`], [`packed`] | matrix products of gfx11; operations on both halves of a register |
 //! | [`pairs`] | two fp32 numbers at once, 64-bit sums: vector instructions that only CDNA has |

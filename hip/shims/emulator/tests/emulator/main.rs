@@ -178,6 +178,7 @@ impl Libraries {
 pub(crate) fn fixture() -> &'static [u8] {
     match architecture().as_str() {
         "gfx906" => include_bytes!("../fixtures/kernels_gfx906.co"),
+        "gfx908" => include_bytes!("../fixtures/kernels_gfx908.co"),
         "gfx90a" => include_bytes!("../fixtures/kernels_gfx90a.co"),
         "gfx942" => include_bytes!("../fixtures/kernels_gfx942.co"),
         "gfx1030" => include_bytes!("../fixtures/kernels_gfx1030.co"),
@@ -199,7 +200,7 @@ pub(crate) fn lanes() -> u32 {
 
 /// Whether the architecture has matrix instructions. Some kernels exist only on such architectures.
 pub(crate) fn has_matrix_instructions() -> bool {
-    !["gfx906", "gfx908", "gfx10"].iter().any(|start| architecture().starts_with(start))
+    !["gfx906", "gfx10"].iter().any(|start| architecture().starts_with(start))
 }
 
 /// The largest number in e4m3 where the architecture multiplies such numbers.
@@ -224,6 +225,11 @@ fn the_same_holds_for(other: &str) {
 #[test]
 fn the_same_holds_for_gfx906() {
     the_same_holds_for("gfx906");
+}
+
+#[test]
+fn the_same_holds_for_gfx908() {
+    the_same_holds_for("gfx908");
 }
 
 #[test]

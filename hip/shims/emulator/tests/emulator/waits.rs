@@ -8,10 +8,10 @@ use crate::{architecture, argument, fixture, libraries};
 /// The code object of tests/fixtures/kernels.hip, with `s_nop 0` in the place of the wait before the sum of axpy.
 fn without_the_wait() -> Vec<u8> {
     let wait: u32 = match architecture().as_str() {
-        "gfx906" | "gfx90a" | "gfx942" => 0xbf8c_0f70, // s_waitcnt vmcnt(0)
-        "gfx1030" => 0xbf8c_3f70,                      // s_waitcnt vmcnt(0)
-        "gfx1200" => 0xbfc0_0000,                      // s_wait_loadcnt 0x0
-        _ => 0xbf89_03f7,                              // s_waitcnt vmcnt(0)
+        "gfx906" | "gfx908" | "gfx90a" | "gfx942" => 0xbf8c_0f70, // s_waitcnt vmcnt(0)
+        "gfx1030" => 0xbf8c_3f70,                                 // s_waitcnt vmcnt(0)
+        "gfx1200" => 0xbfc0_0000,                                 // s_wait_loadcnt 0x0
+        _ => 0xbf89_03f7,                                         // s_waitcnt vmcnt(0)
     };
     let file = object::File::parse(fixture()).unwrap();
     let text = file.section_by_name(".text").unwrap();
@@ -44,7 +44,7 @@ fn a_kernel_that_does_not_wait_for_its_loads_is_not_run() {
     assert_eq!(launch(&without_the_wait()), hip::hipErrorLaunchFailure);
     let fault = lib.fault();
     let (load, counter) = match architecture().as_str() {
-        "gfx906" | "gfx90a" | "gfx942" | "gfx1030" => ("global_load_dword", "vmcnt"),
+        "gfx906" | "gfx908" | "gfx90a" | "gfx942" | "gfx1030" => ("global_load_dword", "vmcnt"),
         "gfx1200" => ("global_load_b32", "loadcnt"),
         _ => ("global_load_b32", "vmcnt"),
     };

@@ -243,9 +243,9 @@ fn calculation(family: &Family, instruction: &Instruction, reads: &mut Reads<'_>
 /// The numbers of registers of a matrix product's operands A, B and C, from a name such as `v_wmma_f32_16x16x16_f16`.
 fn matrix_words(family: &Family, name: &str) -> Option<[u16; 3]> {
     // On CDNA the results of all shapes are 16 x 16 sums of 32 bits in 64 lanes. A row of A has 16 elements of 16 bits or
-    // as many bytes, but with 16 bytes only half of that.
+    // as many bytes, but with 16 bytes or 8 elements only half of that.
     if name.starts_with("v_mfma_") {
-        return Some(if name.ends_with("16i8") { [1, 1, 4] } else { [2, 2, 4] });
+        return Some(if name.ends_with("16i8") || name.ends_with("x8bf16") { [1, 1, 4] } else { [2, 2, 4] });
     }
     let (sums, rest) = name.strip_prefix("v_wmma_")?.split_once('_')?;
     let (shape, elements) = rest.split_once('_')?;

@@ -138,6 +138,9 @@ pub(crate) struct Family {
     /// Whether v0 holds a work item's numbers in all three dimensions (10 bits each) when a wave starts. Otherwise v0
     /// to v2 hold them.
     pub(crate) packed_items: bool,
+    /// Whether the sums of matrix products always lie in accumulation registers. On later CDNA a bit of the instruction
+    /// says so.
+    pub(crate) sums_always_accumulate: bool,
     /// The known instructions, by encoding and opcode.
     known: Vec<Vec<Option<Known>>>,
     /// The rows of the opcode tables by the instructions' names, filled when one is needed first.
@@ -158,6 +161,7 @@ static GFX10: LazyLock<Family> = LazyLock::new(|| Family {
     lanes: WAVE,
     clears_halves: false,
     packed_items: true,
+    sums_always_accumulate: false,
     known: from_texts(&[include_str!("gfx10.txt")]),
     rows: OnceLock::new(),
 });
@@ -176,6 +180,7 @@ static GFX11: LazyLock<Family> = LazyLock::new(|| Family {
     lanes: WAVE,
     clears_halves: false,
     packed_items: true,
+    sums_always_accumulate: false,
     known: of_gfx11(),
     rows: OnceLock::new(),
 });
@@ -195,12 +200,13 @@ static GFX12: LazyLock<Family> = LazyLock::new(|| Family {
     lanes: WAVE,
     clears_halves: false,
     packed_items: true,
+    sums_always_accumulate: false,
     known: from_texts(&[include_str!("gfx12.txt")]),
     rows: OnceLock::new(),
 });
 
 /// Vega and CDNA. `own` are the instructions that not all of these cards have.
-fn gfx9(own: &[&'static str], packed_items: bool) -> Family {
+fn gfx9(own: &[&'static str], packed_items: bool, sums_always_accumulate: bool) -> Family {
     Family {
         generation: Generation::Gfx9,
         counting: Counting {
@@ -215,20 +221,23 @@ fn gfx9(own: &[&'static str], packed_items: bool) -> Family {
         lanes: 2 * WAVE,
         clears_halves: true,
         packed_items,
+        sums_always_accumulate,
         known: from_texts(&[&[include_str!("gfx9.txt")], own].concat()),
         rows: OnceLock::new(),
     }
 }
 
-static GFX906: LazyLock<Family> = LazyLock::new(|| gfx9(&[], false));
-static GFX90A: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx90a.txt")], true));
-static GFX942: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx942.txt")], true));
+static GFX906: LazyLock<Family> = LazyLock::new(|| gfx9(&[], false, false));
+static GFX908: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx908.txt")], false, true));
+static GFX90A: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx90a.txt")], true, false));
+static GFX942: LazyLock<Family> = LazyLock::new(|| gfx9(&[include_str!("gfx942.txt")], true, false));
 
 impl Family {
     /// The family of an architecture, or `None` if the emulator cannot run its code.
     pub(crate) fn of(architecture: &str) -> Option<&'static Self> {
         match architecture {
-            "gfx906" | "gfx908" => Some(&GFX906),
+            "gfx906" => Some(&GFX906),
+            "gfx908" => Some(&GFX908),
             "gfx90a" => Some(&GFX90A),
             "gfx942" => Some(&GFX942),
             name if name.starts_with("gfx103") => Some(&GFX10),
@@ -323,6 +332,7 @@ mod tests {
     fn every_entry_of_the_texts_has_a_handler_and_a_place_of_its_own() {
         for text in [
             include_str!("gfx9.txt"),
+            include_str!("gfx908.txt"),
             include_str!("gfx90a.txt"),
             include_str!("gfx942.txt"),
             include_str!("gfx10.txt"),

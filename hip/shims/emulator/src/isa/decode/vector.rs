@@ -307,7 +307,7 @@ pub(super) fn vop3p_gfx9(reader: &mut Reader<'_>) -> Option<Instruction> {
         "v_accvgpr_read_b32" => ([true, false, false], false),
         "v_accvgpr_write_b32" => ([false; 3], true),
         _ => {
-            let sums = bits(word, 15, 1) == 1;
+            let sums = reader.family.sums_always_accumulate || bits(word, 15, 1) == 1;
             ([bits(second, 27, 1) == 1, bits(second, 28, 1) == 1, sums], sums)
         }
     };

@@ -1,4 +1,4 @@
-//! Instructions and layouts of gfx90a and gfx942, and instructions on all of a wave of 64 lanes.
+//! Instructions and layouts of gfx908, gfx90a and gfx942, and instructions on all of a wave of 64 lanes.
 
 use half::bf16;
 
@@ -6,7 +6,7 @@ use super::super::wave::NULL;
 use super::families::{fp8_operand, fp8_value};
 use super::*;
 
-/// All instructions of both architectures whose text begins like this.
+/// All instructions of these architectures whose text begins like this.
 fn of_cdna(start: &str) -> Vec<(String, Code)> {
     let fits =
         |(text, code): &(String, Code)| code.architecture.starts_with("gfx9") && text.starts_with(start);
@@ -320,7 +320,8 @@ fn matrix_instructions_multiply_tiles_of_bytes() {
         }
         tested += 1;
     }
-    assert_eq!(tested, 2);
+    // gfx908 and gfx90a have the same instruction.
+    assert_eq!(tested, 3);
 }
 
 #[test]
@@ -358,7 +359,13 @@ fn matrix_instructions_multiply_tiles_of_8_bit_floats() {
 
 #[test]
 fn matrix_instructions_multiply_tiles_of_64_lanes() {
-    for (text, code) in of_cdna("v_mfma_f32_16x16x16") {
+    let all: Vec<_> =
+        ["v_mfma_f32_16x16x16", "v_mfma_f32_16x16x8bf16"].into_iter().flat_map(of_cdna).collect();
+    assert_eq!(all.len(), 6);
+    for (text, code) in all {
+        // The elements of a row of A, and those of them that a lane holds.
+        let depth = if text.contains("x8bf16") { 8 } else { 16 };
+        let each = depth / 4;
         let brain = text.contains("bf16");
         let accumulates = text.contains("a[4:7]");
         let (sums, result) = if accumulates { (ACCUMULATOR + 4, ACCUMULATOR) } else { (24, 32) };
@@ -378,14 +385,14 @@ fn matrix_instructions_multiply_tiles_of_64_lanes() {
         let ran = run_once(&code, 39, u32::MAX, prepare);
         // Element k of a row of A, or of a column of B.
         let element = |first: u16, row: usize, k: usize| {
-            let (lane, place) = (row + 16 * (k / 4), k % 4);
+            let (lane, place) = (row + 16 * (k / each), k % each);
             let bits = (at(&ran.before, first + place as u16 / 2, lane) >> (16 * (place % 2))) as u16;
             if brain { bf16::from_bits(bits).to_f64() } else { f16::from_bits(bits).to_f64() }
         };
         for row in 0..16 {
             for column in 0..16 {
                 let (register, lane) = (row as u16 % 4, column + 16 * (row / 4));
-                let products = (0..16).map(|k| element(8, row, k) * element(10, column, k));
+                let products = (0..depth).map(|k| element(8, row, k) * element(10, column, k));
                 let expected = f(at(&ran.before, sums + register, lane)) + products.sum::<f64>();
                 let found = f(at(&ran.after, result + register, lane));
                 assert!((expected - found).abs() < 1e-5, "{text} ({row}, {column}): {found}, not {expected}");

@@ -16,8 +16,9 @@ mod one_lane;
 mod waits;
 
 /// The instructions by architecture. The names are gfx11's.
-const FIXTURES: [(&str, &str); 5] = [
+const FIXTURES: [(&str, &str); 6] = [
     ("gfx1100", include_str!("../../../tests/fixtures/instructions.txt")),
+    ("gfx908", include_str!("../../../tests/fixtures/instructions_gfx908.txt")),
     ("gfx90a", include_str!("../../../tests/fixtures/instructions_gfx90a.txt")),
     ("gfx942", include_str!("../../../tests/fixtures/instructions_gfx942.txt")),
     ("gfx1030", include_str!("../../../tests/fixtures/instructions_gfx1030.txt")),

@@ -9,11 +9,12 @@
 
 #define GPU_METHOD __device__ __attribute__((always_inline)) inline
 #define GPU_FUNCTION static GPU_METHOD
-// On these machines a lane has up to 256 ordinary registers and 256 accumulation registers. On gfx90a and later both come
-// from one file of 512. If a kernel may use both, clang puts the sums of matrix products into the latter and copies them
-// back and forth. Where two waves must fit on a SIMD, there are 256 in all, and clang uses only ordinary registers.
-// gfx908 has two files of 256, and the sums of its matrix instructions are always accumulation registers. There the limit
-// is 128 of each: what a kernel needs besides lies in accumulation registers while it is not used.
+// On these machines a lane has up to 256 ordinary registers and 256 accumulation registers. On gfx90a and later both
+// come from one file of 512. If a kernel may use both, clang puts the sums of matrix products into the latter and
+// copies them back and forth. Where two waves must fit on a SIMD, there are 256 in all, and clang uses only ordinary
+// registers. gfx908 has two files of 256, and the sums of its matrix instructions are always accumulation registers.
+// There the limit is 128 of each. Of more than 128 ordinary registers, clang keeps some in free accumulation
+// registers.
 #if defined(__gfx908__) || defined(__gfx90a__) || defined(__gfx942__) || defined(__gfx950__)
 #define REGISTER_LIMIT , amdgpu_waves_per_eu(2)
 #else
@@ -247,7 +248,8 @@ GPU_FUNCTION u32 fp8_quad(float a, float b, float c, float d) {
 typedef float native_float4 __attribute__((ext_vector_type(4)));
 typedef float native_float8 __attribute__((ext_vector_type(8)));
 
-// The registers that hold the sums of matrix instructions. On gfx908 only instructions of their own copy them to the others.
+// The registers that hold the sums of matrix instructions. On gfx908 these are accumulation registers, and naming
+// others would copy the sums there and back.
 #if defined(__gfx908__)
 #define SUM_REGISTER "a"
 #else
@@ -355,8 +357,8 @@ GPU_FUNCTION Accumulator multiply_f16(Fragment own, Fragment other, Accumulator 
                                                            __builtin_bit_cast(native_float4, sum), 0, 0, 0));
 }
 #if defined(__gfx908__)
-// The instruction takes two elements of each lane, and so eight along the summed axis. Which eight does not matter, because
-// they are the same for both operands.
+// The instruction takes two elements of each lane, and so eight along the summed axis. Which eight does not matter,
+// because they are the same for both operands.
 typedef short native_short2 __attribute__((ext_vector_type(2)));
 template <class Fragment, class Accumulator>
 GPU_FUNCTION Accumulator multiply_bf16(Fragment own, Fragment other, Accumulator sum) {

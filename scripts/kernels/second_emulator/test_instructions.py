@@ -285,11 +285,30 @@ class Matrix(unittest.TestCase):
             return [(k % 4 // 2, k % 2)] if k // 4 == lane // 16 else []
         return [(k // 8 * 2 + k % 4 // 2, k % 2)] if k // 4 % 2 == lane // 16 else []
 
+    def test_product_of_eight_bfloats_of_each_row(self) -> None:
+        """gfx908's bf16: a lane holds elements 2 (lane / 16) and the next."""
+        random = np.random.default_rng(3)
+        a, b = random.integers(-8, 8, (2, 16, 8))
+        w = waves("gfx908", 64)
+        for first, tile in ((0, a), (8, b)):
+            bits = tile.astype(np.float32).view(np.uint32) >> 16
+            for lane in range(64):
+                low, high = bits[lane % 16, lane // 16 * 2 : lane // 16 * 2 + 2]
+                w.v[first, 0, lane] = low | high << 16
+        w.a[16:20] = np.float32(0.5).view(np.uint32)
+        execute(w, "v_mfma_f32_16x16x8bf16 a[16:19], v0, v8, a[16:19]")
+        sums = w.a[16:, 0].view(np.float32)
+        product = a @ b.T
+        for lane in range(64):
+            for register in range(4):
+                self.assertEqual(sums[register, lane], product[4 * (lane // 16) + register, lane % 16] + 0.5)
+
     def test_products_of_bytes(self) -> None:
         """Every lane that shares a row holds the same number of its bytes; the sum does not depend on their order."""
         for architecture, lanes, count, text in (
             ("gfx1100", 32, 4, "v_wmma_i32_16x16x16_iu8 v[16:23], v[0:3], v[8:11], 0 neg_lo:[1,1,0]"),
             ("gfx1200", 32, 2, "v_wmma_i32_16x16x16_iu8 v[16:23], v[0:1], v[8:9], 0 neg_lo:[1,1,0]"),
+            ("gfx908", 64, 1, "v_mfma_i32_16x16x16i8 a[16:19], v0, v8, 0"),
             ("gfx90a", 64, 1, "v_mfma_i32_16x16x16i8 a[16:19], v0, v8, 0"),
             ("gfx942", 64, 2, "v_mfma_i32_16x16x32_i8 a[16:19], v[0:1], v[8:9], 0"),
         ):

@@ -49,7 +49,8 @@ impl OccupancyLimit {
 pub struct KernelOccupancy {
     /// The kernel's name.
     pub kernel: String,
-    /// Vector registers of a lane, with the accumulation registers where the two share a file.
+    /// Vector registers of a lane, with the accumulation registers where the two share a file. gfx908 has a file of 256
+    /// for each of both, and this is the larger of their numbers.
     pub vector_registers: usize,
     /// Scalar registers of a wave.
     pub scalar_registers: usize,

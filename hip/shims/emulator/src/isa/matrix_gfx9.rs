@@ -1,12 +1,12 @@
 //! Products of 16 x 16 matrices by a whole wave of 64 lanes (MFMA) on gfx908, gfx90a and gfx942. See "AMD Instinct
-//! MI300 Instruction Set Architecture", chapter "Matrix Arithmetic Instructions", and "AMD Instinct MI100 Instruction Set
-//! Architecture".
+//! MI300 Instruction Set Architecture", chapter "Matrix Arithmetic Instructions", and "AMD Instinct MI100 Instruction
+//! Set Architecture".
 //!
 //! With g = lane / 16, a lane holds the elements k = 4 g to 4 g + 3 of row lane % 16 of A, and of column lane % 16 of
-//! B, in two registers. gfx908's rows in bf16 have only 8 elements, of which it holds 2 g and 2 g + 1 in one register. Of
-//! 16 bytes it holds 4 g to 4 g + 3 in one register, and of 32 bytes the elements 8 g to 8 g + 7 in two. Element (row,
-//! column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The hardware computes with all lanes,
-//! whatever EXEC says; the emulator reports inactive lanes as a fault, because the kernels never mean it.
+//! B, in two registers. gfx908's rows in bf16 have only 8 elements, of which it holds 2 g and 2 g + 1 in one register.
+//! Of 16 bytes it holds 4 g to 4 g + 3 in one register, and of 32 bytes the elements 8 g to 8 g + 7 in two. Element
+//! (row, column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The hardware computes with all
+//! lanes, whatever EXEC says; the emulator reports inactive lanes as a fault, because the kernels never mean it.
 
 use super::float::{bf16_to_f32, f16_to_f32};
 use super::fp8::FNUZ;

@@ -322,6 +322,18 @@ def _read_shape(format_, weights, encoders):
     )
 
 
+def read_header(path):
+    """What `write` takes besides the network, as the file has it."""
+    with gzip.open(path) as file:
+        training = _Reader(_Reader(file.read(), NET).get("training_params", b""), TRAINING_PARAMS)
+    figures = {name: training.get(name) for name in ("learning_rate", "mse_loss", "policy_loss", "accuracy")}
+    return {
+        "training_steps": training.get("training_steps", 0),
+        "description": training.get("lc0_params", b"").decode(errors="replace"),
+        "figures": {name: struct.unpack("<f", value)[0] for name, value in figures.items() if value is not None},
+    }
+
+
 def read(path):
     """Reads a network that `write` has written, with its weights rounded to 16 bits."""
     with gzip.open(path) as file:

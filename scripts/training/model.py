@@ -60,6 +60,16 @@ class Shape:
         return asdict(self)
 
 
+def product(x, layers, first_scale=1.0):
+    """The outputs of dense layers that read the same x, side by side. The engine computes such layers with one product,
+    and first multiplies the weights of the first layer by `first_scale`, which it then leaves out elsewhere. Here that
+    changes nothing; `rounding.Rounding` needs it."""
+    del first_scale
+    if len(layers) == 1:
+        return layers[0](x)
+    return F.linear(x, torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers]))
+
+
 def positional_table():
     """The fixed table [64][64] of PE_MAP: -1 for the square itself, 1 for squares that a queen or a knight on it
     reaches on an empty board, and 0 for others."""
@@ -88,11 +98,11 @@ class Smolgen(nn.Module):
         self.dense2 = nn.Linear(hidden, shape.heads * generated)
         self.ln2 = nn.LayerNorm(shape.heads * generated, eps=SMOLGEN_EPSILON)
 
-    def forward(self, x, smolgen_w):
-        x = self.compress(x).flatten(1)
-        x = self.ln1(self.activation(self.dense1(x)))
-        x = self.ln2(self.activation(self.dense2(x)))
-        return smolgen_w(x.view(-1, self.heads, self.generated)).view(-1, self.heads, 64, 64)
+    def forward(self, x, smolgen_w, product):
+        x = product(x, [self.compress]).flatten(1)
+        x = self.ln1(self.activation(product(x, [self.dense1])))
+        x = self.ln2(self.activation(product(x, [self.dense2])))
+        return product(x.view(-1, self.heads, self.generated), [smolgen_w]).view(-1, self.heads, 64, 64)
 
 
 class Encoder(nn.Module):
@@ -114,18 +124,17 @@ class Encoder(nn.Module):
         self.ffn2 = nn.Linear(shape.ffn, width)
         self.ln2 = nn.LayerNorm(width, eps=ENCODER_EPSILON)
 
-    def forward(self, x, smolgen_w):
+    def forward(self, x, smolgen_w, product):
         batch, _, width = x.shape
-        weights = torch.cat([self.q.weight, self.k.weight, self.v.weight])
-        biases = torch.cat([self.q.bias, self.k.bias, self.v.bias])
-        qkv = F.linear(x, weights, biases).view(batch, 64, 3, self.heads, width // self.heads)
+        depth = width // self.heads
+        qkv = product(x, [self.q, self.k, self.v], depth**-0.5).view(batch, 64, 3, self.heads, depth)
         q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        bias = None if self.smolgen is None else self.smolgen(x, smolgen_w).to(q.dtype)
+        bias = None if self.smolgen is None else self.smolgen(x, smolgen_w, product).to(q.dtype)
         # [batch][heads][64][depth], scaled by 1/sqrt(depth); the bias is added after the scaling.
         mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-        attention = self.dense(mixed.transpose(1, 2).reshape(batch, 64, width))
+        attention = product(mixed.transpose(1, 2).reshape(batch, 64, width), [self.dense])
         x = self.ln1(x + self.alpha * attention)
-        return self.ln2(x + self.alpha * self.ffn2(self.activation(self.ffn1(x))))
+        return self.ln2(x + self.alpha * product(self.activation(product(x, [self.ffn1])), [self.ffn2]))
 
 
 class ScalarHead(nn.Module):
@@ -157,12 +166,13 @@ class PolicyHead(nn.Module):
         # Offsets for queen, rook and bishop, and one that is added to all three.
         self.ip4_pol = nn.Linear(shape.policy, 4, bias=False)
 
-    def forward(self, x):
+    def forward(self, x, product):
         """Logits [batch][4288] in the order of policy_map."""
         batch = x.shape[0]
-        x = self.activation(self.ip_pol(x))
-        queries, keys = self.ip2_pol(x), self.ip3_pol(x)
-        scores = (queries @ keys.transpose(1, 2)) * queries.shape[-1] ** -0.5
+        x = self.activation(product(x, [self.ip_pol]))
+        scale = self.ip2_pol.out_features**-0.5
+        queries, keys = product(x, [self.ip2_pol, self.ip3_pol], scale).chunk(2, dim=2)
+        scores = (queries @ keys.transpose(1, 2)) * scale
         # [batch][8 target files][4]
         offsets = self.ip4_pol(keys[:, 56:])
         offsets = offsets[:, :, :3] + offsets[:, :, 3:]
@@ -174,7 +184,8 @@ class PolicyHead(nn.Module):
 
 class Network(nn.Module):
     """The whole network. `forward` takes `batches.Batch.planes` and returns 4288 policy logits, 3 logits of win,
-    draw and loss, and the plies left in units of MOVES_LEFT_UNIT, before the ReLU that `plies_left` applies."""
+    draw and loss, and the plies left in units of MOVES_LEFT_UNIT, before the ReLU that `plies_left` applies. `product`
+    computes the dense layers that the engine can compute with 8-bit integers."""
 
     def __init__(self, shape):
         super().__init__()
@@ -213,12 +224,12 @@ class Network(nn.Module):
             nn.init.normal_(head.ip2.weight, std=0.1 * head.ip2.in_features**-0.5)
         nn.init.constant_(self.moves_left.ip2.bias, 60.0 / MOVES_LEFT_UNIT)
 
-    def forward(self, planes):
+    def forward(self, planes, product=product):
         x = self.ip_emb(planes) + self.ip_emb_position(self.positions)
         x = self.activation(x) * self.ip_mult_gate + self.ip_add_gate
         for encoder in self.encoder:
-            x = encoder(x, self.smolgen_w)
-        return self.policy(x), self.value(x), self.moves_left(x)[:, 0]
+            x = encoder(x, self.smolgen_w, product)
+        return self.policy(x, product), self.value(x), self.moves_left(x)[:, 0]
 
     def parameter_count(self):
         return sum(parameter.numel() for parameter in self.parameters())

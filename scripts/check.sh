@@ -67,7 +67,7 @@ step_training() {
             "$python" -m unittest discover --quiet --start-directory scripts/training
     else
         "$python" -m unittest discover --quiet --start-directory scripts/training --pattern 'test_[rc]*.py'
-        echo "skipped: test_train.py needs PyTorch"
+        echo "skipped: test_train.py and test_int8.py need PyTorch"
     fi
 }
 

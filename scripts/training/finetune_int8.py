@@ -9,8 +9,7 @@ The network that it starts with, without any rounding, is the teacher. The stude
 rounded, so that it stays as strong in fp32. The factors and the compensation of the rounding are found anew every few
 steps, from other positions each time, because the engine finds its own when it loads the network.
 
-It prints how far the outputs are from the teacher's on held-out positions, before and after. --seconds counts from the
-start of the program until training ends. Needs PyTorch and numpy.
+It prints how far the outputs are from the teacher's on held-out positions, before and after. Needs PyTorch and numpy.
 """
 
 import argparse
@@ -42,6 +41,8 @@ from rounding import Rounding
 
 #: Every so manyth game is held out.
 HELD_OUT = 20
+#: Batches from which the usual size of gradients is estimated, and the least square of it, as a share of the mean.
+SPREAD_BATCHES, LEAST_SPREAD = 16, 1e-3
 FIGURES = ("dq", "dd", "dm", "kl", "other_best")
 
 
@@ -56,9 +57,11 @@ def arguments():
     parser.add_argument("--log", help="file for the printed figures, one JSON object per line")
 
     run = parser.add_argument_group("training")
-    run.add_argument("--seconds", type=float, required=True)
+    length = run.add_mutually_exclusive_group(required=True)
+    length.add_argument("--seconds", type=float, help="time from the start of the program until training ends")
+    length.add_argument("--steps", type=int, help="steps of the training, instead of its time")
     run.add_argument("--batch", type=int, default=1024, help="positions per step")
-    run.add_argument("--learning-rate", type=float, default=1e-5)
+    run.add_argument("--learning-rate", type=float, default=3e-5)
     run.add_argument("--warm-up", type=float, default=0.05, help="share of the time in which the rate rises")
     run.add_argument("--ema", type=float, default=0.98, help="decay of the average of the weights, per step")
     run.add_argument("--weight-value", type=float, default=10.0, help="weight of the divergence of win, draw and loss")
@@ -193,6 +196,27 @@ def rate(args, share):
     return args.learning_rate * (1 + math.cos(math.pi * min((share - args.warm_up) / (1 - args.warm_up), 1))) / 2
 
 
+class ScaledDescent:
+    """Gradient descent with momentum, in which the unit of each parameter's gradient is fixed.
+
+    Adam divides by the gradients that it sees. Here these are small from the start, because the student is the teacher,
+    and consist of noise, so that Adam's steps of the usual length would first of all move the student away."""
+
+    def __init__(self, parameters, units, momentum=0.9):
+        self.parameters, self.units, self.momentum, self.rate = parameters, units, momentum, 0.0
+        self.averages = [torch.zeros_like(parameter) for parameter in parameters]
+
+    def zero_grad(self):
+        for parameter in self.parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self):
+        gradients = [parameter.grad for parameter in self.parameters]
+        torch._foreach_lerp_(self.averages, gradients, 1 - self.momentum)
+        torch._foreach_addcdiv_(self.parameters, self.averages, self.units, -self.rate)
+
+
 class Run:
     def __init__(self, args):
         self.args, self.started, self.device = args, time.monotonic(), torch.device(args.device)
@@ -235,6 +259,28 @@ class Run:
         rows = self.training[torch.randint(len(self.training), (count,), device=self.device)]
         return self.decode(rows, torch.rand(count, device=self.device) < 0.5, self.mirrored_index)
 
+    def spreads(self):
+        """For each parameter, the root mean square of a position's gradient in ordinary training: that of moves and results
+        which are drawn by the network's own probabilities."""
+        args, sums = self.args, [torch.zeros_like(parameter) for parameter in self.student.parameters()]
+        for _ in range(SPREAD_BATCHES):
+            batch = self.draw(args.batch)
+            logits, value, moves_left = self.student(batch.planes)
+            policy = self.distances.policy_map.log_probabilities(logits, self.distances.policy_map.legal(batch))
+            wdl = F.log_softmax(value, dim=1)
+            moves, results = (torch.multinomial(one.detach().exp(), 1) for one in (policy, wdl))
+            # Squared gradients are in proportion to the weights of the loss, as its curvature is.
+            loss = policy.gather(1, moves) + args.weight_value**0.5 * wdl.gather(1, results)
+            loss = loss[:, 0] + args.weight_moves_left**0.5 * torch.randn_like(moves_left) * moves_left
+            gradients = torch.autograd.grad(loss.mean(), list(self.student.parameters()), allow_unused=True)
+            for total, gradient in zip(sums, gradients, strict=True):
+                if gradient is not None:
+                    # The gradients of positions are independent.
+                    total += gradient.square() * (args.batch / SPREAD_BATCHES)
+        count = sum(total.numel() for total in sums)
+        mean = sum(total.sum() for total in sums) / count
+        return [(total + LEAST_SPREAD * mean).sqrt() for total in sums]
+
     def step(self, optimizer, rounding):
         """Takes a step; returns the losses of the rounded and of the plain student."""
         batch = self.draw(self.args.batch)
@@ -242,7 +288,7 @@ class Run:
         with torch.no_grad():
             target = self.teacher(batch.planes)
         losses = []
-        optimizer.zero_grad(set_to_none=True)
+        optimizer.zero_grad()
         for product, weight in ((rounding, 1.0), (model.product, self.args.weight_plain)):
             loss = self.distances.loss(self.student(batch.planes, product), target, legal)
             (weight * loss).backward()
@@ -252,17 +298,15 @@ class Run:
 
     def train(self):
         args = self.args
-        # The losses are small, and so are the gradients.
-        optimizer = torch.optim.AdamW(self.student.parameters(), lr=0.0, betas=(0.9, 0.99), eps=1e-12, weight_decay=0.0)
+        optimizer = ScaledDescent(list(self.student.parameters()), self.spreads())
         begun = reported = time.monotonic()
-        length = max(args.seconds - (begun - self.started), 1e-3)
+        length = None if args.steps else max(args.seconds - (begun - self.started), 1e-3)
         sums, since, steps = torch.zeros(2, device=self.device), 0, 0
         with matmul_precision("high"):
-            while (share := (time.monotonic() - begun) / length) < 1:
+            while (share := (time.monotonic() - begun) / length if length else steps / args.steps) < 1:
                 if steps % args.calibration_interval == 0:
                     rounding = self.rounding_of(self.student, self.draw(args.calibration_positions).planes)
-                for group in optimizer.param_groups:
-                    group["lr"] = rate(args, share)
+                optimizer.rate = rate(args, share)
                 sums += self.step(optimizer, rounding)
                 steps, since = steps + 1, since + 1
                 decay = min(args.ema, (1 + steps) / (10 + steps))

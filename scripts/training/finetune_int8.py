@@ -154,7 +154,7 @@ class Distances:
         self.args, self.decode, self.policy_map = args, decode, PolicyMap().to(device)
 
     def loss(self, outputs, target, legal):
-        """The divergences of the policy over the legal moves and of win, draw and loss, and the error of the moves left."""
+        """The divergences of the policy over the legal moves and of win, draw and loss, and the moves-left error."""
         policy, wdl = self.policy_map.log_probabilities(outputs[0], legal), F.log_softmax(outputs[1], dim=1)
         wanted, wanted_wdl = self.policy_map.log_probabilities(target[0], legal), F.log_softmax(target[1], dim=1)
         moves_left = F.huber_loss(outputs[2], target[2], delta=HUBER_DELTA)
@@ -166,7 +166,7 @@ class Distances:
 
     @torch.no_grad()
     def measure(self, teacher, student, product, rows):
-        """The mean distances on rows: of q, of d, in plies, in nats of the policy, and the share of other best moves."""
+        """The mean distances on rows: of q, d, plies, the policy in nats, and the share of other best moves."""
         sums = torch.zeros(len(FIGURES), dtype=torch.float64)
         with matmul_precision("highest"):
             for part in rows.split(256):
@@ -260,8 +260,8 @@ class Run:
         return self.decode(rows, torch.rand(count, device=self.device) < 0.5, self.mirrored_index)
 
     def spreads(self):
-        """For each parameter, the root mean square of a position's gradient in ordinary training: that of moves and results
-        which are drawn by the network's own probabilities."""
+        """For each parameter, the root mean square of a position's gradient in ordinary training: that of moves and
+        results which are drawn by the network's own probabilities."""
         args, sums = self.args, [torch.zeros_like(parameter) for parameter in self.student.parameters()]
         for _ in range(SPREAD_BATCHES):
             batch = self.draw(args.batch)

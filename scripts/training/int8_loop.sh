@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes a network that loses less in 8-bit integers: plays games, trains on them (finetune_int8.py), and compares the new
-# network with the old one. Everything fits into the given time.
+# Makes a network that loses less in 8-bit integers: plays games, trains on them (finetune_int8.py), and compares the
+# new network with the old one. Everything fits into the given time.
 #
 # usage: scripts/training/int8_loop.sh RUKH FOLDER SECONDS
 #   RUKH     the engine
@@ -9,11 +9,13 @@
 # environment:
 #   NETWORK=weights/rukh-128x6.pb.gz
 #   BACKEND=auto          plays the training games, for example rocm-fp16
-#   GAME_SECONDS, TRAIN_SECONDS, CHECK_SECONDS, MATCH_SECONDS, PLAIN_MATCH_SECONDS   other limits of the parts; 0 skips one
+#   GAME_SECONDS, TRAIN_SECONDS, CHECK_SECONDS, MATCH_SECONDS, PLAIN_MATCH_SECONDS
+#                         other limits of the parts; 0 skips one
 #   VISITS=8              of each search in the training games
 #   PARALLELISM=(the engine's)  training games at once
 #   LEARNING_RATES=3e-5   several, separated by spaces, share the time of the training; the best student is kept
 #   TRAIN_ARGUMENTS=      more arguments for finetune_int8.py
+#   CHECK_POSITIONS=10000
 #   CPU=cpu               the backend in fp32, and
 #   INT8=cpu-int8         the one in 8-bit integers, of the comparison
 #   OPENINGS=tests/data/openings.epd  PYTHON=python3
@@ -63,7 +65,8 @@ if [ "$limit" -gt 0 ]; then
         # A tenth of the time is for the figures.
         # shellcheck disable=SC2086  # TRAIN_ARGUMENTS holds several words
         "${PYTHON:-python3}" "$here/finetune_int8.py" "$network" "$student" --data "$folder/games" \
-            --seconds "$((each * 9 / 10))" --learning-rate "$rate" --log "$folder/train-$rate.jsonl" ${TRAIN_ARGUMENTS:-}
+            --seconds "$((each * 9 / 10))" --learning-rate "$rate" --log "$folder/train-$rate.jsonl" \
+            ${TRAIN_ARGUMENTS:-}
         divergence=$(sed -n 's/.*"rounded student".*"kl": \([^,]*\),.*/\1/p' "$folder/train-$rate.jsonl" | tail -n 1)
         if [ -z "$best" ] || awk "BEGIN { exit !($divergence < $best) }"; then
             best=$divergence
@@ -77,7 +80,9 @@ limit=$(share "${CHECK_SECONDS:-}" 10)
 if [ "$limit" -gt 0 ]; then
     for weights in "$network" "$new"; do
         echo "check: $weights"
-        within "$((limit / 2))" "$rukh" check --backend="$int8" --reference="$cpu" -w "$weights" | tee -a "$folder/check.log"
+        within "$((limit / 2))" "$rukh" check --backend="$int8" --reference="$cpu" -w "$weights" \
+            --positions="${CHECK_POSITIONS:-10000}" |
+            tee -a "$folder/check.log"
     done
 fi
 

@@ -74,8 +74,9 @@ def compensation(mean_products, factors):
 
 
 def compensating_offsets(multiples, shares):
-    """For weights [layers][inputs][outputs] in multiples of their scales: how much is added to each before it is rounded
-    [layers][inputs][outputs], to compensate the errors of those before it. `shares` is [layers][inputs][inputs]."""
+    """For weights [layers][inputs][outputs] in multiples of their scales: how much is added to each before it is
+    rounded, [layers][inputs][outputs], to compensate the errors of those before it. `shares` is
+    [layers][inputs][inputs]."""
     errors, offsets = torch.zeros_like(multiples), torch.zeros_like(multiples)
     shares = shares.transpose(1, 2).contiguous()
     for i in range(multiples.shape[1]):
@@ -96,8 +97,8 @@ def as_multiples(divided):
 
 
 def round_weights(weights, factors, offsets):
-    """Rounds weights [outputs][inputs]. Returns the whole numbers, the scales [outputs][1], and the product of both, which
-    is the rounded weights divided by their factors, with their gradients."""
+    """Rounds weights [outputs][inputs]. Returns the whole numbers, the scales [outputs][1], and the product of both,
+    which is the rounded weights divided by their factors, with their gradients."""
     divided = weights / factors
     scales = weight_scales(divided)
     multiples = as_multiples(divided.detach())
@@ -143,8 +144,8 @@ class Rounding:
 
     @torch.no_grad()
     def calibrate(self, network, planes):
-        """Finds factors and offsets for the network's present weights, by what its inputs are on some positions. The engine
-        takes 136."""
+        """Finds factors and offsets for the network's present weights, by what its inputs are on some positions. The
+        engine takes 136."""
         seen = {}
 
         def record(x, layers, first_scale=1.0):

@@ -129,7 +129,8 @@ class RoundingTest(unittest.TestCase):
         for outputs in (rounded, plain):
             network.zero_grad()
             sum(output.square().mean() for output in outputs).backward()
-            gradients.append({name: one.grad.clone() for name, one in network.named_parameters() if one.grad is not None})
+            named = network.named_parameters()
+            gradients.append({name: one.grad.clone() for name, one in named if one.grad is not None})
         for a, b in zip(rounded, plain, strict=True):
             difference = (a - b).abs().max().item()
             self.assertGreater(difference, 0)

@@ -41,17 +41,34 @@ const PADDING: f32 = 0.03;
 /// The most buckets of a ladder. Each needs a graph in every slot.
 const MOST_BUCKETS: usize = 48;
 
-/// The fewest buckets with which no batch takes much longer than in a bucket of its own. `times` has the time of each
-/// size, in ascending order of the sizes. The last size is always a bucket.
+/// The usual sizes, and the fewest others with which no batch takes much longer than in a bucket of its own. `times` has
+/// the time of each size, in ascending order of the sizes. The last size is always a bucket.
+///
+/// A usual size is left out if it is clearly slower than a larger bucket. Otherwise it stays, so that no batch of a usual
+/// size gets padding because of an inexact measurement.
 pub(super) fn ladder(times: &[(usize, f32)]) -> Vec<usize> {
     let mut padding = PADDING;
     loop {
-        let found = ladder_with(times, padding);
+        let found = with_usual_sizes(times, ladder_with(times, padding));
         if found.len() <= MOST_BUCKETS {
             return found;
         }
         padding *= 1.25;
     }
+}
+
+/// Adds the usual sizes that are not clearly slower than the bucket that would hold them.
+fn with_usual_sizes(times: &[(usize, f32)], buckets: Vec<usize>) -> Vec<usize> {
+    let time_of = |size: usize| times.iter().find(|(known, _)| *known == size).map(|(_, time)| *time);
+    let is_useful = |size: &usize| {
+        let bucket = bucket_of(&buckets, *size).and_then(|index| time_of(buckets[index]));
+        time_of(*size).zip(bucket).is_some_and(|(own, padded)| own <= padded * (1.0 + PADDING))
+    };
+    let mut sizes: Vec<usize> =
+        BUCKET_SIZES.into_iter().filter(is_useful).chain(buckets.iter().copied()).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 /// A ladder whose padding takes `padding` at most.
@@ -137,7 +154,8 @@ mod tests {
     fn buckets_are_where_the_time_steps() {
         let steps = |size: usize| (size, size.div_ceil(64) as f32);
         let times: Vec<(usize, f32)> = candidate_sizes(256).into_iter().map(steps).collect();
-        assert_eq!(ladder(&times), [64, 128, 192, 256]);
+        assert_eq!(ladder_with(&times, PADDING), [64, 128, 192, 256]);
+        assert_eq!(ladder(&times), [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256]);
         assert_eq!(padding(&times, &ladder(&times)), 0.0);
         let smooth = |size: usize| (size, 10.0 + size as f32);
         let times: Vec<(usize, f32)> = candidate_sizes(512).into_iter().map(smooth).collect();
@@ -152,6 +170,9 @@ mod tests {
         let times = [(1, 2.0), (2, 5.0), (3, 3.0), (4, 3.05), (8, 6.0)];
         assert_eq!(ladder(&times), [1, 4, 8]);
         assert!(padding(&times, &[1, 4, 8]) <= PADDING);
+        // A difference as small as that of two measurements decides nothing.
+        let times = [(1, 2.01), (2, 2.02), (3, 2.0), (4, 3.0)];
+        assert_eq!(ladder(&times), [1, 2, 3, 4]);
         assert_eq!(ladder(&[]), Vec::<usize>::new());
     }
 }

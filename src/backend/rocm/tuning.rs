@@ -216,6 +216,9 @@ pub(super) fn tune(
         };
         refused += usize::from(!runs);
     }
+    for shape in without_plain_product(&table, &now) {
+        table.remove(&shape);
+    }
     // If the checked products fail on the device, the warm-up of the slots meets the error again and reports it.
     let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
@@ -299,10 +302,23 @@ pub(super) fn tune(
     Ok(Tuned { notices, is_settled, path, measured, left, libraries, preshuffled: [faster, used] })
 }
 
-/// Adds rows to a table. A row without a time does not replace one with a time.
+/// The products that are to be a plain product and a kernel for the epilogue, but the row of the plain product is lost, for
+/// example because it was damaged. Without it, nobody knows whether a helper has survived the question for that product.
+fn without_plain_product(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
+    let is_lost = |(shape, row): &(&GemmShape, &Measured)| {
+        let plain = GemmShape { epilogue: Epilogue::None, ..**shape };
+        let is_split = row.choice.library() == BlasLibrary::Rocblas && **shape != plain;
+        is_split && row.is_timed() && !table.contains_key(&plain) && !now.contains_key(&plain)
+    };
+    table.iter().filter(is_lost).map(|(shape, _)| *shape).collect()
+}
+
+/// Adds rows to a table. A row without a time does not replace one with a time, and what was measured as thoroughly before
+/// stays: a plain product may be measured again for the sake of one with an epilogue.
 fn merge(table: &mut GemmTable, rows: GemmTable) {
     for (shape, row) in rows {
-        if row.microseconds.is_finite() || !table.contains_key(&shape) {
+        let replaces = |known: &Measured| row.microseconds.is_finite() && !known.is_enough_for(row.effort);
+        if table.get(&shape).is_none_or(replaces) {
             table.insert(shape, row);
         }
     }
@@ -363,7 +379,10 @@ fn measure(
             Event::Wrong(library, shape, how) => {
                 wrong.push(WrongProduct { library, shape: *shape, how: how.to_owned() });
             }
-            Event::Row(shape, measured) => merge(&mut found, GemmTable::from([(*shape, *measured)])),
+            // A later row is the better one: it has a time.
+            Event::Row(shape, measured) => {
+                found.insert(*shape, *measured);
+            }
         }
         listen(&found)
     });

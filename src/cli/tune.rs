@@ -66,6 +66,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         format!("{device}: {measured} products measured in {seconds:.1} s"),
         format!("the fastest of {products} products: {}", by_library.join(", ")),
         format!("preshuffled weights: faster for {faster} products, used for {used}"),
+        format!("transposed weights: used for {} products", outcome.transposed),
     ];
     if *left > 0 {
         let why = if is_interrupted { "interrupted" } else { "out of time" };
@@ -109,6 +110,7 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
         "seconds": seconds,
         "fastest": fastest,
         "preshuffled": {"faster": faster, "used": used},
+        "transposed": outcome.transposed,
         "settings": settings,
         "ladder": ladder,
         "passes": passes,

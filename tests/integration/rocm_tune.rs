@@ -129,13 +129,16 @@ fn tuning_refuses_a_library_with_wrong_products_and_a_damaged_table() {
     );
 }
 
-/// rocBLAS's own choice is slow on this emulated card, and its kernels 11 and 12 compute something else.
+/// rocBLAS's own choice is slow on this emulated card, and its kernels 11 and 12 compute something else, as those for
+/// transposed weights do.
 #[test]
 fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
     let machine = Machine::new();
     let options = "gemm=rocblas,max_batch=1,streams=1,wait=block";
     let mut command = tune(&machine, &["-o", options]);
-    command.env("RUKH_EMULATOR_SLOW_ROCBLAS", "2").env("RUKH_EMULATOR_WRONG", "rocblas 11,rocblas 12");
+    command
+        .env("RUKH_EMULATOR_SLOW_ROCBLAS", "2")
+        .env("RUKH_EMULATOR_WRONG", "rocblas 11,rocblas 12,rocblas N");
     let first = result(&command.output().expect("the binary starts"));
     let notices = first["notices"].to_string();
     assert!(notices.contains("rocBLAS has wrong algorithms for the product m="), "{first}");
@@ -276,6 +279,128 @@ fn products_with_wrong_preshuffled_weights_are_refused() {
     let notices = first["notices"].to_string();
     assert!(notices.contains("wrong algorithms for the product m="), "{first}");
     assert_eq!((preshuffled(&machine), number(&first["preshuffled"], "used")), (0, 0), "{first}");
+}
+
+/// On this clock, products of the libraries take a millisecond, and half of that with transposed weights. All else takes no
+/// time, so that the fastest choice does not depend on the machine.
+const TRANSPOSED_IS_FASTER: [(&str, &str); 2] =
+    [("RUKH_EMULATOR_CLOCK", "lines"), ("RUKH_EMULATOR_PRODUCT_TIME", "T=1000,N=500")];
+
+/// The settings of a user who wants one library.
+fn only(library: &str) -> String {
+    OPTIONS.replace("gemm=library", &format!("gemm={library}"))
+}
+
+/// The rows of the table that a library computes fastest with transposed weights.
+fn transposed(machine: &Machine, library: &str) -> Vec<BTreeMap<String, String>> {
+    let rows = rows(machine).into_iter();
+    rows.filter(|row| row["libtype"] == library && row["w_transposed"] == "True").collect()
+}
+
+/// The score and the moves of the last line of a search, and its best move.
+fn figures(said: &str) -> [String; 3] {
+    let last = |start: &str| said.lines().rfind(|line| line.starts_with(start)).unwrap_or_default();
+    let line = last("info depth ");
+    let after = |word: &str| line.split_once(word).map(|(_, rest)| rest.to_owned()).unwrap_or_default();
+    let score = after(" score cp ").split(' ').next().unwrap_or_default().to_owned();
+    [score, after(" pv "), last("bestmove ").to_owned()]
+}
+
+#[test]
+fn transposed_weights_that_are_faster_are_used_at_the_next_start() {
+    for (library, solution) in [("rocblas", ["-1", "13", "2004"]), ("hipblaslt", ["2", "3", "2"])] {
+        let machine = Machine::new();
+        let options = only(library);
+        let run = || {
+            let mut command = tune(&machine, &["-o", &options]);
+            result(&command.envs(TRANSPOSED_IS_FASTER).output().expect("the binary starts"))
+        };
+        let first = run();
+        let faster = transposed(&machine, library);
+        assert!(number(&first, "transposed") >= 4 && faster.len() >= 4, "{first}");
+        assert!(faster.iter().all(|row| solution.contains(&&*row["solidx"])), "{faster:?}");
+        assert!(
+            faster.iter().all(|row| row["bpreshuffle"] == "False" && row["us"].starts_with("500.")),
+            "{faster:?}"
+        );
+        // The plain products that the library computes are slower. What it cannot compute is not transposed.
+        let others = rows(&machine).into_iter().filter(|row| row["w_transposed"] == "False");
+        let slower =
+            |row: &BTreeMap<String, String>| row["us"].parse::<f32>().is_ok_and(|us| us < 0.0 || us >= 500.0);
+        assert!(others.clone().all(|row| slower(&row)), "{:?}", others.collect::<Vec<_>>());
+        assert!(!first["notices"].to_string().contains("wrong"), "{first}");
+
+        // The next start measures nothing, compares its figures with the processor's, and they are right. That it reads
+        // transposed weights shows where products with these are wrong.
+        let start = |options: &str, settings: &[(&str, &str)]| {
+            machine.search(&["--backend=rocm-fp16", "-o", options], settings)
+        };
+        let said = start(&options, &[]);
+        assert!(said.contains("bestmove ") && !said.contains("tuning"), "{said}");
+        assert!(!said.contains("error") && !said.contains("wrong"), "{said}");
+        let other = options.replace("streams=1", "streams=2");
+        let wrong = format!("{library} N");
+        let said = start(&other, &[("RUKH_EMULATOR_WRONG", &wrong)]);
+        assert!(said.contains("wrong figures"), "{said}");
+
+        // Whole searches give the same figures as with plain weights.
+        let plain = Machine::new();
+        let untuned = format!("{options},tune=off");
+        let expected = figures(&plain.search(&["--backend=rocm-fp16", "-o", &untuned], &[]));
+        assert!(expected.iter().all(|figure| !figure.is_empty()), "{expected:?}");
+        assert_eq!(figures(&start(&options, &[])), expected);
+
+        // Damaged rows are left out and measured anew.
+        let file = table_file(&machine);
+        let table = fs::read_to_string(&file).expect("the table can be read");
+        fs::write(&file, table.replace(",True,full,", ",Perhaps,full,")).expect("it can be written");
+        let second = run();
+        assert!(second["notices"].to_string().contains("`Perhaps`) left out"), "{second}");
+        assert!(number(&second, "measured") > 0 && number(&second, "left") == 0, "{second}");
+        assert_eq!(number(&second, "transposed"), number(&first, "transposed"), "{second}");
+        assert_eq!(transposed(&machine, library).len(), faster.len(), "{second}");
+
+        // A table of the user's counts more than the one in the cache, of which the choices are the other ones here.
+        let named = machine.cache.path().join("named.csv");
+        fs::write(&named, &table).expect("it can be written");
+        fs::write(&file, table.replace(",True,full,", ",False,full,")).expect("it can be written");
+        let merged = [("RUKH_GEMM_CONFIG", &*named.to_string_lossy()), ("RUKH_EMULATOR_WRONG", &*wrong)];
+        let said = start(&options.replace("streams=1", "streams=3"), &merged);
+        assert!(said.contains("wrong figures"), "{said}");
+    }
+}
+
+/// With transposed weights the libraries are faster here and compute something else.
+#[test]
+fn products_with_wrong_transposed_weights_are_refused() {
+    for library in ["rocblas", "hipblaslt"] {
+        let machine = Machine::new();
+        let mut command = tune(&machine, &["-o", &only(library)]);
+        command.envs(TRANSPOSED_IS_FASTER).env("RUKH_EMULATOR_WRONG", format!("{library} N"));
+        let first = result(&command.output().expect("the binary starts"));
+        let notices = first["notices"].to_string();
+        assert!(
+            notices.contains("with transposed weights has wrong algorithms for the product m="),
+            "{first}"
+        );
+        assert_eq!((transposed(&machine, library).len(), number(&first, "transposed")), (0, 0), "{first}");
+    }
+}
+
+/// The first start tries transposed weights for products that it has measured with plain ones, in the time that is left.
+#[test]
+fn the_first_start_tries_transposed_weights_last() {
+    let machine = Machine::new();
+    let options = only("hipblaslt").replace("max_batch=2", "max_batch=1");
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &TRANSPOSED_IS_FASTER);
+    assert!(said.contains("info string tuning: ") && !said.contains("wrong"), "{said}");
+    let rows = rows(&machine);
+    assert!(rows.iter().all(|row| row["effort"] == "quick"), "{rows:?}");
+    // A slow machine may have no time left for any of them, but then some products have no time either, or it says so.
+    let faster = transposed(&machine, "hipblaslt");
+    let has_time = !said.contains("more at the next start");
+    assert!(!has_time || faster.len() >= 4, "{said}\n{rows:?}");
+    assert!(faster.iter().all(|row| row["us"].starts_with("500.")), "{faster:?}");
 }
 
 /// Without the kernel with matrix instructions, which does nothing here, the figures are right only with the other one.

@@ -3,7 +3,7 @@
 //! A helper process asks the libraries first (see [`super::probe`]). What killed it is kept in the cache folder, for
 //! the device and the library versions that it was seen with, and that library is not asked for that product again.
 
-use super::ffi::gemm::GemmShape;
+use super::ffi::gemm::{GemmShape, WeightLayout};
 use super::shape_text;
 use crate::cache_folder;
 use std::collections::BTreeMap;
@@ -47,6 +47,51 @@ impl BlasLibrary {
     }
 }
 
+/// Who is asked for a product, and with which layout of the weights. A library that ends a process with transposed weights
+/// may still be asked for the product with plain ones. Our own kernels are one and the same for all layouts here.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(super) struct Asked {
+    pub(super) library: BlasLibrary,
+    pub(super) is_transposed: bool,
+}
+
+/// What follows the key and the name of a library that is asked for transposed weights.
+const TRANSPOSED_KEY: &str = " transposed";
+const TRANSPOSED_NAME: &str = " with transposed weights";
+
+impl Asked {
+    /// The library with weights of this layout.
+    pub(super) fn new(library: BlasLibrary, layout: WeightLayout) -> Asked {
+        Asked { library, is_transposed: layout == WeightLayout::Transposed }
+    }
+
+    /// The library with plain weights.
+    pub(super) fn plain(library: BlasLibrary) -> Asked {
+        Asked { library, is_transposed: false }
+    }
+
+    /// The text in files.
+    pub(super) fn key(self) -> String {
+        let layout = if self.is_transposed { TRANSPOSED_KEY } else { "" };
+        format!("{}{layout}", self.library.key())
+    }
+
+    /// The text in messages.
+    pub(super) fn name(self) -> String {
+        let layout = if self.is_transposed { TRANSPOSED_NAME } else { "" };
+        format!("{}{layout}", self.library.name())
+    }
+
+    /// Who has this [`Asked::key`].
+    pub(super) fn from_key(key: &str) -> Option<Asked> {
+        let (library, is_transposed) = match key.strip_suffix(TRANSPOSED_KEY) {
+            Some(library) => (library, true),
+            None => (key, false),
+        };
+        Some(Asked { library: BlasLibrary::from_key(library)?, is_transposed })
+    }
+}
+
 /// The beginning of the file's first line.
 const TITLE: &str = "# rukh's avoided products, 1";
 
@@ -56,45 +101,46 @@ const EVERY_SHAPE: &str = "*";
 /// Products that a library is not asked for. `None` instead of a shape stands for every product. The text says how the
 /// process ended.
 #[derive(Clone, Default, Debug, PartialEq)]
-pub(super) struct Avoided(BTreeMap<(BlasLibrary, Option<GemmShape>), String>);
+pub(super) struct Avoided(BTreeMap<(Asked, Option<GemmShape>), String>);
 
 impl Avoided {
-    /// Whether `library` must not be asked for `shape`.
-    pub(super) fn contains(&self, library: BlasLibrary, shape: &GemmShape) -> bool {
-        self.0.contains_key(&(library, None)) || self.0.contains_key(&(library, Some(*shape)))
+    /// Whether nobody must be asked for `shape` so. Where a product is avoided with plain weights, it is with others, too.
+    pub(super) fn contains(&self, asked: Asked, shape: &GemmShape) -> bool {
+        let all = [asked, Asked::plain(asked.library)];
+        all.iter().any(|&one| self.0.contains_key(&(one, None)) || self.0.contains_key(&(one, Some(*shape))))
     }
 
-    /// Adds a product, or every product of a library.
-    pub(super) fn insert(&mut self, library: BlasLibrary, shape: Option<GemmShape>, how: &str) {
-        self.0.insert((library, shape), how.replace([',', '\n', '\r'], " "));
+    /// Adds a product, or every product.
+    pub(super) fn insert(&mut self, asked: Asked, shape: Option<GemmShape>, how: &str) {
+        self.0.insert((asked, shape), how.replace([',', '\n', '\r'], " "));
     }
 
-    /// Whether `library` must not be asked for any product.
-    pub(super) fn contains_all(&self, library: BlasLibrary) -> bool {
-        self.0.contains_key(&(library, None))
+    /// Whether nobody must be asked for any product so.
+    pub(super) fn contains_all(&self, asked: Asked) -> bool {
+        [asked, Asked::plain(asked.library)].iter().any(|&one| self.0.contains_key(&(one, None)))
     }
 
-    /// The number of single products that are avoided with `library`.
-    pub(super) fn shapes(&self, library: BlasLibrary) -> usize {
-        self.0.keys().filter(|(other, shape)| *other == library && shape.is_some()).count()
+    /// The number of single products that are avoided so.
+    pub(super) fn shapes(&self, asked: Asked) -> usize {
+        self.0.keys().filter(|(other, shape)| *other == asked && shape.is_some()).count()
     }
 
-    /// One line for each entry: the library, the shape, how the process ended.
+    /// One line for each entry: who was asked, the shape, how the process ended.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
-        self.0.iter().map(|((library, shape), how)| {
+        self.0.iter().map(|((asked, shape), how)| {
             let shape = shape.as_ref().map_or_else(|| EVERY_SHAPE.to_owned(), shape_text::text);
-            format!("{},{shape},{how}", library.key())
+            format!("{},{shape},{how}", asked.key())
         })
     }
 
     /// Adds the entry of one of [`Avoided::lines`]. Returns `None` if the line is damaged.
     pub(super) fn insert_line(&mut self, line: &str) -> Option<()> {
         let cells: Vec<&str> = line.split(',').collect();
-        let &[library, ref shape @ .., how] = cells.as_slice() else {
+        let &[asked, ref shape @ .., how] = cells.as_slice() else {
             return None;
         };
         let shape = if *shape == [EVERY_SHAPE] { None } else { Some(shape_text::parse(shape)?) };
-        self.insert(BlasLibrary::from_key(library)?, shape, how);
+        self.insert(Asked::from_key(asked)?, shape, how);
         Some(())
     }
 
@@ -136,16 +182,21 @@ mod tests {
     fn entries_are_read_as_they_were_written() {
         let shape = GemmShape::plain(64, 32, 16, ElementType::Bf16);
         let mut avoided = Avoided::default();
-        avoided.insert(BlasLibrary::HipblasLt, Some(shape), "signal: 11 (SIGSEGV), core dumped");
-        avoided.insert(BlasLibrary::Rocblas, None, "no answer for 30 s");
+        let [hipblaslt, rocblas] = [BlasLibrary::HipblasLt, BlasLibrary::Rocblas].map(Asked::plain);
+        let turned = Asked { is_transposed: true, ..hipblaslt };
+        avoided.insert(hipblaslt, Some(shape), "signal: 11 (SIGSEGV), core dumped");
+        avoided.insert(rocblas, None, "no answer for 30 s");
+        let wide = GemmShape { outputs: 96, ..shape };
+        avoided.insert(turned, Some(wide), "signal: 6 (SIGABRT)");
         let mut again = Avoided::default();
         for line in avoided.lines() {
             again.insert_line(&line).unwrap();
         }
         assert_eq!(again, avoided);
-        assert!(again.contains(BlasLibrary::HipblasLt, &shape));
-        assert!(!again.contains(BlasLibrary::HipblasLt, &GemmShape { rows: 128, ..shape }));
-        assert!(again.contains(BlasLibrary::Rocblas, &GemmShape { rows: 128, ..shape }));
+        assert!(again.contains(hipblaslt, &shape) && again.contains(turned, &shape));
+        assert!(!again.contains(hipblaslt, &wide) && again.contains(turned, &wide));
+        assert!(!again.contains(hipblaslt, &GemmShape { rows: 128, ..shape }));
+        assert!(again.contains(rocblas, &GemmShape { rows: 128, ..shape }));
         assert_eq!(again.insert_line("hipblaslt,1,2,damaged"), None);
     }
 }

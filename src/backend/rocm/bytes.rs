@@ -60,7 +60,7 @@ pub(super) fn byte_product(
     let (size, function) = best_tile(shape, compute_units, kernel).ok_or_else(|| {
         RocmError::Unsupported(format!("{name}: no kernel of our own multiplies 8-bit {numbers}"))
     })?;
-    let operands = GemmOperands { weights: weights.weights, x: bytes, y };
+    let operands = GemmOperands::plain(weights.weights, bytes, y);
     let product = GemmBytesArguments {
         product: product_arguments(shape, operands, bias, 1),
         row_scales,

@@ -8,7 +8,7 @@
 use super::ffi::arguments::{
     ChainArguments, ChainLink, ConvolutionArguments, LONGEST_CHAIN, LayerNormArguments, WinogradArguments,
 };
-use super::ffi::gemm::{COUNTERS, ElementType, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::gemm::{COUNTERS, ElementType, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use super::ffi::hip::Address;
 use super::ffi::program::{LanePlaces, Step};
 use super::kernels::{LARGEST_LAYER_NORM, grid};
@@ -16,7 +16,6 @@ use super::own::{
     OwnChoice, OwnKernels, TileSize, VECTOR, are_aligned, has_vectors, partial_bytes, product_arguments,
     tile_sizes,
 };
-use super::preshuffle;
 use crate::backend::winograd::TILES;
 
 /// The indices of the words of [`ChainArguments`] that are the addresses of the partial sums and of the counters.
@@ -45,8 +44,6 @@ pub(super) struct Link {
     pub(super) shape: GemmShape,
     pub(super) operands: GemmOperands,
     pub(super) bias: Address,
-    /// Whether the weights among the operands are preshuffled.
-    pub(super) is_preshuffled: bool,
     /// A LayerNorm whose input is the product's output.
     pub(super) norm: Option<LayerNormArguments>,
 }
@@ -170,23 +167,20 @@ pub(super) struct WholeConvolution {
     pub(super) input: WinogradArguments,
     pub(super) shape: GemmShape,
     pub(super) operands: GemmOperands,
-    /// Whether the weights among the operands are preshuffled.
-    pub(super) is_preshuffled: bool,
     pub(super) output: WinogradArguments,
 }
 
 impl WholeConvolution {
     /// The arguments and the number of blocks, with tiles of this size. The address of the counters is null.
     pub(super) fn lay_out(&self, size: TileSize) -> (ConvolutionArguments, usize) {
-        let WholeConvolution { input, shape, operands, is_preshuffled, output, .. } = self;
+        let WholeConvolution { input, shape, operands, output, .. } = self;
         let positions = shape.rows / TILES;
         let transforms = shape.inputs.div_ceil(CHANNELS) + shape.outputs.div_ceil(CHANNELS);
         let tiles = shape.rows.div_ceil(size.rows) * shape.outputs.div_ceil(size.columns);
         let blocks = positions * transforms + tiles * shape.batch;
-        let product = product_arguments(shape, *operands, Address::NULL, 1);
         let arguments = ConvolutionArguments {
             input: *input,
-            product: if *is_preshuffled { preshuffle::arguments(shape, product) } else { product },
+            product: product_arguments(shape, *operands, Address::NULL, 1),
             output: *output,
             counters: Address::NULL,
             positions: positions as i32,
@@ -214,7 +208,7 @@ impl OwnKernels {
         let kernel_of = |size: TileSize| {
             self.function(format!("convolution_{}_{}x{}", element.name(), size.rows, size.columns))
         };
-        let choices = (0..tile_sizes().len()).filter_map(|tile| OwnChoice::new(tile, 1, false));
+        let choices = (0..tile_sizes().len()).filter_map(|tile| OwnChoice::new(tile, 1, WeightLayout::Plain));
         let choices = choices
             .filter(|choice| choice.size().threads == WINOGRAD_THREADS && kernel_of(choice.size()).is_some());
         let best = choices.min_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)))?;
@@ -266,7 +260,7 @@ pub(super) fn lay_out(links: &[Link], splits: &[usize], size: TileSize) -> LaidO
     let (mut blocks, mut counters, mut partial) = (0, COUNTERS_BEFORE_GROUPS + groups, 0);
     let mut ended = [0; 2];
     for ((link, &splits), to) in links.iter().zip(splits).zip(&mut chain.links) {
-        let Link { shape, operands, bias, is_preshuffled, norm } = link;
+        let Link { shape, operands, bias, norm } = link;
         let tiles = rows.tiles(shape, shape.rows);
         let before_tiles = ended;
         let of_both = |blocks_of: &dyn Fn(usize) -> usize| {
@@ -276,9 +270,8 @@ pub(super) fn lay_out(links: &[Link], splits: &[usize], size: TileSize) -> LaidO
         let norms_of = of_both(&|some| rows.norm_blocks(link, some));
         let before_norm = [0, 1].map(|index| before_tiles[index] + tiles_of[index]);
         ended = [0, 1].map(|index| before_norm[index] + norms_of[index]);
-        let product = product_arguments(shape, *operands, *bias, splits);
         *to = ChainLink {
-            product: if *is_preshuffled { preshuffle::arguments(shape, product) } else { product },
+            product: product_arguments(shape, *operands, *bias, splits),
             norm: norm.unwrap_or(LayerNormArguments::NONE),
             first_block: blocks as i32,
             first_norm_block: (blocks + tiles * splits) as i32,
@@ -310,9 +303,8 @@ mod tests {
             LayerNormArguments { rows: rows as i32, width: outputs as i32, ..LayerNormArguments::NONE };
         Link {
             shape: GemmShape::plain(rows, outputs, inputs, ElementType::Fp16),
-            operands: GemmOperands { weights: null, x: null, y: null },
+            operands: GemmOperands::plain(null, null, null),
             bias: null,
-            is_preshuffled: false,
             norm: has_norm.then_some(norm),
         }
     }

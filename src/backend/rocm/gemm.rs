@@ -3,45 +3,34 @@
 //! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each
 //! shape in its [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
 
-use super::avoided::{Avoided, BlasLibrary};
+use super::avoided::{Asked, Avoided, BlasLibrary};
 use super::chain::{Link, WholeConvolution};
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::hipblaslt::{self, ScaledFactors};
 use super::ffi::module::Function;
 use super::ffi::program::{BlasLibraries, Step};
-use super::hipblaslt_steps::HipblasLtSteps;
+use super::hipblaslt_steps::{HipblasLtSteps, scaled_rows};
 use super::kernels::Kernels;
+pub(super) use super::layouts::GemmProblem;
+use super::layouts::Layouts;
 use super::libraries::GemmLibrary;
 pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
 use super::own::{OwnChoice, OwnKernels, are_aligned};
-use super::preshuffle::PreshuffledWeights;
-use super::thresholds::{Thresholds, thresholds};
+use super::preshuffle;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-
-/// A matrix product that a forward pass needs: its shape and the addresses of its matrices.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GemmProblem {
-    pub(super) shape: GemmShape,
-    pub(super) operands: GemmOperands,
-    pub(super) bias: Address,
-    /// The preshuffled weights; null if there are none.
-    pub(super) preshuffled: Address,
-}
 
 /// The dispatcher for matrix products on one device.
 pub(super) struct Gemms {
     device: Device,
     compute_units: usize,
     table: RefCell<GemmTable>,
-    /// Which products use preshuffled weights, according to the table.
-    thresholds: RefCell<Thresholds>,
-    /// The preshuffled weights of the layers that need them. They are made for the first one.
-    preshuffled: RefCell<Option<PreshuffledWeights>>,
+    /// The layouts in which products read their weights, according to the table.
+    layouts: Layouts,
     has_rocblas: bool,
     hipblaslt: Option<HipblasLtSteps>,
     /// Our own kernels, unless the user wants a library.
@@ -61,21 +50,6 @@ pub(super) struct Gemms {
     survived: RefCell<Option<BTreeSet<GemmShape>>>,
 }
 
-/// The fewest rows of a product in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. Our own kernel lacks the
-/// instruction `wgmma`, which large products need on sm_90. For fewer rows it saves the step that adds a bias and applies
-/// an activation.
-const SCALED_ROWS_ON_NVIDIA: usize = 512;
-
-/// The fewest rows of a product in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the user
-/// wants a library: nobody has asked AMD's hipBLASLt for such products, and no helper process asks it first.
-fn scaled_rows(architecture: &str, has_own: bool) -> usize {
-    match (architecture.starts_with("gfx"), has_own) {
-        (_, false) => 0,
-        (false, true) => SCALED_ROWS_ON_NVIDIA,
-        (true, true) => usize::MAX,
-    }
-}
-
 /// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides
 /// this.
 const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
@@ -85,7 +59,7 @@ impl Drop for Gemms {
         // Destroying a handle or a stream may free memory, which would wait for the device.
         if self.device.is_hung() {
             std::mem::forget(self.hipblaslt.take());
-            std::mem::forget(self.preshuffled.take());
+            self.layouts.leak();
         }
     }
 }
@@ -112,15 +86,16 @@ impl Gemms {
         };
         let prefers_hipblaslt =
             library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
+        let own = has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units));
+        let preshuffler = own.as_ref().and_then(|own| own.function(preshuffle::KERNEL.to_owned()));
         Ok(Gemms {
             device: gpu.device,
             compute_units: gpu.compute_units.max(1),
             table: RefCell::default(),
-            thresholds: RefCell::default(),
-            preshuffled: RefCell::default(),
+            layouts: Layouts::new(gpu.device, preshuffler),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
-            own: has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units)),
+            own,
             refusals,
             prefers_hipblaslt,
             scaled_rows: scaled_rows(&gpu.architecture, has_own),
@@ -180,15 +155,16 @@ impl Gemms {
         self.table.borrow().clone()
     }
 
-    /// Whether `library` is available and may be asked for `shape`.
-    fn may_ask(&self, library: BlasLibrary, shape: &GemmShape) -> bool {
-        let survived = match library {
+    /// Whether a library is available and may be asked for `shape`. Of products with transposed weights, the table has only
+    /// those for which a helper process has asked and survived.
+    fn may_ask(&self, asked: Asked, shape: &GemmShape) -> bool {
+        let survived = match asked.library {
             BlasLibrary::Rocblas | BlasLibrary::Own => true,
             BlasLibrary::HipblasLt => {
                 self.survived.borrow().as_ref().is_none_or(|survived| survived.contains(shape))
             }
         };
-        self.has(library) && survived && !self.avoided.borrow().contains(library, shape)
+        self.has(asked.library) && survived && !self.avoided.borrow().contains(asked, shape)
     }
 
     /// The libraries for which a slot needs handles.
@@ -209,7 +185,7 @@ impl Gemms {
 
     /// Replaces the table. Programs that have been laid out already keep their steps.
     pub(super) fn set_table(&self, table: GemmTable) {
-        self.thresholds.replace(thresholds(&table));
+        self.layouts.set_table(&table);
         self.table.replace(table);
     }
 
@@ -222,27 +198,33 @@ impl Gemms {
         outcome.map(|()| found)
     }
 
-    /// The algorithms that hipBLASLt proposes for a product; none if it must not be asked.
-    pub(super) fn proposals(&self, problem: &GemmProblem) -> Vec<GemmChoice> {
-        if !self.may_ask(BlasLibrary::HipblasLt, &problem.shape) {
+    /// The algorithms that hipBLASLt proposes for a product with weights of this layout; none if it must not be asked.
+    pub(super) fn proposals(&self, problem: &GemmProblem, layout: WeightLayout) -> Vec<GemmChoice> {
+        let GemmProblem { shape, bias, .. } = problem;
+        if !self.may_ask(Asked::new(BlasLibrary::HipblasLt, layout), shape) {
             return Vec::new();
         }
-        let solutions = self.hipblaslt.as_ref().map(|steps| steps.solutions(&problem.shape, problem.bias));
-        let solutions = solutions.and_then(Result::ok).unwrap_or_default();
-        solutions.into_iter().map(|solution| GemmChoice::HipblasLt { solution: Some(solution) }).collect()
+        let solutions = self.hipblaslt.as_ref().map(|steps| steps.solutions(shape, layout, *bias));
+        let solutions = solutions.and_then(Result::ok).unwrap_or_default().into_iter();
+        solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
     }
 
-    /// The choices that tuning should time: up to `most` algorithms of hipBLASLt, rocBLAS if there is no epilogue, and
-    /// our own kernels.
-    pub(super) fn candidates(&self, problem: &GemmProblem, most: usize) -> Vec<GemmChoice> {
-        let hipblaslt = self.proposals(problem).into_iter().take(most);
-        let rocblas = self.may_use_rocblas(&problem.shape).then_some(GemmChoice::Rocblas { solution: None });
-        hipblaslt.chain(rocblas).chain(self.own_choices(&problem.shape)).collect()
+    /// The libraries' choices that tuning should time with weights of this layout: up to `most` algorithms of hipBLASLt,
+    /// and rocBLAS if there is no epilogue.
+    pub(super) fn library_choices(
+        &self,
+        problem: &GemmProblem,
+        layout: WeightLayout,
+        most: usize,
+    ) -> Vec<GemmChoice> {
+        let hipblaslt = self.proposals(problem, layout).into_iter().take(most);
+        let uses_rocblas = self.may_use_rocblas(&problem.shape, layout);
+        hipblaslt.chain(uses_rocblas.then_some(GemmChoice::Rocblas { solution: None, layout })).collect()
     }
 
-    /// Whether rocBLAS is available and may be asked for `shape`. It has no epilogues.
-    pub(super) fn may_use_rocblas(&self, shape: &GemmShape) -> bool {
-        shape.epilogue == Epilogue::None && self.may_ask(BlasLibrary::Rocblas, shape)
+    /// Whether rocBLAS is available and may be asked for `shape` with weights of this layout. It has no epilogues.
+    pub(super) fn may_use_rocblas(&self, shape: &GemmShape, layout: WeightLayout) -> bool {
+        shape.epilogue == Epilogue::None && self.may_ask(Asked::new(BlasLibrary::Rocblas, layout), shape)
     }
 
     /// The choices of our own kernels, the one that should be fastest first.
@@ -258,9 +240,8 @@ impl Gemms {
         choice: GemmChoice,
     ) -> Option<GemmChoice> {
         let GemmChoice::Own(choice) = choice else { return None };
-        let changed = choice.with_layout(true);
-        let is_new = changed != choice && self.preshuffler(shape).is_some();
-        is_new.then_some(GemmChoice::Own(changed))
+        let changed = choice.with_layout(WeightLayout::Preshuffled).filter(|changed| *changed != choice)?;
+        self.preshuffler(shape).map(|_| GemmChoice::Own(changed))
     }
 
     /// The kernel that makes preshuffled weights for products of this shape.
@@ -268,37 +249,44 @@ impl Gemms {
         self.own.as_ref().and_then(|own| own.preshuffler(shape))
     }
 
-    /// The choice with the layout of the weights that the table says: of products of the same layer, those with many rows
-    /// have preshuffled weights. The operands have the plain ones. Returns the address of the preshuffled ones, or null. Where
+    /// The choice with the layout of the weights that the table says, and the operands with weights of that layout. Where
     /// these cannot be made, for example because memory is full, the plain ones do.
     fn laid_out(
         &self,
         shape: &GemmShape,
         (operands, bias): (&GemmOperands, Address),
         choice: OwnChoice,
-    ) -> (OwnChoice, Address) {
-        let plain = (choice.with_layout(false), Address::NULL);
-        let changed = choice.with_layout(true);
-        let is_wanted = self.thresholds.borrow().include(shape) && are_aligned(operands, bias);
-        let function = if is_wanted && changed.is_preshuffled() { self.preshuffler(shape) } else { None };
-        let Some(function) = function else { return plain };
-        let mut known = self.preshuffled.borrow_mut();
-        if known.is_none() {
-            *known = PreshuffledWeights::new(self.device, function).ok();
+    ) -> (OwnChoice, GemmOperands) {
+        let layout = WeightLayout::Preshuffled;
+        let is_wanted = self.layouts.prefer_preshuffled(shape)
+            && are_aligned(operands, bias)
+            && self.preshuffler(shape).is_some();
+        let changed = choice.with_layout(layout).filter(|_| is_wanted);
+        let copied = changed.and_then(|choice| Some((choice, self.layouts.copied(shape, operands, layout)?)));
+        copied.unwrap_or((choice.with_plain_weights(), *operands))
+    }
+
+    /// A product with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the copy
+    /// cannot be made, there is none.
+    pub(super) fn with_transposed_weights(&self, problem: &GemmProblem, choice: GemmChoice) -> GemmProblem {
+        let layout = WeightLayout::Transposed;
+        if choice.layout() != layout {
+            return *problem;
         }
-        let copy = known.as_mut().and_then(|copies| copies.of(shape, operands.weights).ok());
-        copy.map_or(plain, |address| (changed, address))
+        let copied = self.layouts.copied(&problem.shape, &problem.operands, layout);
+        let transposed = copied.map_or(Address::NULL, |operands| operands.weights);
+        GemmProblem { transposed, ..*problem }
     }
 
     /// Whether our own kernels compute a product with preshuffled weights, if there is memory for them.
     pub(super) fn prefers_preshuffled(&self, shape: &GemmShape) -> bool {
         let is_own = matches!(self.choice(shape), Some(GemmChoice::Own(_)));
-        is_own && self.preshuffler(shape).is_some() && self.thresholds.borrow().include(shape)
+        is_own && self.preshuffler(shape).is_some() && self.layouts.prefer_preshuffled(shape)
     }
 
-    /// The memory of preshuffled weights. A program that was laid out before must keep it.
+    /// The memory of the copies of weights. A program that was laid out before must keep it.
     pub(super) fn memory(&self) -> Vec<Arc<DeviceBuffer>> {
-        self.preshuffled.borrow().as_ref().map(|copies| copies.memory().to_vec()).unwrap_or_default()
+        self.layouts.memory()
     }
 
     /// The choice of our own kernels that should be the fastest.
@@ -317,7 +305,8 @@ impl Gemms {
         let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
         let has_library = self.has(BlasLibrary::Rocblas) || self.has(BlasLibrary::HipblasLt);
         let is_only_ours = has_library && !self.hipblaslt_has(shape.epilogue);
-        let prefers_rocblas = self.may_ask(BlasLibrary::Rocblas, &plain) && !self.prefers_hipblaslt;
+        let prefers_rocblas =
+            self.may_ask(Asked::plain(BlasLibrary::Rocblas), &plain) && !self.prefers_hipblaslt;
         shape.epilogue != Epilogue::None && (is_only_ours || prefers_rocblas)
     }
 
@@ -329,15 +318,14 @@ impl Gemms {
         if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.epilogue != Epilogue::None) {
             return measured;
         }
-        let rocblas = GemmChoice::Rocblas { solution: None };
-        let hipblaslt = GemmChoice::HipblasLt { solution: None };
+        let (rocblas, hipblaslt) = (GemmChoice::ROCBLAS, GemmChoice::HIPBLASLT);
         let by_default = if self.prefers_hipblaslt && shape.input_type != ElementType::Fp32 {
             [hipblaslt, rocblas]
         } else {
             [rocblas, hipblaslt]
         };
         let choices = measured.into_iter().chain(by_default);
-        let asked = choices.into_iter().find(|choice| self.may_ask(choice.library(), shape));
+        let asked = choices.into_iter().find(|choice| self.may_ask(choice.asked(), shape));
         asked.or_else(|| self.best_own_choice(shape))
     }
 
@@ -352,7 +340,7 @@ impl Gemms {
         operands: GemmOperands,
         bias: Address,
     ) -> Result<Option<Step>> {
-        let mut problem = GemmProblem { shape: *shape, operands, bias, preshuffled: Address::NULL };
+        let problem = GemmProblem::plain(*shape, operands, bias);
         if let Some(survey) = &mut *self.survey.borrow_mut() {
             survey.push(problem);
             return Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, None)));
@@ -366,17 +354,26 @@ impl Gemms {
             };
         };
         if let GemmChoice::Own(choice) = choice {
-            let (choice, preshuffled) = self.laid_out(shape, (&operands, bias), choice);
-            problem.preshuffled = preshuffled;
-            return self.step_by(name, &problem, GemmChoice::Own(choice));
+            let (choice, operands) = self.laid_out(shape, (&operands, bias), choice);
+            return self.step_with(name, shape, (operands, bias), GemmChoice::Own(choice));
         }
-        if let GemmChoice::HipblasLt { .. } = choice {
+        if choice.layout() == WeightLayout::Transposed {
+            let copied = self.with_transposed_weights(&problem, choice);
+            if let Ok(Some(step)) = self.step_by(name, &copied, choice) {
+                return Ok(Some(step));
+            }
+        }
+        if let GemmChoice::HipblasLt { solution, layout } = choice {
+            // Without memory for transposed weights, the library's own choice for the plain ones does.
+            let solution = solution.filter(|_| layout == WeightLayout::Plain);
+            let choice = GemmChoice::HipblasLt { solution, layout: WeightLayout::Plain };
             match self.step_by(name, &problem, choice) {
                 Ok(Some(step)) => return Ok(Some(step)),
                 // hipBLASLt has no algorithm. rocBLAS supports every plain shape, and the caller can use a separate
                 // step for the epilogue.
                 Ok(None) | Err(_)
-                    if shape.epilogue != Epilogue::None || self.may_ask(BlasLibrary::Rocblas, shape) => {}
+                    if shape.epilogue != Epilogue::None
+                        || self.may_ask(Asked::plain(BlasLibrary::Rocblas), shape) => {}
                 Ok(None) | Err(_) if self.own.is_some() => {
                     let own = self.best_own_choice(shape);
                     return own.map_or(Ok(None), |choice| self.step_by(name, &problem, choice));
@@ -387,11 +384,11 @@ impl Gemms {
                 Err(error) => return Err(self.with_refusals(error.to_string())),
             }
         }
-        let solution = match choice {
-            GemmChoice::Rocblas { solution } => solution,
-            _ => None,
+        let choice = match choice {
+            GemmChoice::Rocblas { layout: WeightLayout::Plain, .. } => choice,
+            _ => GemmChoice::ROCBLAS,
         };
-        self.step_by(name, &problem, GemmChoice::Rocblas { solution })
+        self.step_by(name, &problem, choice)
     }
 
     /// The step that computes a chain of products, each of which reads the results of the one before, and the LayerNorms
@@ -407,10 +404,8 @@ impl Gemms {
         });
         let choices: Vec<OwnChoice> = choices.collect::<Option<_>>()?;
         let links = links.iter().zip(&choices).map(|(link, &choice)| {
-            let (choice, preshuffled) = self.laid_out(&link.shape, (&link.operands, link.bias), choice);
-            let is_preshuffled = choice.is_preshuffled();
-            let weights = if is_preshuffled { preshuffled } else { link.operands.weights };
-            Link { operands: GemmOperands { weights, ..link.operands }, is_preshuffled, ..*link }
+            let (_, operands) = self.laid_out(&link.shape, (&link.operands, link.bias), choice);
+            Link { operands, ..*link }
         });
         own.chain(name, &links.collect::<Vec<_>>(), &choices)
     }
@@ -424,11 +419,8 @@ impl Gemms {
         let WholeConvolution { shape, operands, .. } = convolution;
         match (self.choice(shape), &self.own) {
             (Some(GemmChoice::Own(choice)), Some(own)) => {
-                let (choice, preshuffled) = self.laid_out(shape, (operands, Address::NULL), choice);
-                let is_preshuffled = choice.is_preshuffled();
-                let weights = if is_preshuffled { preshuffled } else { operands.weights };
-                let operands = GemmOperands { weights, ..*operands };
-                own.convolution(name, &WholeConvolution { operands, is_preshuffled, ..*convolution }, choice)
+                let (choice, operands) = self.laid_out(shape, (operands, Address::NULL), choice);
+                own.convolution(name, &WholeConvolution { operands, ..*convolution }, choice)
             }
             _ => None,
         }
@@ -440,31 +432,40 @@ impl Gemms {
         RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
     }
 
-    /// The step that computes a product with `choice`; `None` if that library cannot compute it.
+    /// The step that computes a product with `choice`; `None` if that library cannot compute it, or there are no weights of
+    /// its layout.
     pub(super) fn step_by(
         &self,
         name: &str,
         problem: &GemmProblem,
         choice: GemmChoice,
     ) -> Result<Option<Step>> {
-        let GemmProblem { shape, operands, bias, preshuffled } = *problem;
+        let operands = problem.operands_in(choice.layout());
+        operands.map_or(Ok(None), |operands| {
+            self.step_with(name, &problem.shape, (operands, problem.bias), choice)
+        })
+    }
+
+    /// As [`Gemms::step_by`], with weights of the choice's layout.
+    fn step_with(
+        &self,
+        name: &str,
+        shape: &GemmShape,
+        (operands, bias): (GemmOperands, Address),
+        choice: GemmChoice,
+    ) -> Result<Option<Step>> {
         match choice {
-            GemmChoice::Own(choice) if choice.is_preshuffled() && preshuffled == Address::NULL => Ok(None),
             GemmChoice::Own(choice) => match &self.own {
-                Some(own) => {
-                    let weights = if choice.is_preshuffled() { preshuffled } else { operands.weights };
-                    let operands = GemmOperands { weights, ..operands };
-                    own.step(name, &shape, (operands, bias), choice).map(Some)
-                }
+                Some(own) => own.step(name, shape, (operands, bias), choice).map(Some),
                 None => Ok(None),
             },
             GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),
-            GemmChoice::Rocblas { solution } => {
-                Ok(Some(Step::rocblas(name.to_owned(), shape, operands, solution)))
+            GemmChoice::Rocblas { solution, .. } => {
+                Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, solution)))
             }
-            GemmChoice::HipblasLt { solution } => {
+            GemmChoice::HipblasLt { solution, .. } => {
                 let hipblaslt = self.hipblaslt.as_ref();
-                hipblaslt.map_or(Ok(None), |steps| steps.step(name, &shape, (operands, bias), solution))
+                hipblaslt.map_or(Ok(None), |steps| steps.step(name, shape, (operands, bias), solution))
             }
         }
     }

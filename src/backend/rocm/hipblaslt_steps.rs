@@ -2,7 +2,7 @@
 //! them.
 
 use super::error::Result;
-use super::ffi::gemm::{Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::gemm::{Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use super::ffi::hip::Address;
 use super::ffi::hipblaslt::{Descriptor, HipblasLt, Library, Plan, ScaledFactors};
 use super::ffi::program::Step;
@@ -11,14 +11,32 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+/// The fewest rows of a product in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. Our own kernel lacks the
+/// instruction `wgmma`, which large products need on sm_90. For fewer rows it saves the step that adds a bias and applies
+/// an activation.
+const SCALED_ROWS_ON_NVIDIA: usize = 512;
+
+/// The fewest rows of a product in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the user
+/// wants a library: nobody has asked AMD's hipBLASLt for such products, and no helper process asks it first.
+pub(super) fn scaled_rows(architecture: &str, has_own: bool) -> usize {
+    match (architecture.starts_with("gfx"), has_own) {
+        (_, false) => 0,
+        (false, true) => SCALED_ROWS_ON_NVIDIA,
+        (true, true) => usize::MAX,
+    }
+}
+
+/// What the library is asked for: a product, and the layout of its weights.
+type Question = (GemmShape, WeightLayout);
+
 /// The library with a handle, and what was asked of it.
 pub(super) struct HipblasLtSteps {
     library: Library,
     handle: HipblasLt,
-    /// The algorithms for each shape, the one that the library prefers first.
-    plans: RefCell<HashMap<GemmShape, Vec<Arc<Plan>>>>,
-    /// The epilogues with the addresses of their biases.
-    descriptors: RefCell<HashMap<(Epilogue, Address), Arc<Descriptor>>>,
+    /// The algorithms for each shape and layout of the weights, the one that the library prefers first.
+    plans: RefCell<HashMap<Question, Vec<Arc<Plan>>>>,
+    /// The layouts of the weights, and the epilogues with the addresses of their biases.
+    descriptors: RefCell<HashMap<(WeightLayout, Epilogue, Address), Arc<Descriptor>>>,
     /// The first algorithm for each product in e4m3; `None` if there is none.
     scaled_plans: RefCell<HashMap<GemmShape, Option<Arc<Plan>>>>,
 }
@@ -57,8 +75,13 @@ impl HipblasLtSteps {
     ///
     /// # Errors
     /// The library refuses the product.
-    pub(super) fn solutions(&self, shape: &GemmShape, bias: Address) -> Result<Vec<i32>> {
-        Ok(self.plans(shape, bias)?.iter().map(|plan| plan.solution()).collect())
+    pub(super) fn solutions(
+        &self,
+        shape: &GemmShape,
+        layout: WeightLayout,
+        bias: Address,
+    ) -> Result<Vec<i32>> {
+        Ok(self.plans(shape, layout, bias)?.iter().map(|plan| plan.solution()).collect())
     }
 
     /// The step for a product by an algorithm, or by the one that the library prefers; `None` if it has no such algorithm
@@ -73,10 +96,10 @@ impl HipblasLtSteps {
         (operands, bias): (GemmOperands, Address),
         solution: Option<i32>,
     ) -> Result<Option<Step>> {
-        let plans = self.plans(shape, bias)?;
+        let plans = self.plans(shape, operands.layout, bias)?;
         let is_chosen = |plan: &Arc<Plan>| solution.is_none_or(|solution| plan.solution() == solution);
         let Some(plan) = plans.into_iter().find(is_chosen) else { return Ok(None) };
-        let descriptor = self.descriptor(shape, bias)?;
+        let descriptor = self.descriptor(shape, operands.layout, bias)?;
         Ok(descriptor.map(|descriptor| Step::hipblaslt(name.to_owned(), plan, descriptor, operands)))
     }
 
@@ -93,7 +116,8 @@ impl HipblasLtSteps {
             return None;
         }
         // A library that does not know the types or the scales refuses them here.
-        let descriptor = Descriptor::new(self.library, shape.epilogue, bias, shape.output_type).ok()?;
+        let bias = (bias, shape.output_type);
+        let descriptor = Descriptor::new(self.library, operands.layout, shape.epilogue, bias).ok()?;
         let descriptor = descriptor.scaled(factors).ok()?;
         let plan = || {
             let plans = self.handle.plans(shape, &descriptor, WORKSPACE_BYTES, 1).unwrap_or_default();
@@ -103,32 +127,38 @@ impl HipblasLtSteps {
         Some(Step::hipblaslt(name.to_owned(), plan, Arc::new(descriptor), operands))
     }
 
-    /// The algorithms for a shape.
+    /// The algorithms for a shape, with weights of this layout.
     ///
     /// The number of algorithms that is requested is always the same, so that hipBLASLt does here what it did in the
     /// helper process that survived the same request.
-    fn plans(&self, shape: &GemmShape, bias: Address) -> Result<Vec<Arc<Plan>>> {
-        if let Some(known) = self.plans.borrow().get(shape) {
+    fn plans(&self, shape: &GemmShape, layout: WeightLayout, bias: Address) -> Result<Vec<Arc<Plan>>> {
+        if let Some(known) = self.plans.borrow().get(&(*shape, layout)) {
             return Ok(known.clone());
         }
-        let Some(descriptor) = self.descriptor(shape, bias)? else { return Ok(Vec::new()) };
+        let Some(descriptor) = self.descriptor(shape, layout, bias)? else { return Ok(Vec::new()) };
         let plans = self.handle.plans(shape, &descriptor, WORKSPACE_BYTES, PROPOSALS)?;
         let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
-        self.plans.borrow_mut().insert(*shape, plans.clone());
+        self.plans.borrow_mut().insert((*shape, layout), plans.clone());
         Ok(plans)
     }
 
     /// `None` if the library lacks the shape's epilogue.
-    fn descriptor(&self, shape: &GemmShape, bias: Address) -> Result<Option<Arc<Descriptor>>> {
+    fn descriptor(
+        &self,
+        shape: &GemmShape,
+        layout: WeightLayout,
+        bias: Address,
+    ) -> Result<Option<Arc<Descriptor>>> {
         if !self.supports(shape.epilogue) {
             return Ok(None);
         }
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };
-        let key = (shape.epilogue, bias);
+        let key = (layout, shape.epilogue, bias);
         if let Some(known) = self.descriptors.borrow().get(&key) {
             return Ok(Some(Arc::clone(known)));
         }
-        let made = Arc::new(Descriptor::new(self.library, shape.epilogue, bias, shape.output_type)?);
+        let bias = (bias, shape.output_type);
+        let made = Arc::new(Descriptor::new(self.library, layout, shape.epilogue, bias)?);
         self.descriptors.borrow_mut().insert(key, Arc::clone(&made));
         Ok(Some(made))
     }

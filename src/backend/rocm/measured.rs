@@ -1,25 +1,51 @@
 //! The outcome of measuring products: the fastest choice of each shape, its time, and how thoroughly it was measured.
 
-use super::avoided::BlasLibrary;
-use super::ffi::gemm::GemmShape;
+use super::avoided::{Asked, BlasLibrary};
+use super::ffi::gemm::{GemmShape, WeightLayout};
 use super::own::OwnChoice;
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// The number of algorithms to request from hipBLASLt.
 pub(super) const PROPOSALS: usize = 16;
 
-/// The library and algorithm for one shape.
+/// Preshuffled and transposed weights take memory, so that a product must be faster with them by this factor.
+const WORTH_A_COPY: f32 = 1.02;
+
+/// The library and algorithm for one shape, and the layout of the weights. Libraries have other algorithms for transposed
+/// weights than for plain ones, and no library reads preshuffled weights.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum GemmChoice {
     /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
-    Rocblas { solution: Option<i32> },
+    Rocblas { solution: Option<i32>, layout: WeightLayout },
     /// hipBLASLt, with the algorithm that has this solution index; `None` means its first proposal.
-    HipblasLt { solution: Option<i32> },
+    HipblasLt { solution: Option<i32>, layout: WeightLayout },
     /// Our own kernel.
     Own(OwnChoice),
 }
 
 impl GemmChoice {
+    /// rocBLAS with plain weights, which chooses the kernel itself.
+    pub(super) const ROCBLAS: GemmChoice =
+        GemmChoice::Rocblas { solution: None, layout: WeightLayout::Plain };
+
+    /// hipBLASLt's first proposal for plain weights.
+    pub(super) const HIPBLASLT: GemmChoice =
+        GemmChoice::HipblasLt { solution: None, layout: WeightLayout::Plain };
+
+    /// The layout of the weights.
+    pub(super) fn layout(self) -> WeightLayout {
+        match self {
+            GemmChoice::Rocblas { layout, .. } | GemmChoice::HipblasLt { layout, .. } => layout,
+            GemmChoice::Own(own) => own.layout(),
+        }
+    }
+
+    /// Who is asked for the product.
+    pub(super) fn asked(self) -> Asked {
+        Asked::new(self.library(), self.layout())
+    }
+
     /// The library that computes the product.
     pub(super) fn library(self) -> BlasLibrary {
         match self {
@@ -106,6 +132,20 @@ impl Measured {
     /// Whether the choice has a time.
     pub(super) fn is_timed(&self) -> bool {
         self.microseconds.is_finite() && self.microseconds > 0.0
+    }
+
+    /// Orders choices by their times.
+    pub(super) fn by_time(&self, other: &Measured) -> Ordering {
+        self.microseconds.total_cmp(&other.microseconds)
+    }
+
+    /// Orders choices by their times, where other weights than the plain ones must be worth their memory.
+    pub(super) fn by_worth(&self, other: &Measured) -> Ordering {
+        let weighted = |one: &Measured| match one.choice.layout() {
+            WeightLayout::Plain => one.microseconds,
+            WeightLayout::Preshuffled | WeightLayout::Transposed => one.microseconds * WORTH_A_COPY,
+        };
+        weighted(self).total_cmp(&weighted(other))
     }
 
     /// Whether the product needs no further measurement of this effort.

@@ -16,10 +16,12 @@
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
 //! | [`load`] | batches in several slots at once, and their speed |
 //! | [`tuning`] | finds which library computes each product fastest |
+//! | [`tuning_notices`] | what tuning says about libraries that misbehave |
 //! | [`options`] | the backend's options |
 //! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
 //! | [`report`] | the text that the two processes exchange |
 //! | [`tuning_file`] | the file that keeps the measured choices for the next start |
+//! | [`cells`], [`left_out`] | the cells of a row of that file; why rows of it are left out |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`] | the forward pass as a list of steps, with shapes |
@@ -28,6 +30,7 @@
 //! | [`planes`] | the steps that expand bitboards to matrices |
 //! | [`pass`] | the arguments of a pass: the network, and the layout of input and output |
 //! | [`measure`] | asks the libraries for products and times them |
+//! | [`matrices`] | the matrices of timed products |
 //! | [`samples`] | some elements of a matrix product, as they must be |
 //! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
@@ -41,10 +44,12 @@
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
 //! | [`hipblaslt_steps`] | hipBLASLt's steps for products |
 //! | [`chain`] | several products, LayerNorms of their results, or a whole convolution in one launch |
+//! | [`layouts`] | which layout of its weights a product reads |
 //! | [`thresholds`](mod@thresholds) | from which number of rows on a layer's weights are preshuffled |
 //! | [`measured`] | what is known of measured products |
 //! | [`own`] | our own kernels for products |
-//! | [`preshuffle`] | the weights of products in the order in which our kernels read them |
+//! | [`copies`] | copies of weights in other layouts |
+//! | [`preshuffle`], [`transposed`](mod@transposed) | the weights of products in the order in which our kernels read them; transposed weights, for the libraries |
 //! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
 //! | [`precision`] | the number formats |
@@ -68,10 +73,12 @@ mod backend;
 mod blas_files;
 mod buckets;
 mod bytes;
+mod cells;
 mod chain;
 pub(crate) mod child;
 mod choice;
 mod code_objects;
+mod copies;
 mod device;
 pub mod doctor;
 mod driver_hint;
@@ -88,8 +95,11 @@ mod hipblaslt_steps;
 mod kernel_work;
 mod kernels;
 mod layers;
+mod layouts;
+mod left_out;
 mod libraries;
 mod load;
+mod matrices;
 mod measure;
 mod measured;
 mod network;
@@ -118,10 +128,12 @@ mod steps;
 mod thresholds;
 mod timing;
 mod tower;
+mod transposed;
 mod trial;
 mod tune;
 mod tuning;
 mod tuning_file;
+mod tuning_notices;
 mod uploader;
 mod winograd;
 

@@ -5,7 +5,7 @@
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::GemmArguments;
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES};
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use super::ffi::hip::Address;
 use super::ffi::module::{Function, Module};
 use super::ffi::program::{LanePlaces, Step};
@@ -85,32 +85,41 @@ pub(super) struct OwnChoice {
     /// The index in [`TILES`], or its length for [`ANY`].
     tile: usize,
     splits: usize,
-    is_preshuffled: bool,
+    /// Plain or preshuffled.
+    layout: WeightLayout,
 }
 
 impl OwnChoice {
-    /// The choice of the tile with this number, which divides the summed axis into so many parts, with plain or with
-    /// preshuffled weights; `None` if there is no such choice.
-    pub(super) fn new(tile: usize, splits: usize, is_preshuffled: bool) -> Option<OwnChoice> {
-        let most = if is_preshuffled { TILES.len() - 1 } else { TILES.len() };
+    /// The choice of the tile with this number, which divides the summed axis into so many parts, with weights of this
+    /// layout; `None` if there is no such choice.
+    pub(super) fn new(tile: usize, splits: usize, layout: WeightLayout) -> Option<OwnChoice> {
+        let most = match layout {
+            WeightLayout::Plain => TILES.len(),
+            WeightLayout::Preshuffled => TILES.len() - 1,
+            WeightLayout::Transposed => return None,
+        };
         let is_there = tile <= most && (1..=MOST_SPLITS).contains(&splits);
-        is_there.then_some(OwnChoice { tile, splits, is_preshuffled })
+        is_there.then_some(OwnChoice { tile, splits, layout })
     }
 
     /// The tile with this number in one part, with plain weights.
     const fn whole(tile: usize) -> OwnChoice {
-        OwnChoice { tile, splits: 1, is_preshuffled: false }
+        OwnChoice { tile, splits: 1, layout: WeightLayout::Plain }
     }
 
-    /// The same tile and parts with preshuffled weights or, if `is_preshuffled` is not set or there is no such choice, with
-    /// plain ones.
-    pub(super) fn with_layout(self, is_preshuffled: bool) -> OwnChoice {
-        OwnChoice { is_preshuffled: is_preshuffled && self.tile < TILES.len(), ..self }
+    /// The same tile and parts with weights of another layout; `None` if there is no such choice.
+    pub(super) fn with_layout(self, layout: WeightLayout) -> Option<OwnChoice> {
+        OwnChoice::new(self.tile, self.splits, layout)
     }
 
-    /// Whether the weights are preshuffled.
-    pub(super) fn is_preshuffled(self) -> bool {
-        self.is_preshuffled
+    /// The same tile and parts with plain weights.
+    pub(super) fn with_plain_weights(self) -> OwnChoice {
+        OwnChoice { layout: WeightLayout::Plain, ..self }
+    }
+
+    /// The layout of the weights.
+    pub(super) fn layout(self) -> WeightLayout {
+        self.layout
     }
 
     /// The number of the tile in files.
@@ -211,7 +220,7 @@ impl OwnKernels {
         has_tiles.then(|| self.function(preshuffle::KERNEL.to_owned())).flatten()
     }
 
-    /// The step that computes a product. If `choice` has preshuffled weights, the operands are those.
+    /// The step that computes a product. The weights among the operands have the layout of `choice`.
     ///
     /// # Errors
     /// The architecture has no such kernel.
@@ -238,8 +247,6 @@ impl OwnKernels {
         let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
         let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
         let arguments = product_arguments(shape, operands, bias, choice.splits);
-        let arguments =
-            if choice.is_preshuffled { preshuffle::arguments(shape, arguments) } else { arguments };
         Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
     }
 }
@@ -275,7 +282,7 @@ pub(super) fn best_tile(
 
 /// Whether our kernels can load and store the operands 16 bytes at a time.
 pub(super) fn are_aligned(operands: &GemmOperands, bias: Address) -> bool {
-    let GemmOperands { weights, x, y } = *operands;
+    let GemmOperands { weights, x, y, .. } = *operands;
     [weights, x, y, bias].iter().all(|address| address.is_aligned(16))
 }
 
@@ -287,7 +294,7 @@ pub(super) fn product_arguments(
     splits: usize,
 ) -> GemmArguments {
     let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
-    GemmArguments {
+    let plain = GemmArguments {
         x: operands.x,
         weights: operands.weights,
         output: operands.y,
@@ -307,6 +314,10 @@ pub(super) fn product_arguments(
         splits: splits as i32,
         activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
         is_preshuffled: 0,
+    };
+    match operands.layout {
+        WeightLayout::Preshuffled => preshuffle::arguments(shape, plain),
+        WeightLayout::Plain | WeightLayout::Transposed => plain,
     }
 }
 
@@ -361,14 +372,17 @@ mod tests {
 
     #[test]
     fn a_choice_of_a_file_exists_or_is_refused() {
-        for (tile, splits, is_preshuffled) in [(0, 1, true), (TILES.len(), MOST_SPLITS, false)] {
-            let choice = OwnChoice { tile, splits, is_preshuffled };
-            assert_eq!(OwnChoice::new(tile, splits, is_preshuffled), Some(choice));
+        let [plain, preshuffled, transposed] = WeightLayout::ALL;
+        for (tile, splits, layout) in [(0, 1, preshuffled), (TILES.len(), MOST_SPLITS, plain)] {
+            let choice = OwnChoice { tile, splits, layout };
+            assert_eq!(OwnChoice::new(tile, splits, layout), Some(choice));
         }
         for (tile, splits) in [(0, 0), (0, MOST_SPLITS + 1), (TILES.len() + 1, 1), (usize::MAX, 1)] {
-            assert_eq!(OwnChoice::new(tile, splits, false), None, "{tile}, {splits}");
+            assert_eq!(OwnChoice::new(tile, splits, plain), None, "{tile}, {splits}");
         }
-        assert_eq!(OwnChoice::new(TILES.len(), 1, true), None, "weights of any width are never preshuffled");
+        let any = TILES.len();
+        assert_eq!(OwnChoice::new(any, 1, preshuffled), None, "weights of any width are never preshuffled");
+        assert_eq!(OwnChoice::new(0, 1, transposed), None, "only libraries read transposed weights");
     }
 
     #[test]

@@ -1,20 +1,15 @@
 //! Preshuffled weights: the order in which a block of our own kernels reads the weights of a product, so that each step
 //! takes whole cache lines (`hip/kernels/kernels.h`). The order is the same for all tiles.
 //!
-//! The weights that a network is loaded with stay where they are, because products of few rows, the libraries and some
-//! other kernels read them. A product that is faster with preshuffled weights gets a copy of its own, which is made when
-//! the first pass that needs it is laid out. For each layer, passes with at least so many rows use the copy
-//! ([`super::thresholds`]), and passes with fewer rows use the plain weights.
+//! A layer that is faster with preshuffled weights gets a copy of its own ([`super::copies`]). Passes with at least so many
+//! rows use the copy ([`super::thresholds`]), and passes with fewer rows use the plain weights.
 
-use super::error::Result;
 use super::ffi::arguments::{GemmArguments, PreshuffleArguments};
 use super::ffi::gemm::GemmShape;
-use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
+use super::ffi::hip::Address;
 use super::ffi::module::Function;
-use super::ffi::program::{BlasLibraries, Lanes, Program, Step};
+use super::ffi::program::Step;
 use super::kernels::grid;
-use std::collections::HashMap;
-use std::sync::Arc;
 
 /// The name of the kernel that makes preshuffled weights.
 pub(super) const KERNEL: &str = "preshuffle";
@@ -27,10 +22,7 @@ const VECTOR_BYTES: usize = 16;
 const PIECE_BYTES: usize = 64;
 const PIECE_ROWS: usize = 16;
 
-/// Device memory is allocated in pieces of at least this size, because each allocation costs time.
-const CHUNK_BYTES: usize = 8 << 20;
-
-/// Every copy begins at a multiple of this many bytes.
+/// The size of a copy is a multiple of this many bytes, so that the next one begins at one, too.
 const ALIGNMENT: usize = 256;
 
 /// The bytes of a row, and of the weights of one of a shape's products.
@@ -72,63 +64,6 @@ pub(super) fn arguments(shape: &GemmShape, plain: GemmArguments) -> GemmArgument
         weights_batch: (product / element) as i64,
         is_preshuffled: 1,
         ..plain
-    }
-}
-
-/// The copies of the weights of layers, in device memory.
-pub(super) struct PreshuffledWeights {
-    function: Function,
-    stream: Stream,
-    lanes: Lanes,
-    device: Device,
-    chunks: Vec<Arc<DeviceBuffer>>,
-    /// The number of bytes of the last chunk that are in use.
-    used: usize,
-    copies: HashMap<(Address, [usize; 4]), Address>,
-}
-
-impl PreshuffledWeights {
-    /// No copies yet. `function` is the kernel with the name [`KERNEL`].
-    pub(super) fn new(device: Device, function: Function) -> Result<PreshuffledWeights> {
-        let stream = Stream::new(device)?;
-        let no_libraries = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
-        let lanes = Lanes::new(device, &stream, 0, no_libraries)?;
-        let (chunks, copies) = (Vec::new(), HashMap::new());
-        Ok(PreshuffledWeights { function, stream, lanes, device, chunks, used: 0, copies })
-    }
-
-    /// The address of the copy of the weights at `weights`, which is made if it is not there.
-    ///
-    /// # Errors
-    /// There is too little memory, or the kernel fails.
-    pub(super) fn of(&mut self, shape: &GemmShape, weights: Address) -> Result<Address> {
-        let key = (weights, [shape.outputs, shape.inputs, shape.weights_stride, shape.batch]);
-        if let Some(&known) = self.copies.get(&key) {
-            return Ok(known);
-        }
-        let size = bytes(shape);
-        let chunk = match self.chunks.last() {
-            Some(chunk) if chunk.bytes() - self.used >= size => Arc::clone(chunk),
-            _ => {
-                let size = size.max(CHUNK_BYTES);
-                let chunk = Arc::new(DeviceBuffer::zeroed(self.device, size, "preshuffled weights")?);
-                self.chunks.push(Arc::clone(&chunk));
-                self.used = 0;
-                chunk
-            }
-        };
-        let output = chunk.address().offset(self.used);
-        self.used += size;
-        let program = Program::new(vec![step(self.function.clone(), shape, weights, output)], Vec::new());
-        program.enqueue(&self.stream, &self.lanes)?;
-        self.stream.synchronize()?;
-        self.copies.insert(key, output);
-        Ok(output)
-    }
-
-    /// The memory of the copies, for programs that must keep it allocated.
-    pub(super) fn memory(&self) -> &[Arc<DeviceBuffer>] {
-        &self.chunks
     }
 }
 

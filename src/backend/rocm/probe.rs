@@ -4,7 +4,7 @@
 //! about to do before it does it. If it dies or falls silent, the product that it named last is left out, and another
 //! helper goes on with the rest.
 
-use super::avoided::BlasLibrary;
+use super::avoided::Asked;
 use super::child::{ChildProcess, silence};
 use super::ffi::gemm::GemmShape;
 use super::gemm::GemmTable;
@@ -50,7 +50,7 @@ pub(super) struct Found {
 
 /// A product that an algorithm of a library computes wrong.
 pub(super) struct WrongProduct {
-    pub(super) library: BlasLibrary,
+    pub(super) asked: Asked,
     pub(super) shape: GemmShape,
     /// The first wrong element, in words.
     pub(super) how: String,
@@ -58,7 +58,7 @@ pub(super) struct WrongProduct {
 
 /// A product that ended a helper.
 pub(super) struct Killer {
-    pub(super) library: BlasLibrary,
+    pub(super) asked: Asked,
     pub(super) shape: GemmShape,
     /// How the helper ended, such as "signal: 11 (SIGSEGV)".
     pub(super) how: String,
@@ -93,16 +93,19 @@ pub(super) fn probe(
         if !tell(&found.rows) {
             return Some(found);
         }
-        let Some((library, shape)) = last else {
+        let Some((asked, shape)) = last else {
             found.failure = Some(format!("the helper process ended before its work was done ({how})"));
             return Some(found);
         };
-        request.avoided.insert(library, Some(shape), &how);
-        found.rows.remove(&shape);
-        found.killers.push(Killer { library, shape, how: how.clone() });
-        if request.avoided.shapes(library) >= MOST_DEATHS {
-            let kills = request.avoided.contains_all(library);
-            request.avoided.insert(library, None, &how);
+        request.avoided.insert(asked, Some(shape), &how);
+        // What was measured with plain weights counts without transposed ones, too.
+        if !asked.is_transposed {
+            found.rows.remove(&shape);
+        }
+        found.killers.push(Killer { asked, shape, how: how.clone() });
+        if request.avoided.shapes(asked) >= MOST_DEATHS {
+            let kills = request.avoided.contains_all(asked);
+            request.avoided.insert(asked, None, &how);
             // The library was avoided as a whole already and still killed the helper. Another helper would end in the
             // same way.
             if kills {
@@ -142,7 +145,7 @@ enum Ended {
     /// It is done, or nobody listens any longer.
     Done,
     /// It died or fell silent: what it was about to do, and how it ended.
-    Died(Option<(BlasLibrary, GemmShape)>, String),
+    Died(Option<(Asked, GemmShape)>, String),
 }
 
 /// A running helper. Dropping it kills it.
@@ -177,9 +180,9 @@ impl Helper {
                     return Ended::Done;
                 }
                 Ok(Some(Report::Ready)) => last = None,
-                Ok(Some(Report::Begin(library, shape))) => last = Some((library, shape)),
-                Ok(Some(Report::Wrong(library, shape, how))) => {
-                    found.wrong.push(WrongProduct { library, shape, how });
+                Ok(Some(Report::Begin(asked, shape))) => last = Some((asked, shape)),
+                Ok(Some(Report::Wrong(asked, shape, how))) => {
+                    found.wrong.push(WrongProduct { asked, shape, how });
                 }
                 Ok(Some(Report::Row(shape, measured))) => {
                     // A helper asks for a plain product too if the library cannot add the epilogue. An earlier helper

@@ -1,18 +1,18 @@
 //! The text that the engine and its helper process exchange: a request on the helper's standard input, and one line
 //! for each event on its standard output.
 
-use super::avoided::{Avoided, BlasLibrary};
+use super::avoided::{Asked, Avoided};
 use super::choice::GpuChoice;
 use super::ffi::gemm::{ElementType, GemmShape};
 use super::gemm::{Effort, Measured};
 use super::libraries::GemmLibrary;
 use super::measure::{Event, Wanted};
-use super::{shape_text, tuning_file};
+use super::{cells, shape_text, tuning_file};
 use std::fmt::Write;
 use std::time::Duration;
 
 /// The first line of a request.
-const TITLE: &str = "rukh products 4";
+const TITLE: &str = "rukh products 5";
 
 /// The products that the helper shall measure, and where.
 #[derive(Clone, PartialEq, Debug)]
@@ -114,18 +114,18 @@ fn parse_row(text: &str) -> Option<(GemmShape, Measured)> {
     };
     let measured = Measured {
         choice: tuning_file::choice([library, solution, splits, layout])?,
-        microseconds: tuning_file::number(microseconds)?,
-        error: tuning_file::number(error)?,
+        microseconds: cells::number(microseconds)?,
+        error: cells::number(error)?,
         effort: Effort::from_key(effort)?,
     };
     Some((shape_text::parse(shape)?, measured))
 }
 
-/// The library and the shape that follow one another.
-fn parse_question(text: &str) -> Option<(BlasLibrary, GemmShape)> {
-    let (library, shape) = text.split_once(',')?;
+/// Who is asked, and the shape that follows.
+fn parse_question(text: &str) -> Option<(Asked, GemmShape)> {
+    let (asked, shape) = text.split_once(',')?;
     let cells: Vec<&str> = shape.split(',').collect();
-    Some((BlasLibrary::from_key(library)?, shape_text::parse(&cells)?))
+    Some((Asked::from_key(asked)?, shape_text::parse(&cells)?))
 }
 
 /// A line of the helper.
@@ -134,9 +134,9 @@ pub(super) enum Report {
     /// The device and its libraries are open.
     Ready,
     /// The library is about to be asked for the product, or to run it.
-    Begin(BlasLibrary, GemmShape),
+    Begin(Asked, GemmShape),
     /// An algorithm of the library computes something else, as the text says.
-    Wrong(BlasLibrary, GemmShape, String),
+    Wrong(Asked, GemmShape, String),
     /// A row of the table.
     Row(GemmShape, Measured),
     /// The helper cannot work, for this reason.
@@ -149,8 +149,8 @@ impl Report {
     /// The line for an event.
     pub(super) fn of(event: &Event<'_>) -> Report {
         match event {
-            Event::Begin(library, shape) => Report::Begin(*library, **shape),
-            Event::Wrong(library, shape, how) => Report::Wrong(*library, **shape, (*how).to_owned()),
+            Event::Begin(asked, shape) => Report::Begin(*asked, **shape),
+            Event::Wrong(asked, shape, how) => Report::Wrong(*asked, **shape, (*how).to_owned()),
             Event::Row(shape, measured) => Report::Row(**shape, **measured),
         }
     }
@@ -159,10 +159,10 @@ impl Report {
     pub(super) fn text(&self) -> String {
         match self {
             Report::Ready => "ready".to_owned(),
-            Report::Begin(library, shape) => format!("begin,{},{}", library.key(), shape_text::text(shape)),
-            Report::Wrong(library, shape, how) => {
+            Report::Begin(asked, shape) => format!("begin,{},{}", asked.key(), shape_text::text(shape)),
+            Report::Wrong(asked, shape, how) => {
                 let how = how.replace([',', '\n', '\r'], ";");
-                format!("wrong,{how},{},{}", library.key(), shape_text::text(shape))
+                format!("wrong,{how},{},{}", asked.key(), shape_text::text(shape))
             }
             Report::Row(shape, measured) => format!("row,{}", row_text(shape, measured)),
             Report::Failed(reason) => format!("failed,{}", reason.replace(['\n', '\r'], " ")),
@@ -177,10 +177,10 @@ impl Report {
             ("done", "") => Some(Report::Done),
             ("failed", reason) => Some(Report::Failed(reason.to_owned())),
             ("row", row) => parse_row(row).map(|(shape, measured)| Report::Row(shape, measured)),
-            ("begin", rest) => parse_question(rest).map(|(library, shape)| Report::Begin(library, shape)),
+            ("begin", rest) => parse_question(rest).map(|(asked, shape)| Report::Begin(asked, shape)),
             ("wrong", rest) => {
                 let (how, rest) = rest.split_once(',')?;
-                parse_question(rest).map(|(library, shape)| Report::Wrong(library, shape, how.to_owned()))
+                parse_question(rest).map(|(asked, shape)| Report::Wrong(asked, shape, how.to_owned()))
             }
             _ => None,
         }
@@ -189,6 +189,8 @@ impl Report {
 
 #[cfg(test)]
 mod tests {
+    use super::super::avoided::BlasLibrary;
+    use super::super::ffi::gemm::WeightLayout;
     use super::super::gemm::GemmChoice;
     use super::*;
 
@@ -196,7 +198,7 @@ mod tests {
     fn a_request_is_read_as_it_was_written() {
         let shape = GemmShape::plain(64, 32, 16, ElementType::Fp16);
         let mut avoided = Avoided::default();
-        avoided.insert(BlasLibrary::HipblasLt, Some(shape), "signal: 11 (SIGSEGV)");
+        avoided.insert(Asked::plain(BlasLibrary::HipblasLt), Some(shape), "signal: 11 (SIGSEGV)");
         let request = Request {
             gpu: GpuChoice::Number(1),
             library: GemmLibrary::Auto,
@@ -219,12 +221,18 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         let shape = GemmShape::plain(64, 32, 16, ElementType::Fp16);
-        let choice = GemmChoice::HipblasLt { solution: Some(2) };
+        let [plain, _, transposed] = WeightLayout::ALL;
+        let choice = GemmChoice::HipblasLt { solution: Some(2), layout: transposed };
         let with = |microseconds| Measured { choice, microseconds, error: 1e-3, effort: Effort::Quick };
         let reports = [
             Report::Ready,
-            Report::Begin(BlasLibrary::Rocblas, shape),
-            Report::Wrong(BlasLibrary::HipblasLt, shape, "row 3 is 1 instead of 2".to_owned()),
+            Report::Begin(Asked::new(BlasLibrary::Rocblas, plain), shape),
+            Report::Begin(Asked::new(BlasLibrary::Rocblas, transposed), shape),
+            Report::Wrong(
+                Asked::new(BlasLibrary::HipblasLt, transposed),
+                shape,
+                "row 3 is 1 instead of 2".to_owned(),
+            ),
             Report::Row(shape, with(2.5)),
             Report::Row(shape, with(Measured::NOT_YET)),
             Report::Failed("hipMalloc failed, it says".to_owned()),

@@ -4,7 +4,7 @@
 //! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
 
 use super::activations::activation;
-use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
 use super::kernels::activation_code;
 use super::numbers;
 use super::own;
@@ -95,11 +95,13 @@ fn spread(limit: usize, count: usize, seed: u32) -> Vec<usize> {
 }
 
 impl Samples {
-    /// The samples of a product of matrices with these contents.
-    pub(super) fn new(shape: &GemmShape, contents: &Contents) -> Samples {
+    /// The samples of a product of matrices with these contents, which are read as weights of this layout. Preshuffled
+    /// weights are made from plain ones, so that the product is the same.
+    pub(super) fn new(shape: &GemmShape, layout: WeightLayout, contents: &Contents) -> Samples {
         let output = shape.output_type;
         let (values, biases) = (contents.of(shape.input_type), contents.of(output));
-        let [w_step, x_step, y_step] = shape.batch_strides;
+        let [_, x_step, y_step] = shape.batch_strides;
+        let weights = shape.column_major_weights(layout);
         let initial_byte = if shape.accumulate { ADDED_BYTE } else { UNWRITTEN_BYTE };
         let added = if shape.accumulate { numbers::decode(output, &[ADDED_BYTE; 4])[0] } else { 0.0 };
         // A row of a matrix that begins at element `place`. Few rows reach beyond the end of the contents.
@@ -110,6 +112,15 @@ impl Samples {
                 None => rest.iter().chain(values.iter().cycle()).take(shape.inputs).copied().collect(),
             }
         };
+        // The weights of an output: a row of plain weights, or a column of transposed ones.
+        let weights_of = |batch: usize, output: usize| -> Cow<'_, [f64]> {
+            let first = batch * weights.batch_stride;
+            if layout != WeightLayout::Transposed {
+                return row_at(first + output * weights.stride);
+            }
+            let column = (0..shape.inputs).map(|input| first + input * weights.stride + output);
+            column.map(|place| values[place % values.len()]).collect()
+        };
         let mut samples = Samples { output, initial_byte, pieces: Vec::new(), rows: Vec::new() };
         let code = activation_code(own::activation(shape.epilogue)).unwrap_or(0);
         for (index, place) in spread(shape.batch * shape.rows, ROWS, 1).into_iter().enumerate() {
@@ -118,7 +129,7 @@ impl Samples {
             samples.pieces.push(start..start + shape.outputs * output.bytes());
             let x = row_at(batch * x_step + row * shape.x_stride);
             let of_column = |column: usize| {
-                let w = row_at(batch * w_step + column * shape.weights_stride);
+                let w = weights_of(batch, column);
                 let sum: f64 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
                 let bias = if shape.epilogue == Epilogue::None { 0.0 } else { biases[column % biases.len()] };
                 let sum = sum + added + bias;
@@ -168,6 +179,7 @@ mod tests {
     use super::*;
 
     const F32: ElementType = ElementType::Fp32;
+    const PLAIN: WeightLayout = WeightLayout::Plain;
 
     #[test]
     fn samples_are_spread_over_the_whole_matrix() {
@@ -199,7 +211,7 @@ mod tests {
         let plain = GemmShape::plain(40, 24, 16, F32);
         let shape = GemmShape { epilogue: Epilogue::BiasRelu, x_stride: 20, y_stride: 24, ..plain };
         let contents = Contents::new(F32);
-        let samples = Samples::new(&shape, &contents);
+        let samples = Samples::new(&shape, PLAIN, &contents);
         let mut bytes = product(&shape, &contents, &samples);
         assert!(samples.compare(&bytes).error < 1e-6 && samples.compare(&bytes).wrong.is_none());
         // The last row is among the samples.
@@ -208,7 +220,7 @@ mod tests {
         let wrong = samples.compare(&bytes).wrong.expect("an element is wrong");
         assert!(wrong.starts_with("row 39, column 23 is 1000000.0"), "{wrong}");
         // Without its epilogue, the product has other figures.
-        let other = Samples::new(&GemmShape { epilogue: Epilogue::None, ..shape }, &contents);
+        let other = Samples::new(&GemmShape { epilogue: Epilogue::None, ..shape }, PLAIN, &contents);
         assert!(other.compare(&product(&shape, &contents, &other)).wrong.is_some());
     }
 
@@ -218,7 +230,7 @@ mod tests {
         let fp16 = ElementType::Fp16;
         let plain = GemmShape::plain(64, 1024, 768, fp16);
         let samples =
-            Samples::new(&GemmShape { epilogue: Epilogue::BiasRelu2, ..plain }, &Contents::new(fp16));
+            Samples::new(&GemmShape { epilogue: Epilogue::BiasRelu2, ..plain }, PLAIN, &Contents::new(fp16));
         let values: Vec<f64> =
             samples.rows.iter().flat_map(|(_, row)| row).map(|&(_, value)| value).collect();
         assert!(values.len() > 900 && values.len() < ROWS * COLUMNS, "{}", values.len());
@@ -230,12 +242,31 @@ mod tests {
         let plain = GemmShape::plain(2, 1, 100_000, F32);
         let shape = GemmShape { x_stride: 200_000, batch: 2, batch_strides: [7, 60_000, 2], ..plain };
         let contents = Contents::new(F32);
-        let samples = Samples::new(&shape, &contents);
+        let samples = Samples::new(&shape, PLAIN, &contents);
         let values = contents.of(F32);
         let at = |place: usize| values[place % values.len()];
         let sum: f64 = (0..100_000).map(|k| at(7 + k) * at(260_000 + k)).sum();
         let (name, columns) = &samples.rows[3];
         assert_eq!((name.as_str(), columns[0].0), ("row 1 of product 1", 0));
         assert!((columns[0].1 - sum).abs() < 1e-6 && samples.pieces[3] == (12..16));
+    }
+
+    /// 5 outputs are one vector of eight, so the weight of an input and an output is at 8 times the input, plus the output.
+    #[test]
+    fn transposed_weights_are_read_by_columns() {
+        let plain = GemmShape::plain(4, 5, 6, F32);
+        let shape = GemmShape { batch: 2, batch_strides: [30, 24, 20], ..plain };
+        let contents = Contents::new(F32);
+        let samples = Samples::new(&shape, WeightLayout::Transposed, &contents);
+        let values = contents.of(F32);
+        for (index, (_, columns)) in samples.rows.iter().enumerate() {
+            let (batch, row) = (index / 4, index % 4);
+            for &(output, found) in columns {
+                let x = |input: usize| values[batch * 24 + row * 6 + input];
+                let w = |input: usize| values[batch * 6 * 8 + input * 8 + output];
+                let sum: f64 = (0..6).map(|input| x(input) * w(input)).sum();
+                assert!((found - sum).abs() < 1e-12, "product {batch}, row {row}, column {output}");
+            }
+        }
     }
 }

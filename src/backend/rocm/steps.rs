@@ -170,7 +170,7 @@ impl<'a> StepList<'a> {
         let epilogue = epilogue(activation).filter(|_| has_bias);
         if let Some(epilogue) = epilogue {
             let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
-            let operands = GemmOperands { weights: layer.weights, x, y };
+            let operands = GemmOperands::plain(layer.weights, x, y);
             if let Some(step) = self.gemms.step(name, &shape, operands, layer.bias)? {
                 self.push(step);
                 return Ok(());
@@ -205,8 +205,8 @@ impl<'a> StepList<'a> {
             return Ok(());
         };
         let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
-        let operands = GemmOperands { weights: weights.weights, x: bytes, y };
-        let problem = GemmProblem { shape, operands, bias, preshuffled: Address::NULL };
+        let operands = GemmOperands::plain(weights.weights, bytes, y);
+        let problem = GemmProblem::plain(shape, operands, bias);
         let plain = GemmProblem { shape: GemmShape { epilogue: Epilogue::None, ..shape }, ..problem };
         if let Some(step) = self.gemms.scaled_step(name, &problem, &scaled) {
             self.push(step);
@@ -245,7 +245,7 @@ impl<'a> StepList<'a> {
             return Ok(());
         }
         let shape = self.shape(layer, rows);
-        self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
+        self.gemm(name, &shape, GemmOperands::plain(layer.weights, x, y))
     }
 
     /// `y = norm(x V^T) W^T`, where the first product goes to `norm.input`, which is normalised in place.
@@ -280,7 +280,7 @@ impl<'a> StepList<'a> {
         (x, y): (Address, Address),
     ) -> Result<()> {
         let shape = GemmShape { accumulate: true, ..self.shape(layer, rows) };
-        self.gemm(name, &shape, GemmOperands { weights: layer.weights, x, y })
+        self.gemm(name, &shape, GemmOperands::plain(layer.weights, x, y))
     }
 
     /// Appends a product of any shape, without an epilogue.
@@ -315,12 +315,11 @@ impl<'a> StepList<'a> {
         let is_plain = norm.is_some() || activation == Activation::None && layer.bias == Address::NULL;
         let epilogue = if is_plain { Some(Epilogue::None) } else { epilogue(activation) };
         let norm = norm.map(|(name, norm)| norm.arguments(name, rows)).transpose()?;
-        let operands = GemmOperands { weights: layer.weights, x, y };
+        let operands = GemmOperands::plain(layer.weights, x, y);
         Ok(epilogue.map(|epilogue| Link {
             shape: GemmShape { epilogue, ..self.shape(layer, rows) },
             operands,
             bias: layer.bias,
-            is_preshuffled: false,
             norm,
         }))
     }
@@ -403,7 +402,7 @@ impl<'a> StepList<'a> {
             return self.layer_norm(norm_name, norm, rows);
         }
         let shape = self.shape(layer, rows);
-        let operands = GemmOperands { weights: layer.weights, x, y };
+        let operands = GemmOperands::plain(layer.weights, x, y);
         self.gemm_and_norm(name, &shape, operands, (norm_name, norm))
     }
 
@@ -418,7 +417,7 @@ impl<'a> StepList<'a> {
         let arguments = norm.arguments(norm_name, shape.rows)?;
         let both = format!("{name} and {}", last_words(norm_name));
         let bias = Address::NULL;
-        let link = Link { shape: *shape, operands, bias, is_preshuffled: false, norm: Some(arguments) };
+        let link = Link { shape: *shape, operands, bias, norm: Some(arguments) };
         if self.chain(&both, &[link]) {
             return Ok(());
         }
@@ -435,7 +434,7 @@ impl<'a> StepList<'a> {
         norm: (&str, Norm<'_>),
     ) -> Result<()> {
         let shape = GemmShape { accumulate: true, ..self.shape(layer, rows) };
-        let operands = GemmOperands { weights: layer.weights, x, y: norm.1.input };
+        let operands = GemmOperands::plain(layer.weights, x, norm.1.input);
         self.gemm_and_norm(name, &shape, operands, norm)
     }
 

@@ -1,6 +1,6 @@
 //! From which number of rows on the products of a layer use preshuffled weights ([`super::preshuffle`]).
 
-use super::ffi::gemm::GemmShape;
+use super::ffi::gemm::{GemmShape, WeightLayout};
 use super::measured::{GemmChoice, GemmTable};
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ pub(super) fn thresholds(table: &GemmTable) -> Thresholds {
     let mut layers: HashMap<GemmShape, BTreeMap<usize, i32>> = HashMap::new();
     for (shape, measured) in table.iter().filter(|(_, measured)| measured.is_timed()) {
         if let GemmChoice::Own(choice) = measured.choice {
-            let vote = if choice.is_preshuffled() { 1 } else { -1 };
+            let vote = if choice.layout() == WeightLayout::Preshuffled { 1 } else { -1 };
             *layers.entry(layer(shape)).or_default().entry(shape.rows).or_default() += vote;
         }
     }
@@ -59,7 +59,8 @@ mod tests {
     /// The numbers of rows that use preshuffled weights, where those in the list were faster with them.
     fn chosen(rows: &[(usize, bool)]) -> Vec<usize> {
         let row = |&(rows, is_preshuffled): &(usize, bool)| {
-            let choice = OwnChoice::new(0, 1, is_preshuffled).expect("a tile");
+            let layout = if is_preshuffled { WeightLayout::Preshuffled } else { WeightLayout::Plain };
+            let choice = OwnChoice::new(0, 1, layout).expect("a tile");
             let choice = GemmChoice::Own(choice);
             (shape(rows), Measured { choice, microseconds: 1.0, error: 0.0, effort: Effort::Full })
         };

@@ -145,7 +145,7 @@ fn convolution(
         batch_strides: [layer.outputs * layer.inputs, tiles * layer.inputs, tiles * layer.outputs],
         ..GemmShape::plain(tiles, layer.outputs, layer.inputs, element)
     };
-    let operands = GemmOperands { weights: layer.weights, x: components, y: sums };
+    let operands = GemmOperands::plain(layer.weights, components, sums);
     // -> y [T][outputs]
     let output = WinogradArguments {
         bias: layer.bias,
@@ -155,7 +155,7 @@ fn convolution(
         ..transform(sums, y, tiles * layer.outputs, layer.outputs)
     };
     let element = steps.element;
-    let whole = WholeConvolution { element, input, shape, operands, is_preshuffled: false, output };
+    let whole = WholeConvolution { element, input, shape, operands, output };
     if steps.whole_convolution(name, &whole) {
         return Ok(());
     }

@@ -59,6 +59,8 @@ pub struct TuneOutcome {
     /// The number of products that our own kernels computed fastest with preshuffled weights, and of those that use such
     /// weights from now on.
     pub preshuffled: [usize; 2],
+    /// The number of products that a library computes fastest with transposed weights, and so from now on.
+    pub transposed: usize,
     /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
     pub settings: Option<String>,
     /// The batch sizes of the next start, in ascending order; empty if they were not measured.
@@ -153,6 +155,7 @@ fn tune_device(
         left: tuned.left,
         by_library: by_library.into(),
         preshuffled: tuned.preshuffled,
+        transposed: tuned.transposed,
         settings: measured.map(|settings| settings.to_string()),
         padding: passes::padding_of(&times, &ladder),
         ladder,

@@ -8,17 +8,18 @@ use super::avoided::{Avoided, BlasLibrary};
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::{Epilogue, GemmShape};
+use super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
 use super::ffi::hip::Address;
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
 use super::options::{RocmOptions, Tuning};
-use super::probe::{Killer, WrongProduct, probe};
+use super::probe::{WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
 use super::tuning_file::{self, Origin, Parsed, Row};
+use super::tuning_notices::{killer_notice, wrong_notices};
 use crate::cache_folder;
 use crate::os_error::in_words;
 use std::collections::{BTreeMap, BTreeSet};
@@ -177,6 +178,8 @@ pub(super) struct Tuned {
     pub(super) libraries: Vec<BlasLibrary>,
     /// The products that were faster with preshuffled weights, and those that use them.
     pub(super) preshuffled: [usize; 2],
+    /// The products that a library computes with transposed weights.
+    pub(super) transposed: usize,
 }
 
 /// The table is written no more often than this while it grows, so that an interrupt loses little.
@@ -294,12 +297,12 @@ pub(super) fn tune(
     let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice);
     let choices: Vec<GemmChoice> = products.iter().filter_map(choice).collect();
     let libraries = choices.iter().map(|choice| choice.library()).collect();
-    let is_preshuffled =
-        |choice: &&GemmChoice| matches!(choice, GemmChoice::Own(own) if own.is_preshuffled());
-    let faster = choices.iter().filter(is_preshuffled).count();
+    let count = |layout| choices.iter().filter(|choice| choice.layout() == layout).count();
+    let (faster, transposed) = (count(WeightLayout::Preshuffled), count(WeightLayout::Transposed));
     maker.gemms.set_table(table);
     let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
-    Ok(Tuned { notices, is_settled, path, measured, left, libraries, preshuffled: [faster, used] })
+    let preshuffled = [faster, used];
+    Ok(Tuned { notices, is_settled, path, measured, left, libraries, preshuffled, transposed })
 }
 
 /// The products that are to be a plain product and a kernel for the epilogue, but the row of the plain product is lost, for
@@ -376,10 +379,10 @@ fn measure(
     measurer.measure(missing, budget, |event| {
         match event {
             Event::Begin(..) => {}
-            Event::Wrong(library, shape, how) => {
-                wrong.push(WrongProduct { library, shape: *shape, how: how.to_owned() });
+            Event::Wrong(asked, shape, how) => {
+                wrong.push(WrongProduct { asked, shape: *shape, how: how.to_owned() });
             }
-            // A later row is the better one: it has a time.
+            // A later row is the better one: it has a time, or a faster layout.
             Event::Row(shape, measured) => {
                 found.insert(*shape, *measured);
             }
@@ -390,42 +393,6 @@ fn measure(
     found.retain(|_, row| row.microseconds != Measured::NOT_YET);
     merge(table, found);
     Ok(wrong_notices(&wrong))
-}
-
-/// One line for each library that computes something else.
-fn wrong_notices(wrong: &[WrongProduct]) -> Vec<String> {
-    let libraries: BTreeSet<BlasLibrary> = wrong.iter().map(|wrong| wrong.library).collect();
-    let lines = libraries.into_iter().filter_map(|library| {
-        let first = wrong.iter().find(|wrong| wrong.library == library)?;
-        let shapes = wrong.iter().filter(|wrong| wrong.library == library).map(|wrong| wrong.shape);
-        let count = shapes.collect::<BTreeSet<_>>().len();
-        let others = if count > 1 { format!(" and of {} other products", count - 1) } else { String::new() };
-        let (name, shape, how) = (library.name(), first.shape, &first.how);
-        Some(format!(
-            "tuning: {name} has wrong algorithms for the product {shape}{others} ({how}): they are not used"
-        ))
-    });
-    lines.collect()
-}
-
-/// One line for each library that ended a helper.
-fn killer_notice(killers: &[Killer], avoided: &Avoided, is_kept: bool) -> Vec<String> {
-    let libraries: BTreeSet<BlasLibrary> = killers.iter().map(|killer| killer.library).collect();
-    let lines = libraries.into_iter().filter_map(|library| {
-        let of_library = || killers.iter().filter(|killer| killer.library == library);
-        let first = of_library().next()?;
-        let count = of_library().count();
-        let what = if avoided.contains_all(library) { "it is not used" } else { "it is not asked for that" };
-        let others = if count > 1 { format!(" and {} other products", count - 1) } else { String::new() };
-        let next = if is_kept { "" } else { " (this cannot be kept for the next start)" };
-        Some(format!(
-            "{} ends a process that asks for the product {}{others} ({}): {what}{next}",
-            library.name(),
-            first.shape,
-            first.how
-        ))
-    });
-    lines.collect()
 }
 
 /// The products of the maker's network: for each shape, all layers of that shape. The most important batch sizes come
@@ -452,23 +419,28 @@ fn check(
     table: &mut GemmTable,
     layers: &[GemmProblem],
 ) -> bool {
-    let GemmProblem { shape, operands, preshuffled, .. } = layers[0];
+    let GemmProblem { shape, operands, .. } = layers[0];
     // A product without a time runs with the default, whatever its row says.
     let is_timed = |row: &&Measured| row.is_timed();
     let Some(&Measured { choice, .. }) = table.get(&shape).filter(is_timed) else {
         return true;
     };
-    if maker.gemms.avoided().contains(choice.library(), &shape) {
+    if maker.gemms.avoided().contains(choice.asked(), &shape) {
         // It is measured anew, without that library.
         table.remove(&shape);
         return true;
     }
     // Where products use preshuffled weights is chosen later. The kernel is the same.
     let choice = match choice {
-        GemmChoice::Own(own) => GemmChoice::Own(own.with_layout(false)),
+        GemmChoice::Own(own) => GemmChoice::Own(own.with_plain_weights()),
         other => other,
     };
-    let runs = match step(maker, &layers[0], choice) {
+    let problem = maker.gemms.with_transposed_weights(&layers[0], choice);
+    if problem.operands_in(choice.layout()).is_none() {
+        // Without memory for transposed weights the library's default runs.
+        return true;
+    }
+    let runs = match step(maker, &problem, choice) {
         Some(step) => {
             let program = Program::new(vec![step], Vec::new());
             program.enqueue(workspace.exchange.stream(), &workspace.lanes).is_ok()
@@ -476,12 +448,7 @@ fn check(
         // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
         None if matches!(choice, GemmChoice::Rocblas { .. }) => {
             let shape = GemmShape { epilogue: Epilogue::None, ..shape };
-            check(
-                maker,
-                workspace,
-                table,
-                &[GemmProblem { shape, operands, bias: Address::NULL, preshuffled }],
-            )
+            check(maker, workspace, table, &[GemmProblem::plain(shape, operands, Address::NULL)])
         }
         None => false,
     };

@@ -9,21 +9,21 @@
 //! the largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and
 //! `bw` (GB/s) follow from the time.
 //!
-//! Our own columns have what aiter's lack: strides, batches, the whole epilogue, how thoroughly the product was
-//! measured, and with which versions. A file without them describes dense products.
+//! Our own columns have what aiter's lack: strides, batches, the whole epilogue, whether a library reads transposed
+//! weights (`w_transposed`), how thoroughly the product was measured, and with which versions. A file without them
+//! describes dense products with plain weights.
 //!
 //! Another version of a library may number the algorithms in another way, and another card has other fast algorithms.
 //! Rows for these are left out, as damaged rows are, and the reader says so.
 
 use super::avoided::BlasLibrary;
-use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::cells::{Cells, RowError, damaged, number, python};
+use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
 use super::gemm::{Effort, GemmChoice, GemmTable, Measured};
+use super::left_out::{Fault, LeftOut};
 use super::own::OwnChoice;
 use super::shape_text;
-use crate::quote::quoted;
-use csv::StringRecord;
 use std::collections::BTreeMap;
-use std::fmt;
 
 /// The columns of aiter's files, in its order.
 const AITER_COLUMNS: [&str; 18] = [
@@ -48,7 +48,7 @@ const AITER_COLUMNS: [&str; 18] = [
 ];
 
 /// Our own columns, which follow.
-const OWN_COLUMNS: [&str; 11] = [
+const OWN_COLUMNS: [&str; 12] = [
     "w_stride",
     "x_stride",
     "y_stride",
@@ -58,6 +58,7 @@ const OWN_COLUMNS: [&str; 11] = [
     "y_batch_stride",
     "accumulate",
     "epilogue",
+    "w_transposed",
     "effort",
     "measured_with",
 ];
@@ -91,54 +92,6 @@ pub(super) struct Row {
     pub(super) has_same_versions: bool,
 }
 
-/// Why a row is left out.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub(super) enum Fault {
-    /// A cell is missing or cannot be read.
-    Damaged,
-    /// It was measured on another device.
-    Foreign,
-    /// It was measured with other versions.
-    Stale,
-    /// It names a kernel or a kind of product that this engine does not have.
-    Unknown,
-}
-
-impl Fault {
-    fn words(self) -> &'static str {
-        match self {
-            Fault::Damaged => "damaged",
-            Fault::Foreign => "for another device",
-            Fault::Stale => "measured with other versions",
-            Fault::Unknown => "for products or kernels that Rukh does not have",
-        }
-    }
-}
-
-/// The rows of a file that were left out: for each fault their number, and the first line with the text at fault.
-#[derive(Clone, PartialEq, Default, Debug)]
-pub(super) struct LeftOut(BTreeMap<Fault, (usize, u64, String)>);
-
-impl LeftOut {
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    fn add(&mut self, fault: Fault, line: u64, text: &str) {
-        self.0.entry(fault).or_insert_with(|| (0, line, quoted(text))).0 += 1;
-    }
-}
-
-impl fmt::Display for LeftOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let faults = self.0.iter().map(|(fault, (count, line, text))| {
-            let rows = if *count == 1 { "1 row is" } else { &format!("{count} rows are") };
-            format!("{rows} {} (line {line}: {text})", fault.words())
-        });
-        f.write_str(&faults.collect::<Vec<_>>().join(", "))
-    }
-}
-
 /// The content of a file.
 #[derive(Clone, PartialEq, Default, Debug)]
 pub(super) struct Parsed {
@@ -163,7 +116,7 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
     let Measured { choice, microseconds, error, effort } = *measured;
     let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = *shape;
     let [w_batch, x_batch, y_batch] = shape.batch_strides;
-    let [library, solution, splits, preshuffled] = choice_cells(choice);
+    let [library, solution, splits, _] = choice_cells(choice);
     let is_timed = microseconds.is_finite() && microseconds > 0.0;
     let rate = |amount: f64| if is_timed { amount / f64::from(microseconds) } else { 0.0 };
     vec![
@@ -176,7 +129,7 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         type_name(shape.input_type).to_owned(),
         type_name(shape.output_type).to_owned(),
         python(false),
-        preshuffled,
+        python(choice.layout() == WeightLayout::Preshuffled),
         library,
         solution,
         splits,
@@ -197,42 +150,50 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         y_batch.to_string(),
         python(shape.accumulate),
         shape_text::epilogue_name(shape.epilogue).to_owned(),
+        python(choice.layout() == WeightLayout::Transposed),
         effort.key().to_owned(),
         origin.versions.clone(),
     ]
-}
-
-/// A truth value as aiter writes it.
-fn python(value: bool) -> String {
-    if value { "True" } else { "False" }.to_owned()
 }
 
 fn type_name(element: ElementType) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == element).map_or("", |(_, name)| name)
 }
 
-/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis, and whether the
-/// weights are preshuffled.
+/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis, and the layout of the
+/// weights.
 pub(super) fn choice_cells(choice: GemmChoice) -> [String; 4] {
     let index = |solution: Option<i32>| solution.map_or_else(|| "-1".to_owned(), |index| index.to_string());
     let (solution, splits) = match choice {
-        GemmChoice::Rocblas { solution } | GemmChoice::HipblasLt { solution } => (index(solution), 0),
+        GemmChoice::Rocblas { solution, .. } | GemmChoice::HipblasLt { solution, .. } => (index(solution), 0),
         GemmChoice::Own(own) => (own.tile().to_string(), own.splits()),
     };
-    let is_preshuffled = matches!(choice, GemmChoice::Own(own) if own.is_preshuffled());
-    [choice.library().key().to_owned(), solution, splits.to_string(), python(is_preshuffled)]
+    [choice.library().key().to_owned(), solution, splits.to_string(), layout_key(choice.layout()).to_owned()]
 }
 
-/// The choice that [`choice_cells`] has written.
-pub(super) fn choice([library, solution, splits, preshuffled]: [&str; 4]) -> Option<GemmChoice> {
+fn layout_key(layout: WeightLayout) -> &'static str {
+    match layout {
+        WeightLayout::Plain => "plain",
+        WeightLayout::Preshuffled => "preshuffled",
+        WeightLayout::Transposed => "transposed",
+    }
+}
+
+/// The choice that [`choice_cells`] has written; `None` if there is no such choice.
+pub(super) fn choice([library, solution, splits, layout]: [&str; 4]) -> Option<GemmChoice> {
+    let layout = WeightLayout::ALL.into_iter().find(|&known| layout_key(known) == layout)?;
     let solution: i32 = solution.parse().ok()?;
     let index = (solution >= 0).then_some(solution);
-    Some(match BlasLibrary::from_key(library)? {
-        BlasLibrary::Rocblas => GemmChoice::Rocblas { solution: index },
-        BlasLibrary::HipblasLt => GemmChoice::HipblasLt { solution: index },
+    let library = BlasLibrary::from_key(library)?;
+    if layout == WeightLayout::Preshuffled && library != BlasLibrary::Own {
+        return None;
+    }
+    Some(match library {
+        BlasLibrary::Rocblas => GemmChoice::Rocblas { solution: index, layout },
+        BlasLibrary::HipblasLt => GemmChoice::HipblasLt { solution: index, layout },
         BlasLibrary::Own => {
             let (tile, splits) = (usize::try_from(solution).ok()?, splits.parse().ok()?);
-            GemmChoice::Own(OwnChoice::new(tile, splits, truth(preshuffled)?)?)
+            GemmChoice::Own(OwnChoice::new(tile, splits, layout)?)
         }
     })
 }
@@ -274,16 +235,7 @@ pub(super) fn parse(origin: &Origin, text: &str) -> Result<Parsed, String> {
     Ok(parsed)
 }
 
-/// The cells of a record by the names of their columns.
-struct Cells<'a> {
-    columns: &'a BTreeMap<&'static str, usize>,
-    record: &'a StringRecord,
-}
-
-/// Why a row is left out, with the text at fault.
-type RowError = (Fault, String);
-
-impl<'a> Cells<'a> {
+impl Cells<'_> {
     fn row(&self, origin: &Origin) -> Result<(GemmShape, Row), RowError> {
         let Origin { architecture, compute_units, versions } = origin;
         let (gfx, units) = (self.needed("gfx")?, self.needed("cu_num")?);
@@ -299,16 +251,13 @@ impl<'a> Cells<'a> {
         }
         let shape = self.shape()?;
         let library = self.needed("libtype")?;
-        if BlasLibrary::from_key(library).is_none() {
+        let Some(known) = BlasLibrary::from_key(library) else {
             return Err((Fault::Unknown, library.to_owned()));
-        }
-        let is_preshuffled = self.flag("bpreshuffle")?;
-        if is_preshuffled && library != BlasLibrary::Own.key() {
-            return Err((Fault::Unknown, "bpreshuffle".to_owned()));
-        }
+        };
+        let layout = layout_key(self.layout(known, shape.epilogue)?);
         let solution = self.needed("solidx")?;
         let splits = self.get("splitK").unwrap_or("0");
-        let choice = choice([library, solution, splits, &python(is_preshuffled)]);
+        let choice = choice([library, solution, splits, layout]);
         let microseconds = self.needed("us")?;
         let error = self.get("err_ratio").filter(|cell| !cell.is_empty()).unwrap_or("0");
         let effort = self.get("effort").map_or(Some(Effort::Full), Effort::from_key);
@@ -319,6 +268,25 @@ impl<'a> Cells<'a> {
             effort: effort.ok_or_else(|| damaged(self.get("effort").unwrap_or_default()))?,
         };
         Ok((shape, Row { measured, has_same_versions: made_with.is_some() }))
+    }
+
+    /// The layout of the weights that a library reads, or our own kernel.
+    fn layout(&self, library: BlasLibrary, epilogue: Epilogue) -> Result<WeightLayout, RowError> {
+        let unknown = |column: &str| Err((Fault::Unknown, column.to_owned()));
+        match (self.flag("bpreshuffle")?, self.flag("w_transposed")?) {
+            (false, false) => Ok(WeightLayout::Plain),
+            (true, true) => Err(damaged("w_transposed")),
+            (true, false) if library != BlasLibrary::Own => unknown("bpreshuffle"),
+            (true, false) => Ok(WeightLayout::Preshuffled),
+            (false, true) if library == BlasLibrary::Own => unknown("w_transposed"),
+            // With an epilogue, rocBLAS stands for the plain product, which has a row of its own.
+            (false, true) if library == BlasLibrary::Rocblas && epilogue != Epilogue::None => {
+                unknown("w_transposed")
+            }
+            // Only a helper process may find out whether hipBLASLt survives the question for transposed weights, and a
+            // row without versions does not say that one has.
+            (false, true) => self.needed("measured_with").map(|_| WeightLayout::Transposed),
+        }
     }
 
     fn shape(&self) -> Result<GemmShape, RowError> {
@@ -351,31 +319,6 @@ impl<'a> Cells<'a> {
             ..plain
         })
     }
-
-    /// The cell of a column, if the file has that column.
-    fn get(&self, name: &str) -> Option<&'a str> {
-        let place = self.columns.get(name)?;
-        // A row that ends early has damaged cells, not absent ones.
-        Some(self.record.get(*place).unwrap_or(""))
-    }
-
-    fn needed(&self, name: &str) -> Result<&'a str, RowError> {
-        self.get(name).filter(|cell| !cell.is_empty()).ok_or_else(|| damaged(name))
-    }
-
-    fn number(&self, name: &str, default: Option<usize>) -> Result<usize, RowError> {
-        match (self.get(name), default) {
-            (None, Some(default)) => Ok(default),
-            _ => {
-                let cell = self.needed(name)?;
-                cell.parse().map_err(|_| damaged(cell))
-            }
-        }
-    }
-
-    fn flag(&self, name: &str) -> Result<bool, RowError> {
-        self.get(name).map_or(Ok(false), |cell| truth(cell).ok_or_else(|| damaged(cell)))
-    }
 }
 
 /// Reads `text` as a table of some device, and writes what could be read. The second part has what was wrong. The fuzz
@@ -389,24 +332,6 @@ pub(crate) fn rewritten(text: &str) -> Result<(String, Option<String>), String> 
     let Parsed { rows, left_out } = parse(&origin, text)?;
     let table = rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect();
     Ok((self::text(&origin, &table), (!left_out.is_empty()).then(|| left_out.to_string())))
-}
-
-fn damaged(text: &str) -> RowError {
-    (Fault::Damaged, text.to_owned())
-}
-
-/// A truth value.
-fn truth(cell: &str) -> Option<bool> {
-    match cell {
-        "True" | "true" => Some(true),
-        "False" | "false" => Some(false),
-        _ => None,
-    }
-}
-
-/// A number that is not a NaN.
-pub(super) fn number(text: &str) -> Option<f32> {
-    text.parse().ok().filter(|number: &f32| !number.is_nan())
 }
 
 #[cfg(test)]
@@ -427,7 +352,8 @@ mod tests {
             accumulate: true,
             ..plain
         };
-        let rocblas = |solution| GemmChoice::Rocblas { solution };
+        let [unchanged, preshuffled, transposed] = WeightLayout::ALL;
+        let rocblas = |solution| GemmChoice::Rocblas { solution, layout: unchanged };
         let (error, effort) = (2e-3, Effort::Quick);
         let with = |choice, microseconds| Measured { choice, microseconds, error, effort };
         GemmTable::from([
@@ -435,16 +361,24 @@ mod tests {
             (batched, Measured { effort: Effort::Full, ..with(rocblas(Some(7)), 1.5) }),
             (
                 GemmShape { epilogue: Epilogue::BiasSwish, ..plain },
-                with(GemmChoice::HipblasLt { solution: Some(3) }, 9.0),
+                with(GemmChoice::HipblasLt { solution: Some(3), layout: unchanged }, 9.0),
+            ),
+            (
+                GemmShape { epilogue: Epilogue::BiasRelu, ..plain },
+                with(GemmChoice::HipblasLt { solution: Some(5), layout: transposed }, 8.0),
+            ),
+            (
+                GemmShape { rows: 2048, ..plain },
+                with(GemmChoice::Rocblas { solution: None, layout: transposed }, 20.5),
             ),
             (GemmShape { epilogue: Epilogue::Bias, ..plain }, with(rocblas(None), Measured::NOT_YET)),
             (
                 GemmShape { epilogue: Epilogue::BiasMish, ..plain },
-                with(GemmChoice::Own(OwnChoice::new(2, 4, false).expect("a tile")), 3.5),
+                with(GemmChoice::Own(OwnChoice::new(2, 4, unchanged).expect("a tile")), 3.5),
             ),
             (
                 GemmShape { epilogue: Epilogue::BiasTanh, ..plain },
-                with(GemmChoice::Own(OwnChoice::new(1, 1, true).expect("a tile")), 2.5),
+                with(GemmChoice::Own(OwnChoice::new(1, 1, preshuffled).expect("a tile")), 2.5),
             ),
         ])
     }
@@ -480,7 +414,8 @@ mod tests {
         let Parsed { rows, left_out } = parse(&origin(), text).unwrap();
         let shape = GemmShape { epilogue: Epilogue::Bias, ..GemmShape::plain(64, 32, 16, ElementType::Bf16) };
         assert_eq!(rows.keys().collect::<Vec<_>>(), [&shape]);
-        assert_eq!(rows[&shape].measured.choice, GemmChoice::HipblasLt { solution: Some(813) });
+        let layout = WeightLayout::Plain;
+        assert_eq!(rows[&shape].measured.choice, GemmChoice::HipblasLt { solution: Some(813), layout });
         assert!(!rows[&shape].has_same_versions);
         assert_eq!(
             left_out.to_string(),
@@ -499,22 +434,45 @@ mod tests {
         let other = Origin { versions: "HIP 6".to_owned(), ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "6 rows are measured with other versions (line 2: `HIP 6`)"
+            "8 rows are measured with other versions (line 2: `HIP 6`)"
         );
         let other = Origin { compute_units: 48, ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "6 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
+            "8 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
         );
-        assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 4: `bias wish`)");
+        assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 5: `bias wish`)");
         assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");
         assert_eq!(
             said(&good.replace("False,True,own", "False,Maybe,own")),
-            "1 row is damaged (line 5: `Maybe`)"
+            "1 row is damaged (line 6: `Maybe`)"
         );
         assert_eq!(
             said(&good.replace("False,True,own,1", "False,True,hipblaslt,1")),
-            "1 row is for products or kernels that Rukh does not have (line 5: `bpreshuffle`)"
+            "1 row is for products or kernels that Rukh does not have (line 6: `bpreshuffle`)"
+        );
+        // The line of the relu, by hipBLASLt with transposed weights.
+        let relu = |change: (&str, &str)| said(&good.replacen(change.0, change.1, 1));
+        let unknown = "1 row is for products or kernels that Rukh does not have (line 4: `w_transposed`)";
+        assert_eq!(relu(("False,hipblaslt,5", "False,own,1")), unknown);
+        assert_eq!(relu(("False,hipblaslt,5", "False,rocblas,5")), unknown);
+        assert_eq!(
+            relu(("False,hipblaslt,5", "True,hipblaslt,5")),
+            "1 row is damaged (line 4: `w_transposed`)"
+        );
+        assert_eq!(relu(("bias relu,True,", "bias relu,Perhaps,")), "1 row is damaged (line 4: `Perhaps`)");
+        let versions = format!("\"{}\"", origin().versions);
+        assert_eq!(
+            relu((&format!("bias relu,True,quick,{versions}"), "bias relu,True,quick,")),
+            "1 row is measured with other versions (line 4: ``)"
+        );
+        let old = good.replace(",w_transposed,", ",x,").replace("measured_with", "y");
+        assert_eq!(parse(&origin(), &old).unwrap().rows.len(), 8, "files without these columns are read");
+        let without_versions = good.replace("measured_with", "y");
+        assert!(
+            said(&without_versions).starts_with("2 rows are damaged (line "),
+            "{}",
+            said(&without_versions)
         );
         // A line that ends early.
         assert!(said(&good[..good.len() - 60]).starts_with("1 row is "));

@@ -27,7 +27,7 @@ use crate::handles::Handles;
 use crate::hip::{current_card, current_device, stream_of};
 use crate::memory::{POISON, Regions};
 use crate::settings::settings;
-use crate::stream::Failure;
+use crate::stream::{Failure, spend};
 use crate::sync::lock;
 
 /// The bytes by which the emulator recognises its own algorithms. They follow the first word, which is the algorithm's
@@ -254,10 +254,11 @@ api! {
         misbehave(&product);
         let split_bytes = 4 * product.m * product.n * product.batches;
         let mut found = Vec::new();
+        let of_a = algorithms_of(&product);
         if product.k >= SPLIT_FROM && split_bytes as u64 <= most {
-            found.push((1, split_bytes));
+            found.push((of_a + SPLIT, split_bytes));
         }
-        found.push((0, 0));
+        found.push((of_a, 0));
         found.truncate(wanted as usize);
         for (number, &(algorithm, workspace)) in found.iter().enumerate() {
             let mut data = [0; 16];
@@ -294,7 +295,7 @@ api! {
         // SAFETY: both point to a number of the scale type.
         (product.alpha, product.beta) = unsafe { (scalar(alpha, scale), scalar(beta, scale)) };
         product.device = handle.device;
-        if settings().is_wrong("hipblaslt") {
+        if settings().is_wrong_library("hipblaslt", product.transpose_a) {
             product.alpha *= -0.5;
         }
         if product.beta != 0.0 && c.is_null() {
@@ -308,7 +309,12 @@ api! {
                 report("hipblasLtMatmul: the algorithm does not come from the heuristic");
                 return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
             }
-            if algorithm.data[0] == 1 {
+            let kind = algorithm.data[0].wrapping_sub(algorithms_of(&product));
+            if kind > SPLIT {
+                report("hipblasLtMatmul: the algorithm is for another operation on A");
+                return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
+            }
+            if kind == SPLIT {
                 needed = 4 * product.m * product.n * product.batches;
             }
         }
@@ -323,7 +329,9 @@ api! {
         }
         let space = workspace.expose_provenance();
         let stream = stream_of(stream).map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)?;
+        let delay = settings().time_of_product(product.transpose_a);
         let work = Arc::new(move || {
+            delay.into_iter().for_each(spend);
             let failed = |message: String| Failure { code: hipErrorLaunchFailure, message: format!("hipblaslt: {message}") };
             if workspace_bytes > 0 {
                 let regions = Regions::of(product.device, (0, 0));
@@ -338,6 +346,14 @@ api! {
         });
         stream.submit(work).map_err(|_| lt::HIPBLAS_STATUS_EXECUTION_FAILED)
     }
+}
+
+/// What is added to the number of an algorithm that divides the summed axis.
+const SPLIT: u8 = 1;
+
+/// The number of the first algorithm for the product's operation on A.
+fn algorithms_of(product: &Product) -> u8 {
+    if product.transpose_a { 0 } else { 2 }
 }
 
 fn type_of(kind: hipDataType) -> Option<Type> {

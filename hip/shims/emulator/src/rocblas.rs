@@ -18,7 +18,7 @@ use crate::gemm::{Activation, Matrix, Product, Type, scalar};
 use crate::handles::Handles;
 use crate::hip::{current_card, current_device, stream_of};
 use crate::settings::settings;
-use crate::stream::Failure;
+use crate::stream::{Failure, spend};
 use crate::sync::lock;
 
 /// The object behind a rocBLAS handle.
@@ -47,22 +47,34 @@ unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), rocblas_status>
     unsafe { c_interface::write_result(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
-/// The solution indexes of every product. All of them compute it in the same way.
+/// The solution indexes of every product whose A is transposed, and of every other one. All of them compute it in the same
+/// way.
 const SOLUTIONS: [rocblas_int; 3] = [11, 12, 2003];
+const SOLUTIONS_WITHOUT_TRANSPOSITION: [rocblas_int; 2] = [13, 2004];
 
-/// Writes the number of solutions, or as many indexes as there is room for.
+/// The solutions with this operation on A.
+fn solutions(of_a: rocblas_operation) -> &'static [rocblas_int] {
+    if of_a == rb::rocblas_operation_none { &SOLUTIONS_WITHOUT_TRANSPOSITION } else { &SOLUTIONS }
+}
+
+/// Writes the number of solutions with this operation on A, or as many indexes as there is room for.
 ///
 /// # Safety
 /// `count` is null or may be read and written. `list` is null or has room for so many indexes as `count` says.
-unsafe fn list_solutions(list: *mut rocblas_int, count: *mut rocblas_int) -> Result<(), rocblas_status> {
+unsafe fn list_solutions(
+    of_a: rocblas_operation,
+    list: *mut rocblas_int,
+    count: *mut rocblas_int,
+) -> Result<(), rocblas_status> {
+    let solutions = solutions(of_a);
     if list.is_null() {
         // SAFETY: as the caller promises.
-        return unsafe { write_result(count, SOLUTIONS.len() as rocblas_int) };
+        return unsafe { write_result(count, solutions.len() as rocblas_int) };
     }
     // SAFETY: as the caller promises.
     let room = unsafe { count.as_ref() }.copied().ok_or(rb::rocblas_status_invalid_pointer)?;
     let room = usize::try_from(room).map_err(|_| rb::rocblas_status_invalid_size)?;
-    for (index, &solution) in SOLUTIONS.iter().enumerate().take(room) {
+    for (index, &solution) in solutions.iter().enumerate().take(room) {
         // SAFETY: `list` has room for so many indexes.
         unsafe { list.add(index).write(solution) };
     }
@@ -178,7 +190,7 @@ api! {
     beta_signature:
 
     fn rocblas_gemm_ex_get_solutions(
-        handle: rocblas_handle, _trans_a: rocblas_operation, _trans_b: rocblas_operation, _m: rocblas_int, _n: rocblas_int,
+        handle: rocblas_handle, trans_a: rocblas_operation, _trans_b: rocblas_operation, _m: rocblas_int, _n: rocblas_int,
         _k: rocblas_int, _alpha: *const c_void, _a: *const c_void, _a_type: rocblas_datatype, _lda: rocblas_int,
         _b: *const c_void, _b_type: rocblas_datatype, _ldb: rocblas_int, _beta: *const c_void, _c: *const c_void,
         _c_type: rocblas_datatype, _ldc: rocblas_int, _d: *mut c_void, _d_type: rocblas_datatype, _ldd: rocblas_int,
@@ -187,11 +199,11 @@ api! {
     ) {
         handle_of(handle)?;
         // SAFETY: the caller passes null or a list of the length at `count`.
-        unsafe { list_solutions(list, count) }
+        unsafe { list_solutions(trans_a, list, count) }
     }
 
     fn rocblas_gemm_strided_batched_ex_get_solutions(
-        handle: rocblas_handle, _trans_a: rocblas_operation, _trans_b: rocblas_operation, _m: rocblas_int, _n: rocblas_int,
+        handle: rocblas_handle, trans_a: rocblas_operation, _trans_b: rocblas_operation, _m: rocblas_int, _n: rocblas_int,
         _k: rocblas_int, _alpha: *const c_void, _a: *const c_void, _a_type: rocblas_datatype, _lda: rocblas_int,
         _stride_a: rocblas_stride, _b: *const c_void, _b_type: rocblas_datatype, _ldb: rocblas_int,
         _stride_b: rocblas_stride, _beta: *const c_void, _c: *const c_void, _c_type: rocblas_datatype, _ldc: rocblas_int,
@@ -201,7 +213,7 @@ api! {
     ) {
         handle_of(handle)?;
         // SAFETY: the caller passes null or a list of the length at `count`.
-        unsafe { list_solutions(list, count) }
+        unsafe { list_solutions(trans_a, list, count) }
     }
 }
 
@@ -297,7 +309,11 @@ impl Call {
         }
         let chosen = match self.algo {
             rb::rocblas_gemm_algo_standard => None,
-            rb::rocblas_gemm_algo_solution_index if SOLUTIONS.contains(&self.solution) => Some(self.solution),
+            rb::rocblas_gemm_algo_solution_index
+                if solutions(self.operations[0]).contains(&self.solution) =>
+            {
+                Some(self.solution)
+            }
             _ => return Err(rb::rocblas_status_invalid_value),
         };
         if alpha.is_null()
@@ -314,10 +330,10 @@ impl Call {
         // SAFETY: both point to a number of the compute type.
         let (alpha, beta) = unsafe { (scalar(alpha, compute), scalar(beta, compute)) };
         let all = crate::settings::settings();
-        let is_wrong = all.is_wrong("rocblas")
+        let is_wrong = all.is_wrong_library("rocblas", transpose_a)
             || chosen.is_some_and(|solution| all.is_wrong(&format!("rocblas {solution}")));
         let alpha = if is_wrong { alpha * -0.5 } else { alpha };
-        let delay = all.slow_rocblas.filter(|_| chosen.is_none());
+        let delays = [all.slow_rocblas.filter(|_| chosen.is_none()), all.time_of_product(transpose_a)];
         if beta != 0.0 && c.address == 0 {
             return Err(rb::rocblas_status_invalid_pointer);
         }
@@ -344,7 +360,7 @@ impl Call {
         let work = Arc::new(move || {
             let failed =
                 |message| Failure { code: hipErrorLaunchFailure, message: format!("rocblas: {message}") };
-            delay.into_iter().for_each(std::thread::sleep);
+            delays.into_iter().flatten().for_each(spend);
             product.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)

@@ -30,8 +30,12 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_SLOW_ROCBLAS`: so many milliseconds are added to a product for which rocBLAS chooses the solution
     /// itself; none by default.
     pub(crate) slow_rocblas: Option<Duration>,
+    /// `RUKH_EMULATOR_PRODUCT_TIME`: so many microseconds are added to a product of a library, by what it does to A: with
+    /// `T=200,N=100` products with A transposed take longer than those with A as it is. None by default.
+    pub(crate) product_time: [Option<Duration>; 2],
     /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, one of its solutions such as
-    /// `rocblas 11`, `hipblaslt`, `graph`, or a kernel such as `softmax_f16`, which then does nothing.
+    /// `rocblas 11`, `hipblaslt`, one of the two for products with A as it is (`rocblas N`, `hipblaslt N`), `graph`, or a
+    /// kernel such as `softmax_f16`, which then does nothing.
     pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
     /// the same stream, as ROCm 7.2 lets large graphs do; off by default.
@@ -165,6 +169,11 @@ pub(crate) fn settings() -> &'static Settings {
             clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),
             heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
             slow_rocblas: milliseconds("RUKH_EMULATOR_SLOW_ROCBLAS"),
+            product_time: {
+                let all = text("RUKH_EMULATOR_PRODUCT_TIME").unwrap_or_default();
+                let of = |name| all.split(',').find_map(|entry| entry.strip_prefix(name)?.parse().ok());
+                ["N=", "T="].map(|name| of(name).map(Duration::from_micros))
+            },
             wrong: text("RUKH_EMULATOR_WRONG").unwrap_or_default(),
             stale_graphs: text("RUKH_EMULATOR_STALE_GRAPHS").is_some_and(|text| text != "0"),
             bad_capture: text("RUKH_EMULATOR_BAD_CAPTURE").and_then(|text| match text.as_str() {
@@ -187,6 +196,16 @@ pub(crate) fn settings() -> &'static Settings {
 }
 
 impl Settings {
+    /// What is added to the time of a library's product.
+    pub(crate) fn time_of_product(&self, transposes_a: bool) -> Option<Duration> {
+        self.product_time[usize::from(transposes_a)]
+    }
+
+    /// Whether `library` computes wrong figures for a product.
+    pub(crate) fn is_wrong_library(&self, library: &str, transposes_a: bool) -> bool {
+        self.is_wrong(library) || !transposes_a && self.is_wrong(&format!("{library} N"))
+    }
+
     /// Whether `what` computes wrong figures.
     pub(crate) fn is_wrong(&self, what: &str) -> bool {
         self.wrong.split(',').any(|one| one == what)

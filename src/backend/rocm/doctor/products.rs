@@ -4,7 +4,7 @@
 use super::super::avoided::BlasLibrary;
 use super::super::error::Result;
 use super::super::ffi::arguments::DenseArguments;
-use super::super::ffi::gemm::{Epilogue, GemmShape};
+use super::super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
 use super::super::ffi::hip::Address;
 use super::super::ffi::pinned::Staging;
 use super::super::ffi::program::{Program, Step};
@@ -132,7 +132,7 @@ impl Examiner<'_> {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
                 let mut proposals = None;
                 report.attempt(&format!("{item}{QUESTION}"), |_| {
-                    proposals = Some(gemms.proposals(&trial.layers[0]));
+                    proposals = Some(gemms.proposals(&trial.layers[0], WeightLayout::Plain));
                     Ok(())
                 });
                 // Without an answer, the question ended an earlier process, which the report says.
@@ -145,7 +145,7 @@ impl Examiner<'_> {
             let item = format!("rocBLAS, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
-                let choices = vec![GemmChoice::Rocblas { solution: None }];
+                let choices = vec![GemmChoice::ROCBLAS];
                 self.library("rocBLAS", &item, trial, choices, report)
             });
         }
@@ -184,7 +184,7 @@ impl Examiner<'_> {
 
     fn trial<'p>(&self, product: &'p Wanted, name: &str) -> Trial<'p> {
         let layers = self.measurer.layers(product);
-        let samples = Samples::new(&product.shape, &self.contents);
+        let samples = Samples::new(&product.shape, WeightLayout::Plain, &self.contents);
         Trial { product, name: name.to_owned(), layers, samples }
     }
 

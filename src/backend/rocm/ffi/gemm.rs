@@ -146,10 +146,65 @@ impl std::fmt::Display for GemmShape {
     }
 }
 
-/// The device addresses of a product's matrices.
+/// The order of a product's weights in memory.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+pub(crate) enum WeightLayout {
+    /// `[outputs][inputs]`, with the strides of the shape. A network is loaded so, and everything reads it.
+    Plain,
+    /// The order in which our own kernels read the weights. Nothing else reads it.
+    Preshuffled,
+    /// `[inputs][outputs]`, with the strides of [`GemmShape::column_major_weights`]. Only the libraries read it.
+    Transposed,
+}
+
+impl WeightLayout {
+    pub(crate) const ALL: [WeightLayout; 3] =
+        [WeightLayout::Plain, WeightLayout::Preshuffled, WeightLayout::Transposed];
+}
+
+/// The weights as the matrix A of a library: column-major, `inputs x outputs` of plain weights, from which the library
+/// takes the transpose, or `outputs x inputs` of transposed weights, which it takes as they are.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct ColumnMajor {
+    pub(crate) rows: usize,
+    pub(crate) columns: usize,
+    /// The distance from one column to the next, in elements.
+    pub(crate) stride: usize,
+    /// The distance from the weights of one product to those of the next, in elements.
+    pub(crate) batch_stride: usize,
+}
+
+/// Columns of transposed weights begin at multiples of so many elements, because libraries load 16 bytes at a time.
+const TRANSPOSED_ALIGNMENT: usize = 8;
+
+impl GemmShape {
+    /// The weights as a library gets them. No library reads preshuffled weights, which count as plain ones here.
+    pub(crate) fn column_major_weights(&self, layout: WeightLayout) -> ColumnMajor {
+        let GemmShape { outputs, inputs, weights_stride, batch_strides: [batch_stride, ..], .. } = *self;
+        match layout {
+            WeightLayout::Plain | WeightLayout::Preshuffled => {
+                ColumnMajor { rows: inputs, columns: outputs, stride: weights_stride, batch_stride }
+            }
+            WeightLayout::Transposed => {
+                let stride = outputs.next_multiple_of(TRANSPOSED_ALIGNMENT);
+                ColumnMajor { rows: outputs, columns: inputs, stride, batch_stride: inputs * stride }
+            }
+        }
+    }
+}
+
+/// The device addresses of a product's matrices, and the layout of the weights at theirs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmOperands {
     pub(crate) weights: Address,
+    pub(crate) layout: WeightLayout,
     pub(crate) x: Address,
     pub(crate) y: Address,
+}
+
+impl GemmOperands {
+    /// Operands with plain weights.
+    pub(crate) fn plain(weights: Address, x: Address, y: Address) -> GemmOperands {
+        GemmOperands { weights, layout: WeightLayout::Plain, x, y }
+    }
 }

@@ -5,7 +5,7 @@
 
 use super::super::error::{Result, RocmError};
 use super::super::fp8::Fp8Format;
-use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WeightLayout};
 use super::hip::{Address, Device, DeviceBuffer, Stream};
 use hip_runtime_sys as hip;
 use hip_runtime_sys::loader::file_of;
@@ -146,7 +146,7 @@ impl HipblasLt {
     /// Returns up to `wanted` algorithms for a shape that need at most `workspace` bytes, in hipBLASLt's order from the
     /// best to the worst.
     ///
-    /// `descriptor` must have the shape's epilogue.
+    /// `descriptor` must have the shape's epilogue. The weights have its layout.
     pub(crate) fn plans(
         &self,
         shape: &GemmShape,
@@ -157,16 +157,11 @@ impl HipblasLt {
         let layouts = || -> Result<[Layout; 3]> {
             let input = descriptor.factors.unwrap_or(data_type(shape.input_type));
             let output = data_type(shape.output_type);
-            let [weights, x, y] = shape.batch_strides;
+            let weights = shape.column_major_weights(descriptor.layout);
+            let (size, [_, x, y]) = ((weights.rows, weights.columns), shape.batch_strides);
             let batch = shape.batch;
             Ok([
-                Layout::new(
-                    self.library,
-                    input,
-                    (shape.inputs, shape.outputs),
-                    shape.weights_stride,
-                    (batch, weights),
-                )?,
+                Layout::new(self.library, input, size, weights.stride, (batch, weights.batch_stride))?,
                 Layout::new(self.library, input, (shape.inputs, shape.rows), shape.x_stride, (batch, x))?,
                 Layout::new(self.library, output, (shape.outputs, shape.rows), shape.y_stride, (batch, y))?,
             ])
@@ -207,8 +202,8 @@ impl HipblasLt {
     ///
     /// # Safety
     /// The matrices must have the sizes of the plan's shape, the workspace must have the size that the plan was made
-    /// for, and the descriptor must have the shape's epilogue and a bias with one element for each output. All of them
-    /// must stay allocated until the stream has finished the product.
+    /// for, and the descriptor must have the shape's epilogue, the layout of the weights, and a bias with one element for
+    /// each output. All of them must stay allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
         stream: &Stream,
@@ -278,6 +273,8 @@ impl Plan {
 pub(crate) struct Descriptor {
     library: Library,
     raw: sys::hipblasLtMatmulDesc_t,
+    /// The layout of W.
+    layout: WeightLayout,
     /// The type of W and x, if it is not the shape's.
     factors: Option<hip::hipDataType>,
 }
@@ -302,13 +299,13 @@ unsafe impl Send for Descriptor {}
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// Describes the product of W transposed and x with fp32 sums, followed by `epilogue`. The epilogue reads the bias
-    /// at `bias`, whose elements have the type `bias_type`.
+    /// Describes the product of W transposed and x with fp32 sums, followed by `epilogue`. W has the layout `layout`. The
+    /// epilogue reads the bias at `bias`, whose elements have the type `bias_type`.
     pub(crate) fn new(
         library: Library,
+        layout: WeightLayout,
         epilogue: Epilogue,
-        bias: Address,
-        bias_type: ElementType,
+        (bias, bias_type): (Address, ElementType),
     ) -> Result<Descriptor> {
         let code = epilogue_code(epilogue)
             .ok_or_else(|| RocmError::Unsupported(format!("hipBLASLt lacks the epilogue {epilogue:?}")))?;
@@ -318,8 +315,12 @@ impl Descriptor {
             (library.hipblasLtMatmulDescCreate)(&mut raw, sys::HIPBLAS_COMPUTE_32F, hip::HIP_R_32F)
         };
         check(status, || "hipblasLtMatmulDescCreate".to_owned())?;
-        let descriptor = Descriptor { library, raw, factors: None };
-        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSA, "TRANSA", OPERATION_TRANSPOSE)?;
+        let descriptor = Descriptor { library, raw, layout, factors: None };
+        let of_weights = match layout {
+            WeightLayout::Transposed => OPERATION_NONE,
+            WeightLayout::Plain | WeightLayout::Preshuffled => OPERATION_TRANSPOSE,
+        };
+        descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSA, "TRANSA", of_weights)?;
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSB, "TRANSB", OPERATION_NONE)?;
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_EPILOGUE, "EPILOGUE", code)?;
         if epilogue != Epilogue::None {

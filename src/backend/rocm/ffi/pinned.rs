@@ -108,6 +108,20 @@ impl Staging {
         pieces: &[Range<usize>],
         what: &str,
     ) -> Result<Vec<u8>> {
+        assert!(
+            pieces.iter().all(|piece| piece.end <= source.bytes()),
+            "{what} are longer than their memory"
+        );
+        self.download_at(source.address(), pieces, what)
+    }
+
+    /// Reads the weights at an address. As the steps of a forward pass do, this trusts the address: so many bytes of the
+    /// network's memory lie there.
+    pub(crate) fn download_weights(&mut self, source: Address, bytes: usize) -> Result<Vec<u8>> {
+        self.download_at(source, std::slice::from_ref(&(0..bytes)), "weights")
+    }
+
+    fn download_at(&mut self, source: Address, pieces: &[Range<usize>], what: &str) -> Result<Vec<u8>> {
         let limit = self.pinned.bytes;
         let mut data = Vec::with_capacity(pieces.iter().map(Range::len).sum());
         let short = pieces.iter().flat_map(|piece| {
@@ -129,10 +143,10 @@ impl Staging {
         Ok(data)
     }
 
-    /// Appends pieces to `data` that fit into the pinned memory together.
+    /// Appends pieces to `data` that fit into the pinned memory together. They lie in live memory.
     fn download_group(
         &mut self,
-        source: &DeviceBuffer,
+        source: Address,
         pieces: &[Range<usize>],
         what: &str,
         data: &mut Vec<u8>,
@@ -144,12 +158,11 @@ impl Staging {
         let mut done = 0;
         let mut enqueued = Ok(());
         for piece in pieces {
-            assert!(piece.end <= source.bytes(), "{what} are longer than their memory");
-            let from = source.address().offset(piece.start).pointer();
+            let from = source.offset(piece.start).pointer();
             let to = self.pinned.pointer.wrapping_add(done);
             let (copy, kind) = (self.device.hip.hipMemcpyAsync, sys::hipMemcpyDeviceToHost);
-            // SAFETY: the assertions above check both lengths. Neither side is freed before the copy is done, or after
-            // a hang.
+            // SAFETY: the assertion above checks the length of the pinned memory, and the callers that of the source.
+            // Neither side is freed before the copy is done, or after a hang.
             let status = unsafe { copy(to.cast(), from, piece.len(), kind, null_mut()) };
             enqueued = self.device.check(status, || call(piece.len()));
             if enqueued.is_err() {

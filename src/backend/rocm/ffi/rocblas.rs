@@ -1,7 +1,7 @@
 //! rocBLAS. Each stream has a handle of its own, which works in memory that the slot owns.
 
 use super::super::error::{Result, RocmError};
-use super::gemm::{ElementType, GemmOperands, GemmShape};
+use super::gemm::{ElementType, GemmOperands, GemmShape, WeightLayout};
 use super::hip::{DeviceBuffer, Stream};
 use hip_runtime_sys::loader::file_of;
 use rocblas_sys as sys;
@@ -109,7 +109,8 @@ impl Rocblas {
         solution: Option<i32>,
     ) -> Result<()> {
         let arguments = Arguments::new(shape, operands);
-        let Arguments { m, n, k, lda, ldb, ldd, strides, batch, a, b, y, input, output, .. } = arguments;
+        let Arguments { m, n, k, of_a, lda, ldb, ldd, strides, batch, a, b, y, input, output, .. } =
+            arguments;
         let (alpha, beta) = (from_ref(&arguments.alpha).cast(), from_ref(&arguments.beta).cast());
         let algorithm = match solution {
             Some(_) => sys::rocblas_gemm_algo_solution_index,
@@ -120,8 +121,8 @@ impl Rocblas {
             // SAFETY: the caller guarantees the matrices; the scalars are read before the call returns.
             unsafe {
                 (self.library.rocblas_gemm_ex)(
-                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
-                    output, ldd, y, output, ldd, COMPUTE, algorithm, solution, FLAGS,
+                    self.raw, of_a, AS_IT_IS, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y, output,
+                    ldd, y, output, ldd, COMPUTE, algorithm, solution, FLAGS,
                 )
             }
         } else {
@@ -129,7 +130,7 @@ impl Rocblas {
             // SAFETY: as above.
             unsafe {
                 (self.library.rocblas_gemm_strided_batched_ex)(
-                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
+                    self.raw, of_a, AS_IT_IS, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
                     stride_b, beta, y, output, ldd, stride_d, y, output, ldd, stride_d, batch, COMPUTE,
                     algorithm, solution, FLAGS,
                 )
@@ -165,7 +166,8 @@ impl Rocblas {
         count: &mut i32,
     ) -> Result<()> {
         let arguments = Arguments::new(shape, operands);
-        let Arguments { m, n, k, lda, ldb, ldd, strides, batch, a, b, y, input, output, .. } = arguments;
+        let Arguments { m, n, k, of_a, lda, ldb, ldd, strides, batch, a, b, y, input, output, .. } =
+            arguments;
         let (alpha, beta) = (from_ref(&arguments.alpha).cast(), from_ref(&arguments.beta).cast());
         let algorithm = sys::rocblas_gemm_algo_solution_index;
         let status = if shape.batch == 1 {
@@ -173,8 +175,8 @@ impl Rocblas {
             // indexes, for which the caller has made room.
             unsafe {
                 (functions.rocblas_gemm_ex_get_solutions)(
-                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y,
-                    output, ldd, y, output, ldd, COMPUTE, algorithm, FLAGS, list, count,
+                    self.raw, of_a, AS_IT_IS, m, n, k, alpha, a, input, lda, b, input, ldb, beta, y, output,
+                    ldd, y, output, ldd, COMPUTE, algorithm, FLAGS, list, count,
                 )
             }
         } else {
@@ -182,7 +184,7 @@ impl Rocblas {
             // SAFETY: as above.
             unsafe {
                 (functions.rocblas_gemm_strided_batched_ex_get_solutions)(
-                    self.raw, TRANSPOSED, PLAIN, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
+                    self.raw, of_a, AS_IT_IS, m, n, k, alpha, a, input, lda, stride_a, b, input, ldb,
                     stride_b, beta, y, output, ldd, stride_d, y, output, ldd, stride_d, batch, COMPUTE,
                     algorithm, FLAGS, list, count,
                 )
@@ -201,8 +203,8 @@ fn beta_of(library: Library) -> Option<&'static sys::RocblasBeta> {
     (file(library)? == functions_file).then_some(beta)
 }
 
-const TRANSPOSED: sys::rocblas_operation = sys::rocblas_operation_transpose;
-const PLAIN: sys::rocblas_operation = sys::rocblas_operation_none;
+/// The operation on B.
+const AS_IT_IS: sys::rocblas_operation = sys::rocblas_operation_none;
 const COMPUTE: sys::rocblas_datatype = sys::rocblas_datatype_f32_r;
 const FLAGS: u32 = sys::rocblas_gemm_flags_none;
 
@@ -211,6 +213,8 @@ struct Arguments {
     m: i32,
     n: i32,
     k: i32,
+    /// The operation on A: none if the weights are transposed already.
+    of_a: sys::rocblas_operation,
     alpha: f32,
     beta: f32,
     a: *const c_void,
@@ -228,10 +232,16 @@ struct Arguments {
 
 impl Arguments {
     fn new(shape: &GemmShape, operands: &GemmOperands) -> Arguments {
+        let weights = shape.column_major_weights(operands.layout);
+        let [_, x_batch, y_batch] = shape.batch_strides;
         Arguments {
             m: int(shape.outputs),
             n: int(shape.rows),
             k: int(shape.inputs),
+            of_a: match operands.layout {
+                WeightLayout::Transposed => sys::rocblas_operation_none,
+                WeightLayout::Plain | WeightLayout::Preshuffled => sys::rocblas_operation_transpose,
+            },
             alpha: 1.0,
             beta: if shape.accumulate { 1.0 } else { 0.0 },
             a: operands.weights.pointer(),
@@ -239,10 +249,10 @@ impl Arguments {
             y: operands.y.pointer(),
             input: data_type(shape.input_type),
             output: data_type(shape.output_type),
-            lda: int(shape.weights_stride),
+            lda: int(weights.stride),
             ldb: int(shape.x_stride),
             ldd: int(shape.y_stride),
-            strides: shape.batch_strides.map(|stride| stride as i64),
+            strides: [weights.batch_stride, x_batch, y_batch].map(|stride| stride as i64),
             batch: int(shape.batch),
         }
     }

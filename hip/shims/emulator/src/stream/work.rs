@@ -1,5 +1,6 @@
 //! Operations of a stream, and marks between them.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -19,6 +20,19 @@ pub(crate) struct Failure {
 /// One operation of a stream. If it was captured, its graph runs it again at every launch.
 pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
+/// The nanoseconds that operations have added to the clock, unless it is the machine's.
+static ADDED: AtomicU64 = AtomicU64::new(0);
+
+/// Lets so much time pass on the clock that events read.
+pub(crate) fn spend(time: Duration) {
+    match settings().clock {
+        Clock::Real => std::thread::sleep(time),
+        Clock::Instructions | Clock::Lines => {
+            ADDED.fetch_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+        }
+    }
+}
+
 /// The time on the clock that events read.
 fn now() -> Instant {
     static START: OnceLock<Instant> = OnceLock::new();
@@ -27,7 +41,7 @@ fn now() -> Instant {
         Clock::Instructions => launch::instructions_executed(),
         Clock::Lines => 100 * launch::lines_loaded(),
     };
-    *START.get_or_init(Instant::now) + Duration::from_nanos(nanoseconds)
+    *START.get_or_init(Instant::now) + Duration::from_nanos(nanoseconds + ADDED.load(Ordering::Relaxed))
 }
 
 /// A point between a stream's operations that other threads can wait for.

@@ -183,8 +183,7 @@ fn convolution_case(
                 batch_strides: [outputs * inputs, rows * inputs, rows * outputs],
                 ..GemmShape::plain(rows, outputs, inputs, components)
             },
-            operands: GemmOperands { weights: weights.address, x: transformed.address, y: products.address },
-            is_preshuffled: false,
+            operands: GemmOperands::plain(weights.address, transformed.address, products.address),
             output: WinogradArguments {
                 bias: bias.address,
                 residual: residual.address,

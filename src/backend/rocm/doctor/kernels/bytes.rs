@@ -163,7 +163,7 @@ fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize), 
         let output = arena.room(element, rows * outputs);
         let epilogue = Epilogue::BiasMish;
         let shape = GemmShape { epilogue, ..GemmShape::plain(rows, outputs, inputs, element) };
-        let operands = GemmOperands { weights: w_place.address, x: x_place.address, y: output.address };
+        let operands = GemmOperands::plain(w_place.address, x_place.address, output.address);
         let arguments = GemmBytesArguments {
             product: product_arguments(&shape, operands, bias.address, 1),
             row_scales: row_scales.address,

@@ -155,9 +155,9 @@ fn chain_case(element: ElementType, size: TileSize, (rows, outputs): (usize, usi
             let sums: Vec<f64> = (0..link_rows * width).map(sum).collect();
             // Each link reads numbers that the one before has rounded.
             let allowed = (1 + number) as f64 * allowed(element);
-            let operands = GemmOperands { weights: weights.address, x: input.0, y: product.address };
+            let operands = GemmOperands::plain(weights.address, input.0, product.address);
             let shape = GemmShape::plain(link_rows, width, inputs, element);
-            let mut link = Link { shape, operands, bias: Address::NULL, is_preshuffled: false, norm: None };
+            let mut link = Link { shape, operands, bias: Address::NULL, norm: None };
             expected.push(Expected { place: product, element, values: sums.clone(), allowed });
             (values, input) = (sums, (product.address, SQUARES * width));
             if number > 0 {

@@ -1,0 +1,114 @@
+//! Copies of the weights of layers in other layouts: [`super::preshuffle`] for our own kernels, and [`super::transposed`] for
+//! the libraries.
+//!
+//! The plain weights that a network is loaded with stay where they are, because products of few rows, some other kernels
+//! and a start that has to give up a library read them. A copy is made when the first pass that needs it is laid out, so
+//! a layout that no batch size uses takes no memory.
+
+use super::error::{Result, RocmError};
+use super::ffi::gemm::{GemmShape, WeightLayout};
+use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
+use super::ffi::module::Function;
+use super::ffi::pinned::Staging;
+use super::ffi::program::{BlasLibraries, Lanes, Program};
+use super::{preshuffle, transposed};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// Device memory is allocated in pieces of at least this size, because each allocation costs time.
+const CHUNK_BYTES: usize = 8 << 20;
+
+/// Every copy begins at a multiple of this many bytes.
+const ALIGNMENT: usize = 256;
+
+/// The copies, in device memory.
+pub(super) struct WeightCopies {
+    /// The kernel with the name [`preshuffle::KERNEL`]; `None` if there are no preshuffled weights.
+    preshuffler: Option<Function>,
+    stream: Stream,
+    lanes: Lanes,
+    device: Device,
+    /// The memory that weights are read and written through. It is made for the first transposed weights.
+    staging: Option<Staging>,
+    chunks: Vec<Arc<DeviceBuffer>>,
+    /// The number of bytes of the last chunk that are in use.
+    used: usize,
+    copies: HashMap<(Address, [usize; 4], WeightLayout), Address>,
+}
+
+impl WeightCopies {
+    /// No copies yet.
+    ///
+    /// # Errors
+    /// The device makes no stream.
+    pub(super) fn new(device: Device, preshuffler: Option<Function>) -> Result<WeightCopies> {
+        let stream = Stream::new(device)?;
+        let no_libraries = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
+        let lanes = Lanes::new(device, &stream, 0, no_libraries)?;
+        let (chunks, copies) = (Vec::new(), HashMap::new());
+        Ok(WeightCopies { preshuffler, stream, lanes, device, staging: None, chunks, used: 0, copies })
+    }
+
+    /// The address of a layer's weights in this layout, where `plain` is that of the plain ones. A copy is made if it is
+    /// not there.
+    ///
+    /// # Errors
+    /// There is too little memory, the kernel is missing, or the device fails.
+    pub(super) fn of(&mut self, shape: &GemmShape, layout: WeightLayout, plain: Address) -> Result<Address> {
+        let key = (plain, [shape.outputs, shape.inputs, shape.weights_stride, shape.batch], layout);
+        if let Some(&known) = self.copies.get(&key) {
+            return Ok(known);
+        }
+        let copy = match layout {
+            WeightLayout::Plain => return Ok(plain),
+            WeightLayout::Preshuffled => self.preshuffled(shape, plain),
+            WeightLayout::Transposed => self.transposed(shape, plain),
+        }?;
+        self.copies.insert(key, copy);
+        Ok(copy)
+    }
+
+    fn preshuffled(&mut self, shape: &GemmShape, plain: Address) -> Result<Address> {
+        let absent = || RocmError::Unsupported("no kernel preshuffles weights".to_owned());
+        let function = self.preshuffler.clone().ok_or_else(absent)?;
+        let (chunk, start) = self.room(preshuffle::bytes(shape))?;
+        let output = chunk.address().offset(start);
+        let program = Program::new(vec![preshuffle::step(function, shape, plain, output)], Vec::new());
+        program.enqueue(&self.stream, &self.lanes)?;
+        self.stream.synchronize()?;
+        Ok(output)
+    }
+
+    fn transposed(&mut self, shape: &GemmShape, plain: Address) -> Result<Address> {
+        let (chunk, start) = self.room(transposed::bytes(shape))?;
+        let staging = match &mut self.staging {
+            Some(staging) => staging,
+            none => none.insert(Staging::new(self.device)?),
+        };
+        let weights = staging.download_weights(plain, transposed::plain_bytes(shape))?;
+        staging.upload(&chunk, start, &transposed::transposed(shape, &weights), "transposed weights")?;
+        Ok(chunk.address().offset(start))
+    }
+
+    /// Unused memory of so many bytes, and where it begins in its chunk.
+    fn room(&mut self, bytes: usize) -> Result<(Arc<DeviceBuffer>, usize)> {
+        let chunk = match self.chunks.last() {
+            Some(chunk) if chunk.bytes() - self.used >= bytes => Arc::clone(chunk),
+            _ => {
+                let size = bytes.max(CHUNK_BYTES);
+                let chunk = Arc::new(DeviceBuffer::zeroed(self.device, size, "copies of weights")?);
+                self.chunks.push(Arc::clone(&chunk));
+                self.used = 0;
+                chunk
+            }
+        };
+        let start = self.used;
+        self.used = (start + bytes).next_multiple_of(ALIGNMENT).min(chunk.bytes());
+        Ok((chunk, start))
+    }
+
+    /// The memory of the copies, for programs that must keep it allocated.
+    pub(super) fn memory(&self) -> &[Arc<DeviceBuffer>] {
+        &self.chunks
+    }
+}

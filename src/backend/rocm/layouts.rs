@@ -1,0 +1,94 @@
+//! Which layout of its weights a product reads, and where they are.
+
+use super::copies::WeightCopies;
+use super::ffi::gemm::{GemmOperands, GemmShape, WeightLayout};
+use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::ffi::module::Function;
+use super::measured::GemmTable;
+use super::thresholds::{Thresholds, thresholds};
+use std::cell::RefCell;
+use std::sync::Arc;
+
+/// A matrix product that a forward pass needs: its shape and the addresses of its matrices.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct GemmProblem {
+    pub(super) shape: GemmShape,
+    /// With plain weights.
+    pub(super) operands: GemmOperands,
+    pub(super) bias: Address,
+    /// The preshuffled and the transposed weights; null where there are none.
+    pub(super) preshuffled: Address,
+    pub(super) transposed: Address,
+}
+
+impl GemmProblem {
+    /// A product whose weights are there in the plain layout alone.
+    pub(super) fn plain(shape: GemmShape, operands: GemmOperands, bias: Address) -> GemmProblem {
+        GemmProblem { shape, operands, bias, preshuffled: Address::NULL, transposed: Address::NULL }
+    }
+
+    /// The operands with weights of this layout; `None` if there are none.
+    pub(super) fn operands_in(&self, layout: WeightLayout) -> Option<GemmOperands> {
+        let weights = match layout {
+            WeightLayout::Plain => return Some(self.operands),
+            WeightLayout::Preshuffled => self.preshuffled,
+            WeightLayout::Transposed => self.transposed,
+        };
+        (weights != Address::NULL).then_some(GemmOperands { weights, layout, ..self.operands })
+    }
+}
+
+/// The layouts of the weights on one device.
+pub(super) struct Layouts {
+    device: Device,
+    /// Which products of our own kernels use preshuffled weights, according to the table.
+    thresholds: RefCell<Thresholds>,
+    /// The copies for the layers that need them. They are made for the first one.
+    copies: RefCell<Option<WeightCopies>>,
+    /// The kernel that makes preshuffled weights.
+    preshuffler: Option<Function>,
+}
+
+impl Layouts {
+    /// All products read plain weights.
+    pub(super) fn new(device: Device, preshuffler: Option<Function>) -> Layouts {
+        Layouts { device, thresholds: RefCell::default(), copies: RefCell::default(), preshuffler }
+    }
+
+    /// Chooses anew where products of our own kernels read preshuffled weights.
+    pub(super) fn set_table(&self, table: &GemmTable) {
+        self.thresholds.replace(thresholds(table));
+    }
+
+    /// Whether our own kernels read preshuffled weights for a product: of products of the same layer, those with many rows
+    /// do.
+    pub(super) fn prefer_preshuffled(&self, shape: &GemmShape) -> bool {
+        self.thresholds.borrow().include(shape)
+    }
+
+    /// The operands with weights of this layout, of which a copy is made if there is none. `None` if that is impossible,
+    /// for example because memory is full.
+    pub(super) fn copied(
+        &self,
+        shape: &GemmShape,
+        operands: &GemmOperands,
+        layout: WeightLayout,
+    ) -> Option<GemmOperands> {
+        let mut copies = self.copies.borrow_mut();
+        if copies.is_none() {
+            *copies = WeightCopies::new(self.device, self.preshuffler.clone()).ok();
+        }
+        let weights = copies.as_mut()?.of(shape, layout, operands.weights).ok()?;
+        Some(GemmOperands { weights, layout, ..*operands })
+    }
+
+    /// The memory of the copies. A program that was laid out before must keep it.
+    pub(super) fn memory(&self) -> Vec<Arc<DeviceBuffer>> {
+        self.copies.borrow().as_ref().map(|copies| copies.memory().to_vec()).unwrap_or_default()
+    }
+
+    /// Frees nothing, because the device may use it for ever.
+    pub(super) fn leak(&self) {
+        std::mem::forget(self.copies.take());
+    }
+}

@@ -1,0 +1,139 @@
+//! The matrices of timed products, in the device's memory, and what they hold.
+//!
+//! There is memory for the largest product, and all products use it in turn. The layers of a shape lie one after another.
+//! Every matrix holds the same pattern of numbers, so transposed weights are the same bytes, read in another way.
+
+use super::error::Result;
+use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::ffi::hip::{Address, Device, DeviceBuffer};
+use super::ffi::pinned::Staging;
+use super::gemm::{GemmProblem, Gemms};
+use super::samples::{PATTERN_BYTES, pattern};
+use super::{preshuffle, transposed};
+
+/// The most memory for the weights of the layers of one shape, in bytes.
+const MOST_WEIGHTS: usize = 256 << 20;
+
+/// Every layer's weights begin at a multiple of this many bytes.
+const ALIGNMENT: usize = 256;
+
+/// A product to measure.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub(super) struct Wanted {
+    pub(super) shape: GemmShape,
+    /// The number of the network's layers with this shape.
+    pub(super) layers: usize,
+}
+
+/// The memory.
+pub(super) struct Matrices {
+    weights: DeviceBuffer,
+    /// Room for the preshuffled weights of all layers of a shape; `None` if they are not tried.
+    preshuffled: Option<DeviceBuffer>,
+    x: DeviceBuffer,
+    y: DeviceBuffer,
+}
+
+impl Matrices {
+    /// Memory for the largest of `products`.
+    ///
+    /// # Errors
+    /// There is too little memory.
+    pub(super) fn new(
+        device: Device,
+        gemms: &Gemms,
+        element: ElementType,
+        products: &[Wanted],
+    ) -> Result<Matrices> {
+        let pattern = pattern(element);
+        let most = products
+            .iter()
+            .map(bytes)
+            .fold([0; 3], |most, some| std::array::from_fn(|index| most[index].max(some[index])));
+        // Without this memory, preshuffled weights are not tried.
+        let copies = products.iter().filter(|product| gemms.preshuffler(&product.shape).is_some());
+        let copies = copies.map(|product| layer_count(product) * preshuffle::bytes(&product.shape)).max();
+        let preshuffled =
+            copies.and_then(|bytes| DeviceBuffer::zeroed(device, bytes, "preshuffled weights").ok());
+        let buffer = |bytes: usize| -> Result<DeviceBuffer> {
+            let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed products")?;
+            fill(device, &buffer, &pattern)?;
+            Ok(buffer)
+        };
+        Ok(Matrices { weights: buffer(most[0])?, preshuffled, x: buffer(most[1])?, y: buffer(most[2])? })
+    }
+
+    /// The results of products.
+    pub(super) fn y(&self) -> &DeviceBuffer {
+        &self.y
+    }
+
+    /// The address of numbers that can be a bias.
+    pub(super) fn bias(&self) -> Address {
+        self.weights.address()
+    }
+
+    /// The product with the weights of layer `layer`. The preshuffled ones must be made before they are read.
+    pub(super) fn problem(&self, gemms: &Gemms, shape: &GemmShape, layer: usize) -> GemmProblem {
+        let weights = self.weights.address().offset(layer * weight_bytes(shape));
+        let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { self.bias() };
+        let operands = GemmOperands::plain(weights, self.x.address(), self.y.address());
+        let copy = self.preshuffled.as_ref().filter(|_| gemms.preshuffler(shape).is_some());
+        let preshuffled =
+            copy.map_or(Address::NULL, |copy| copy.address().offset(layer * preshuffle::bytes(shape)));
+        GemmProblem { shape: *shape, operands, bias, preshuffled, transposed: weights }
+    }
+
+    /// The product with the weights of each layer, as far as there is memory for them.
+    pub(super) fn layers(&self, gemms: &Gemms, product: &Wanted) -> Vec<GemmProblem> {
+        (0..layer_count(product)).map(|layer| self.problem(gemms, &product.shape, layer)).collect()
+    }
+}
+
+/// The bytes that the weights, x and y of a shape take. `layers` layers lie one after another.
+fn bytes(product: &Wanted) -> [usize; 3] {
+    let shape = &product.shape;
+    let [_, x, y] = shape.batch_strides.map(|stride| (shape.batch - 1) * stride);
+    let rows = |rows: usize, stride: usize, width: usize| rows.saturating_sub(1) * stride + width;
+    let (input, output) = (shape.input_type.bytes(), shape.output_type.bytes());
+    [
+        weight_bytes(shape) * layer_count(product),
+        (x + rows(shape.rows, shape.x_stride, shape.inputs)) * input,
+        (y + rows(shape.rows, shape.y_stride, shape.outputs)) * output,
+    ]
+}
+
+/// The number of layers whose weights are in memory.
+fn layer_count(Wanted { shape, layers }: &Wanted) -> usize {
+    (MOST_WEIGHTS / weight_bytes(shape)).clamp(1, (*layers).max(1))
+}
+
+/// The bytes of a layer's weights, plain or transposed. The bias lies in the same memory.
+fn weight_bytes(shape: &GemmShape) -> usize {
+    let bytes = transposed::plain_bytes(shape).max(transposed::bytes(shape)).max(shape.outputs * 4);
+    bytes.next_multiple_of(ALIGNMENT)
+}
+
+/// Fills a buffer with the pattern.
+fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Result<()> {
+    let mut staging = Staging::new(device)?;
+    for start in (0..buffer.bytes()).step_by(PATTERN_BYTES) {
+        let count = pattern.len().min(buffer.bytes() - start);
+        staging.upload(buffer, start, &pattern[..count], "the matrices of timed products")?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn matrices_get_the_memory_that_their_strides_need() {
+        let shape = GemmShape::plain(3, 5, 7, ElementType::Fp16);
+        // 5 x 7 weights and 5 biases of four bytes, rounded up; 3 x 7 inputs; 3 x 5 outputs.
+        assert_eq!(bytes(&Wanted { shape, layers: 2 }), [512, 42, 30]);
+        let wide = GemmShape { x_stride: 10, batch: 2, batch_strides: [35, 100, 15], ..shape };
+        assert_eq!(bytes(&Wanted { shape: wide, layers: 1 }), [256, 254, 60]);
+    }
+}

@@ -16,6 +16,7 @@ use crate::backend::{
 use crate::net::Network;
 use crate::net::architecture::{BodyKind, InputFormat};
 use crate::net::input::{HistoryFill, encode};
+use crate::net::network::Body;
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -93,6 +94,7 @@ impl CpuBackend {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
         let used = match precision {
             Precision::Bf16 if !instructions.bf16_pays() => Precision::Fp32,
+            Precision::Int8 if !int8_convolutions_pay(&network, instructions) => Precision::Int8Dense,
             other => other,
         };
         let attributes = attributes(&network, (precision, used), instructions, options);
@@ -117,6 +119,19 @@ impl CpuBackend {
     }
 }
 
+/// The number of channels of a residual tower's convolutions; `None` for an attention body.
+fn tower_channels(network: &Network) -> Option<usize> {
+    match &network.body {
+        Body::Convolution { input, .. } => Some(input.outputs),
+        Body::Attention { .. } => None,
+    }
+}
+
+/// Whether the network has a residual tower whose convolutions are faster in 8-bit integers.
+pub(super) fn int8_convolutions_pay(network: &Network, instructions: InstructionSet) -> bool {
+    tower_channels(network).is_some_and(|channels| instructions.int8_convolutions_pay(channels))
+}
+
 fn check(option: &str, value: f32, is_valid: bool, expected: &str) -> Result<(), BackendError> {
     if is_valid {
         return Ok(());
@@ -137,6 +152,10 @@ fn attributes(
             format!("{}, which is faster on this processor", in_fp32(instructions))
         }
         (Precision::Fp32, _) => in_fp32(instructions),
+        (Precision::Int8, Precision::Int8Dense) if tower_channels(network).is_some() => {
+            let name = instructions.name_for(Precision::Int8);
+            format!("{name}, convolutions in fp32, which is faster on this processor")
+        }
         (other, _) => instructions.name_for(other).to_owned(),
     };
     let name = format!("{} ({instructions})", precision.name());

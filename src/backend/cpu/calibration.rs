@@ -4,10 +4,11 @@
 //! The positions are those of the benchmark, from openings to endgames, and the next ones after the move that the network
 //! prefers. The network evaluates them in fp32 first.
 
-use super::kernels::matrix::{InputStatistics, Quantised, quantise};
+use super::kernels::matrix::{Quantised, quantise};
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::scratch::{Outputs, Scratch};
 use super::simd::Isa;
+use super::steps::NetworkStatistics;
 use crate::chess::{PackedMove, Position, PositionHistory, bench_positions, uci_move};
 use crate::net::Network;
 use crate::net::input::{HistoryFill, encode};
@@ -26,8 +27,8 @@ impl CpuNetwork {
     /// fp32 first, and evaluates some positions.
     pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
         let statistics = match precision {
-            Precision::Int8 => statistics(&network, instructions),
-            Precision::Fp32 | Precision::Bf16 => Vec::new(),
+            Precision::Int8 | Precision::Int8Dense => statistics(&network, instructions),
+            Precision::Fp32 | Precision::Bf16 => NetworkStatistics::default(),
         };
         CpuNetwork::pack(network, precision, instructions, statistics)
     }
@@ -36,8 +37,7 @@ impl CpuNetwork {
 /// Rounds the dense layers of a network to 8 bits for another device.
 pub(crate) struct Calibration {
     isa: Isa,
-    /// By the layers' numbers.
-    statistics: Vec<InputStatistics>,
+    statistics: NetworkStatistics,
 }
 
 impl Calibration {
@@ -52,21 +52,22 @@ impl Calibration {
     ///
     /// [`LayerStore::dense`]: crate::net::prepare::LayerStore::dense
     pub(crate) fn round(&mut self, number: usize, layer: &Dense) -> Quantised {
-        let statistics = self.statistics.get_mut(number).map(std::mem::take);
-        quantise(self.isa, &layer.weights, layer.inputs, i8::MAX, statistics.as_ref())
+        let statistics = self.statistics.dense.get_mut(number).map(std::mem::take);
+        quantise(self.isa, &layer.weights, layer.inputs, 1, i8::MAX, statistics.as_ref())
     }
 }
 
-/// What the inputs of the network's dense layers are, in the order in which they are packed.
-fn statistics(network: &Network, instructions: InstructionSet) -> Vec<InputStatistics> {
+/// What the inputs of the network's layers are, in the order in which they are packed.
+fn statistics(network: &Network, instructions: InstructionSet) -> NetworkStatistics {
     let format = network.architecture.input_format;
     let mut games = games();
     let affordable = affordable_positions(network);
     games.truncate(affordable.max(LEAST_GAMES));
     let plies = affordable / games.len().max(1);
-    let packed = CpuNetwork::pack(network.clone(), Precision::Fp32, instructions, Vec::new());
+    let packed =
+        CpuNetwork::pack(network.clone(), Precision::Fp32, instructions, NetworkStatistics::default());
     let (mut scratch, mut outputs) = (Scratch::new(packed.isa), Outputs::default());
-    scratch.steps.statistics = Some(Vec::new());
+    scratch.steps.statistics = Some(NetworkStatistics::default());
     for _ in 0..plies.clamp(1, MOST_PLIES) {
         let (planes, transforms): (Vec<_>, Vec<u8>) =
             games.iter().map(|game| encode(game, format, HistoryFill::FenOnly)).unzip();

@@ -4,7 +4,7 @@
 //! change depends on the network. So some positions are evaluated in each format. The fastest format wins whose figures
 //! are close enough to those in fp32. What was measured is kept in the user's cache folder for the next start.
 
-use super::backend::{CpuBackend, CpuOptions};
+use super::backend::{CpuBackend, CpuOptions, int8_convolutions_pay};
 use super::calibration::{affordable_positions, games};
 use super::network::{InstructionSet, Precision};
 use crate::backend::owned_request::{OwnedRequest, evaluate};
@@ -65,8 +65,8 @@ impl Choice {
     /// A backend cannot be made, or its evaluation fails.
     pub fn new(network: &Arc<Network>, options: &CpuOptions) -> Result<Choice, BackendError> {
         let instructions = options.instructions.unwrap_or_else(InstructionSet::best);
-        // The convolutions of a tower are in fp32 whatever the format.
-        if let BodyKind::Convolution { .. } = network.architecture.body {
+        if is_tower(network) && !int8_convolutions_pay(network, instructions) {
+            // The convolutions of a tower are in fp32 whatever the format.
             return Ok(Choice::of(Vec::new()));
         }
         let key = key(network, instructions);
@@ -131,6 +131,11 @@ impl fmt::Display for Choice {
 /// The formats beside fp32, from the most accurate to the least.
 const CANDIDATES: [Precision; 2] = [Precision::Bf16, Precision::Int8];
 
+/// Whether the network is a residual tower.
+fn is_tower(network: &Network) -> bool {
+    matches!(network.architecture.body, BodyKind::Convolution { .. })
+}
+
 /// What the measurement depends on.
 fn key(network: &Network, instructions: InstructionSet) -> String {
     format!(
@@ -151,8 +156,9 @@ fn fingerprint(network: &Network) -> u64 {
 
 /// Measures the formats that may be faster than fp32.
 fn measure(network: &Arc<Network>, instructions: InstructionSet) -> Result<Vec<Measured>, BackendError> {
-    let candidates =
-        CANDIDATES.into_iter().filter(|&format| format != Precision::Bf16 || instructions.bf16_pays());
+    // The convolutions of a tower are never in bf16.
+    let bf16_pays = !is_tower(network) && instructions.bf16_pays();
+    let candidates = CANDIDATES.into_iter().filter(|&format| format != Precision::Bf16 || bf16_pays);
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let options = CpuOptions { threads, instructions: Some(instructions), ..CpuOptions::default() };
     let backend =

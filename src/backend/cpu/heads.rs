@@ -2,7 +2,7 @@
 
 use super::kernels::SQUARES;
 use super::kernels::attention::QueryKey;
-use super::kernels::winograd::Finish;
+use super::kernels::convolution::Finish;
 use super::layers::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
 use super::network::CpuNetwork;
 use super::recorder::Work;
@@ -89,7 +89,7 @@ impl CpuNetwork {
         output: &mut [f32],
     ) {
         let rows = positions * SQUARES;
-        let Scratch { steps, stream, narrow, winograd, .. } = &mut *scratch;
+        let Scratch { steps, stream, narrow, .. } = &mut *scratch;
         steps.recorder.enter("policy", None);
         match &self.layers.policy {
             PolicyHead::Classical { input, dense } => {
@@ -101,11 +101,9 @@ impl CpuNetwork {
                 // [T][channels] -> conv 3x3 -> act -> [T][channels] -> conv 3x3 -> [T][80] = [B][64 * 80]
                 narrow.grow_to(rows * channels);
                 let finish = Finish::Activate(self.layers.activation());
-                first.run(steps.isa, positions, stream, narrow, finish, winograd);
-                steps.convolved("convolution 1", first, positions);
+                steps.convolve("convolution 1", first, positions, stream, narrow, finish);
                 let finish = Finish::Activate(Activation::None);
-                last.run(steps.isa, positions, narrow, output, finish, winograd);
-                steps.convolved("convolution 2", last, positions);
+                steps.convolve("convolution 2", last, positions, narrow, output, finish);
             }
             PolicyHead::Attention(head) => self.attention_policy(head, positions, scratch, output),
         }

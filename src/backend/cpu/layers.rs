@@ -2,28 +2,34 @@
 //!
 //! [`crate::net::prepare`] walks the network and hands its layers to [`Packing`] one by one.
 
-use super::kernels::matrix::{Format, InputStatistics, PackedMatrix};
+use super::kernels::convolution::PackedConvolution;
+use super::kernels::matrix::{Format, PackedMatrix};
 use super::kernels::planes::{BoardEmbedding, PlaneConvolution, PlaneEmbedding};
-use super::kernels::winograd::PackedConvolution;
 use super::simd::Isa;
+use super::steps::NetworkStatistics;
 use crate::net::input::InputPlanes;
 use crate::net::network::{self, Layers};
 use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use crate::net::weights::{Convolution, Dense, LayerNorm};
 use std::convert::Infallible;
+use std::ops::Range;
 
 /// The instruction set and the number format that layers are packed for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Packing {
     /// The instruction set that will run the kernels.
     pub(super) isa: Isa,
     /// The number format of the weights in the large matrix products.
     pub(super) format: Format,
-    /// What the inputs of the dense layers are on real positions, in the order in which the layers are packed. Empty if
-    /// that is not known.
-    pub(super) statistics: Vec<InputStatistics>,
+    /// The 3x3 convolutions in 8-bit integers, by the order in which they are packed. The others are in fp32.
+    pub(super) int8_convolutions: Range<usize>,
+    /// What the inputs of the layers are on real positions, in the order in which the layers are packed. Empty if that is
+    /// not known.
+    pub(super) statistics: NetworkStatistics,
     /// The number of dense layers that are packed.
     pub(super) packed: usize,
+    /// The number of 3x3 convolutions that are packed.
+    pub(super) packed_convolutions: usize,
 }
 
 pub(super) type Network = network::Network<Packing>;
@@ -85,7 +91,7 @@ impl LayerStore for Packing {
         let Dense { weights, biases, inputs, .. } = &layer;
         let packed = match format {
             Format::Int8 => {
-                let statistics = self.statistics.get_mut(number).map(std::mem::take);
+                let statistics = self.statistics.dense.get_mut(number).map(std::mem::take);
                 PackedMatrix::calibrated(self.isa, weights, biases, *inputs, statistics.as_ref())
             }
             _ => PackedMatrix::new(self.isa, format, weights, biases, *inputs),
@@ -95,9 +101,12 @@ impl LayerStore for Packing {
         Ok(if is_recorded { packed.with_number(number) } else { packed })
     }
 
-    /// Always fp32: see [`super::kernels::winograd`].
     fn convolution(&mut self, _name: &str, layer: Convolution) -> Result<PackedConvolution, Infallible> {
-        Ok(PackedConvolution::new(self.isa, &layer))
+        let number = self.packed_convolutions;
+        self.packed_convolutions += 1;
+        let statistics = self.statistics.convolutions.get_mut(number).map(std::mem::take);
+        let format = if self.int8_convolutions.contains(&number) { Format::Int8 } else { Format::Fp32 };
+        Ok(PackedConvolution::new(self.isa, format, number, &layer, statistics.as_ref()))
     }
 
     fn input_convolution(&mut self, _name: &str, layer: Convolution) -> Result<PlaneConvolution, Infallible> {

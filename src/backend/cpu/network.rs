@@ -1,13 +1,18 @@
 //! A network packed for the CPU, and its outputs.
 
-use super::kernels::matrix::{Format, InputStatistics, is_bf16_faster};
+use super::kernels::convolution::gain_of_bytes;
+use super::kernels::matrix::{Format, is_bf16_faster};
 use super::layers::{self, Body, Packing};
 use super::scratch::Outputs;
 use super::simd::{Factors, Isa};
+use super::steps::NetworkStatistics;
 use crate::backend::Value;
 use crate::net::Network;
+use crate::net::network::Body as FileBody;
 use crate::net::prepare::PreparedNetwork;
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 /// The number format of the large matrix products.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -22,12 +27,16 @@ pub enum Precision {
     /// this with a margin. Without instructions for bf16 it is emulated, with nearly the same results. A backend uses it
     /// only where it is faster than fp32 ([`InstructionSet::bf16_pays`]).
     Bf16,
-    /// Weights of the dense layers are rounded to 8 bits with a factor for each output, by what the layers' inputs are on
-    /// some positions; inputs are rounded to 8 bits with a factor and a minimum for each row; sums are 32-bit integers.
-    /// What bf16 leaves in fp32 stays in fp32 here too, and with AMX attention is as in bf16. On x86-64 without VNNI and
+    /// Weights of the dense layers, and of the 3x3 convolutions of residual blocks but the first, are rounded to 8 bits
+    /// with a factor for each output, by what the layers' inputs are on some positions; inputs are rounded to 8 bits with
+    /// a factor and a minimum for each row, or for each board in a convolution; sums are 32-bit integers. What else bf16
+    /// leaves in fp32 stays in fp32 here too, and with AMX attention is as in bf16. On x86-64 without VNNI and
     /// AMX the weights have 7 bits, because the processor adds two products in 16 bits. The tests have the differences
     /// from lc0's fp32 for all golden networks.
     Int8,
+    /// The same with 3x3 convolutions in fp32. A backend uses it instead of `Int8` where convolutions are not faster in
+    /// 8 bits ([`InstructionSet::int8_convolutions_pay`]).
+    Int8Dense,
 }
 
 impl Precision {
@@ -36,7 +45,7 @@ impl Precision {
         match self {
             Precision::Fp32 => "cpu",
             Precision::Bf16 => "cpu-bf16",
-            Precision::Int8 => "cpu-int8",
+            Precision::Int8 | Precision::Int8Dense => "cpu-int8",
         }
     }
 
@@ -45,7 +54,26 @@ impl Precision {
         match self {
             Precision::Fp32 => Factors::Fp32,
             Precision::Bf16 => Factors::Bf16,
-            Precision::Int8 => Factors::Int8,
+            Precision::Int8 | Precision::Int8Dense => Factors::Int8,
+        }
+    }
+
+    /// The number format of dense layers.
+    fn format(self) -> Format {
+        match self {
+            Precision::Fp32 => Format::Fp32,
+            Precision::Bf16 => Format::Bf16,
+            Precision::Int8 | Precision::Int8Dense => Format::Int8,
+        }
+    }
+
+    /// The 3x3 convolutions in 8-bit integers, by the order in which they are packed: those of a tower's blocks, which
+    /// have two each, except the first block. In fp32 the first block halves the error of q of maia-1900, and the policy
+    /// head, whose convolutions come after those of the tower, halves its divergence.
+    fn int8_convolutions(self, body: &FileBody) -> Range<usize> {
+        match body {
+            FileBody::Convolution { blocks, .. } if self == Precision::Int8 => 2..2 * blocks.len().max(1),
+            _ => 0..0,
         }
     }
 }
@@ -87,11 +115,32 @@ impl InstructionSet {
         self.has_bf16() && (self.0.has_amx() || *MEASURED.get_or_init(|| is_bf16_faster(self.0)))
     }
 
+    /// Whether 3x3 convolutions with so many channels are faster in 8-bit integers than in fp32. Without instructions for
+    /// bytes they are not. With them it is measured once, in some milliseconds: the gain depends on the processor's caches.
+    pub fn int8_convolutions_pay(self, channels: usize) -> bool {
+        /// By the name of the instruction set and the number of channels.
+        static MEASURED: Mutex<BTreeMap<(&str, usize), bool>> = Mutex::new(BTreeMap::new());
+        if !self.0.multiplies_bytes() {
+            return false;
+        }
+        let channels = channels.clamp(1, MOST_MEASURED_CHANNELS);
+        let mut measured = MEASURED.lock().unwrap_or_else(PoisonError::into_inner);
+        *measured
+            .entry((self.name(), channels))
+            .or_insert_with(|| gain_of_bytes(self.0, channels) >= LEAST_CONVOLUTION_GAIN)
+    }
+
     /// Whether the processor multiplies bf16 in hardware with this instruction set.
     pub fn has_bf16(self) -> bool {
         self.0.has_bf16()
     }
 }
+
+/// Convolutions are computed in 8-bit integers if that is so many times as fast, because they are less accurate.
+const LEAST_CONVOLUTION_GAIN: f64 = 1.1;
+/// The largest number of channels of a convolution whose time is measured. With more, a measurement would take long, and
+/// 8-bit integers gain more, because the weights in fp32 no longer fit the caches.
+const MOST_MEASURED_CHANNELS: usize = 256;
 
 /// The number of positions that go through a tower together. With 64 channels, Winograd's components of 8 positions fit
 /// a second-level cache of 1 MB beside the weights that stream through it (8 is 5 % faster than 16 and 15 % faster than
@@ -132,19 +181,21 @@ pub struct RawEvaluation {
 
 impl CpuNetwork {
     /// Packs a network. Each of its layers is freed as soon as it is packed. 8-bit weights are rounded by `statistics` of
-    /// the inputs of the dense layers, in the order in which the layers are packed, if there are any.
+    /// the inputs of the layers, if there are any.
     pub(super) fn pack(
         network: Network,
         precision: Precision,
         instructions: InstructionSet,
-        statistics: Vec<InputStatistics>,
+        statistics: NetworkStatistics,
     ) -> CpuNetwork {
-        let format = match precision {
-            Precision::Fp32 => Format::Fp32,
-            Precision::Bf16 => Format::Bf16,
-            Precision::Int8 => Format::Int8,
+        let mut packing = Packing {
+            isa: instructions.0,
+            format: precision.format(),
+            int8_convolutions: precision.int8_convolutions(&network.body),
+            statistics,
+            packed: 0,
+            packed_convolutions: 0,
         };
-        let mut packing = Packing { isa: instructions.0, format, statistics, packed: 0 };
         let Ok(PreparedNetwork { network, policy_width, policy_places }) = network.prepare(&mut packing);
         CpuNetwork {
             isa: packing.isa,

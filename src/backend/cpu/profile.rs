@@ -45,8 +45,7 @@ impl Profiler for CpuProfiler {
     fn ceilings(&mut self) -> Result<Ceilings, BackendError> {
         let layer = match &self.network.layers.body {
             Body::Attention { stack, .. } => stack.encoders.first().map(|encoder| &encoder.ffn.dense1),
-            // All its products are in fp32.
-            Body::Convolution { .. } => None,
+            Body::Convolution { blocks, .. } => blocks.first().and_then(|block| block.conv1.byte_product()),
         };
         Ok(ceilings::measure(self.network.isa, layer))
     }

@@ -1,7 +1,6 @@
 //! Memory of the forward pass: intermediate results and outputs.
 
 use super::kernels::attention::AttentionScratch;
-use super::kernels::winograd::WinogradScratch;
 use super::simd::{AlignedVec, Isa};
 use super::steps::Steps;
 
@@ -25,7 +24,6 @@ pub(super) struct Scratch {
     /// Holds hidden layers of smolgen, squeeze-and-excitation and the scalar heads.
     pub(super) hidden: AlignedVec<f32>,
     pub(super) attention: AttentionScratch,
-    pub(super) winograd: WinogradScratch,
 }
 
 impl Scratch {
@@ -42,7 +40,6 @@ impl Scratch {
             generated: AlignedVec::default(),
             hidden: AlignedVec::default(),
             attention: AttentionScratch::default(),
-            winograd: WinogradScratch::default(),
         }
     }
 }

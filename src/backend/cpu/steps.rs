@@ -1,9 +1,10 @@
 //! Single steps of the forward pass: dense layers, LayerNorms, activations.
 
+use super::kernels::SQUARES;
+use super::kernels::convolution::{ConvolutionScratch, Finish, PackedConvolution};
 use super::kernels::elementary::ActivateRows;
 use super::kernels::matrix::{InputStatistics, MatrixProduct, PackedMatrix, RoundedRows};
 use super::kernels::norm::LayerNorm;
-use super::kernels::winograd::PackedConvolution;
 use super::recorder::{Recorder, Work};
 use super::simd::{AlignedVec, Isa};
 use crate::net::architecture::Activation;
@@ -14,14 +15,36 @@ pub(super) struct Steps {
     pub(super) isa: Isa,
     /// The inputs of a step in the format of its layer.
     rounded: RoundedRows,
+    convolution: ConvolutionScratch,
     pub(super) recorder: Recorder,
-    /// What the inputs of the network's dense layers are, by the layers' numbers. It is filled only if there is a list.
-    pub(super) statistics: Option<Vec<InputStatistics>>,
+    /// What the inputs of the network's layers are. It is filled only if it is there.
+    pub(super) statistics: Option<NetworkStatistics>,
+}
+
+/// What the inputs of a network's layers are on real positions.
+#[derive(Debug, Default)]
+pub(super) struct NetworkStatistics {
+    /// Of the dense layers, by their numbers.
+    pub(super) dense: Vec<InputStatistics>,
+    /// Of the 3x3 convolutions, by their numbers. A row of inputs is a square.
+    pub(super) convolutions: Vec<InputStatistics>,
+}
+
+/// The statistics of layer `number` of a list, which grows if it is too short.
+fn of_layer(all: &mut Vec<InputStatistics>, number: usize) -> &mut InputStatistics {
+    all.resize_with(all.len().max(number + 1), InputStatistics::default);
+    &mut all[number]
 }
 
 impl Steps {
     pub(super) fn new(isa: Isa) -> Steps {
-        Steps { isa, rounded: RoundedRows::default(), recorder: Recorder::default(), statistics: None }
+        Steps {
+            isa,
+            rounded: RoundedRows::default(),
+            convolution: ConvolutionScratch::default(),
+            recorder: Recorder::default(),
+            statistics: None,
+        }
     }
 
     /// `y [rows][outputs] = act(x [rows][inputs] W^T + b)`; y grows if it is too short. `name` is for the recorder.
@@ -88,8 +111,7 @@ impl Steps {
         accumulate: bool,
     ) {
         if let (Some(all), Some(number)) = (&mut self.statistics, weights.number()) {
-            all.resize_with(all.len().max(number + 1), InputStatistics::default);
-            all[number].add(self.isa, (x, x_stride), rows, weights.inputs());
+            of_layer(&mut all.dense, number).add(self.isa, (x, x_stride), rows, weights.inputs());
         }
         let product = MatrixProduct {
             weights,
@@ -106,8 +128,21 @@ impl Steps {
         product.run(self.isa);
     }
 
-    /// A convolution has ended.
-    pub(super) fn convolved(&mut self, name: &'static str, layer: &PackedConvolution, positions: usize) {
+    /// Convolves the `positions` boards of x, `[position][64][channels]`, into y, `[position][64][outputs]`.
+    pub(super) fn convolve(
+        &mut self,
+        name: &'static str,
+        layer: &PackedConvolution,
+        positions: usize,
+        x: &[f32],
+        y: &mut [f32],
+        finish: Finish<'_>,
+    ) {
+        if let (Some(all), Some(number)) = (&mut self.statistics, layer.number()) {
+            let inputs = layer.inputs();
+            of_layer(&mut all.convolutions, number).add(self.isa, (x, inputs), positions * SQUARES, inputs);
+        }
+        layer.run(self.isa, positions, x, y, finish, &mut self.convolution);
         self.recorder.lap(name, || {
             let (multiply_adds, weight_bytes, numbers) = layer.work(positions);
             Work::multiplying(multiply_adds, weight_bytes, numbers)

@@ -1,9 +1,9 @@
 //! The forward pass of a residual tower. [`super::forward`] explains the shapes.
 
 use super::kernels::SQUARES;
+use super::kernels::convolution::Finish;
 use super::kernels::planes::PlaneConvolution;
 use super::kernels::scale::ScaleAndAdd;
-use super::kernels::winograd::Finish;
 use super::layers::ResidualBlock;
 use super::network::CpuNetwork;
 use super::recorder::Work;
@@ -44,28 +44,25 @@ impl CpuNetwork {
 
     /// A residual block: `x = act(SE(conv2(act(conv1 x))) + x)`, x `[T][filters]`.
     fn block(&self, block: &ResidualBlock, positions: usize, filters: usize, scratch: &mut Scratch) {
-        let Scratch { steps, stream, wide, branch, generated: pooled, hidden, winograd, .. } = scratch;
+        let Scratch { steps, stream, wide, branch, generated: pooled, hidden, .. } = scratch;
         let (isa, activation) = (steps.isa, self.layers.activation());
         let size = positions * SQUARES * filters;
         let x = &mut stream[..size];
         wide.grow_to(size);
         // [T][filters] -> conv 3x3 -> act -> [T][filters]
         let finish = Finish::Activate(activation);
-        block.conv1.run(isa, positions, x, wide, finish, winograd);
-        steps.convolved("conv1", &block.conv1, positions);
+        steps.convolve("conv1", &block.conv1, positions, x, wide, finish);
         let Some(SqueezeExcitation { squeeze, excite }) = &block.se else {
             // [T][filters] -> conv 3x3 -> + x -> act -> [T][filters]
             let finish = Finish::AddToOutput(activation);
-            block.conv2.run(isa, positions, wide, x, finish, winograd);
-            steps.convolved("conv2", &block.conv2, positions);
+            steps.convolve("conv2", &block.conv2, positions, wide, x, finish);
             return;
         };
         // -> conv 3x3 -> [T][filters], and its means over the squares -> [B][filters]
         branch.grow_to(size);
         pooled.grow_to(positions * filters);
         let finish = Finish::Pool(pooled);
-        block.conv2.run(isa, positions, wide, branch, finish, winograd);
-        steps.convolved("conv2", &block.conv2, positions);
+        steps.convolve("conv2", &block.conv2, positions, wide, branch, finish);
         // [B][filters] -> squeeze -> act -> [B][se] -> excite -> [B][2 filters]
         steps.dense("squeeze", squeeze, positions, pooled, hidden, activation);
         steps.dense("excite", excite, positions, hidden, pooled, Activation::None);

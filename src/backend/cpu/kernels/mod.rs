@@ -3,7 +3,7 @@
 //! | module | what it computes |
 //! |---|---|
 //! | [`planes`] | the first layers, whose inputs are the bits of the planes |
-//! | [`winograd`] | 3x3 convolutions on the 8x8 board |
+//! | [`convolution`] | 3x3 convolutions on the 8x8 board |
 //! | [`attention`] | softmax(Q K^T + logits) V for all heads of a position |
 //! | [`scale`] | the last step of squeeze-and-excitation, and the gates of an embedding |
 //! | [`norm`] | LayerNorm with the residual added |
@@ -14,11 +14,11 @@
 //! holds neighbouring channels of one square.
 
 pub(crate) mod attention;
+pub(crate) mod convolution;
 pub(crate) mod elementary;
 pub(crate) mod matrix;
 pub(crate) mod norm;
 pub(crate) mod planes;
 pub(crate) mod scale;
-pub(crate) mod winograd;
 
 pub(crate) const SQUARES: usize = 64;

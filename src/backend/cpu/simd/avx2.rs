@@ -281,7 +281,10 @@ impl<const VNNI: bool> Simd for Avx2<VNNI> {
         }
         // SAFETY: `self` proves AVX2.
         let bytes = unsafe { bytes(v) };
-        to[..2].copy_from_slice(&[bytes as Word, (bytes >> 32) as Word]);
+        // A copy of a slice would be a call.
+        let to = &mut to[..2];
+        to[0] = bytes as Word;
+        to[1] = (bytes >> 32) as Word;
     }
 
     #[inline(always)]

@@ -188,6 +188,19 @@ impl Isa {
         false
     }
 
+    /// Whether the processor has instructions that multiply four bytes for each fp32 number of another instruction.
+    pub(crate) fn multiplies_bytes(self) -> bool {
+        match self {
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon { dot, .. } => dot.is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 { vnni, .. } => vnni.is_some(),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 { vnni, amx, .. } => vnni.is_some() || amx.is_some(),
+            Isa::Portable(_) => false,
+        }
+    }
+
     /// Whether the processor multiplies whole matrices.
     pub(crate) fn has_amx(self) -> bool {
         match self {

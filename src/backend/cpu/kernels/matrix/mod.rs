@@ -27,7 +27,7 @@ mod vectors;
 pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
 pub(crate) use quantise::{Quantised, quantise};
-pub(crate) use rounding::{RoundedRows, round_row};
+pub(crate) use rounding::{BoardRows, RoundedRows, round_row};
 pub(crate) use statistics::InputStatistics;
 
 use crate::backend::cpu::simd::Isa;
@@ -38,6 +38,12 @@ use std::time::{Duration, Instant};
 impl MatrixProduct<'_> {
     /// Computes the product. `isa` must be the instruction set that the weights were packed for.
     pub(crate) fn run(self, isa: Isa) {
+        self.rounded.fill(isa, self.weights, (self.x, self.x_stride), self.rows);
+        self.run_rounded(isa);
+    }
+
+    /// Computes the product of rows that are in `rounded` already, and does not read x.
+    pub(crate) fn run_rounded(self, isa: Isa) {
         if self.rows == 0 || self.weights.outputs() == 0 {
             return;
         }

@@ -127,16 +127,21 @@ impl PackedMatrix {
         inputs: usize,
         statistics: Option<&InputStatistics>,
     ) -> Self {
-        let outputs = weights.len().checked_div(inputs).unwrap_or(0);
         let Quantised { bytes, scales, factors } =
-            quantise(isa, weights, inputs, isa.largest_int8_weight(), statistics);
-        let mut packed = Self::from_fn(isa, Format::Int8, outputs, inputs, biases, |_, _| 0.0);
-        for (output, scale) in scales.iter().enumerate() {
-            packed.store_bytes(0, output, &bytes[output * inputs..][..inputs], *scale);
-        }
+            quantise(isa, weights, inputs, 1, isa.largest_int8_weight(), statistics);
+        let mut packed = Self::from_bytes(isa, &bytes, &scales, biases, inputs);
         if !factors.is_empty() {
             packed.factors = AlignedVec::zeroed(inputs.next_multiple_of(isa.lanes()));
             packed.factors[..inputs].copy_from_slice(&factors);
+        }
+        packed
+    }
+
+    /// Packs weights that are rounded already: `bytes` (`[outputs][inputs]`) are multiples of `scales` (`[outputs]`).
+    pub(crate) fn from_bytes(isa: Isa, bytes: &[i8], scales: &[f32], biases: &[f32], inputs: usize) -> Self {
+        let mut packed = Self::from_fn(isa, Format::Int8, scales.len(), inputs, biases, |_, _| 0.0);
+        for (output, scale) in scales.iter().enumerate() {
+            packed.store_bytes(0, output, &bytes[output * inputs..][..inputs], *scale);
         }
         packed
     }
@@ -273,6 +278,11 @@ impl PackedMatrix {
     /// The number of the layer among those of a network, if it is one of them.
     pub(crate) fn number(&self) -> Option<usize> {
         self.number
+    }
+
+    /// The biases of all outputs.
+    pub(crate) fn biases(&self) -> &[f32] {
+        &self.biases[..self.outputs]
     }
 
     /// For `Int8`: the numbers by which the inputs are multiplied before they are rounded, padded to whole vectors.

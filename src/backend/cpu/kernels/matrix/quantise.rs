@@ -32,10 +32,15 @@ pub(crate) struct Quantised {
 /// Rounds the weights of one output to multiples of the scale that it returns. `largest` is the largest 8-bit weight.
 pub(super) fn round_output(weights: &[f32], largest: i8, bytes: &mut [i8]) -> f32 {
     let scale = scale_of(weights, largest);
+    round_row(weights, scale, largest, bytes);
+    scale
+}
+
+/// Rounds each weight to the nearest multiple of `scale`.
+fn round_row(weights: &[f32], scale: f32, largest: i8, bytes: &mut [i8]) {
     for (byte, weight) in bytes.iter_mut().zip(weights) {
         *byte = rounded(*weight, scale, largest);
     }
-    scale
 }
 
 /// The scale by which the largest weight becomes `largest`.
@@ -50,15 +55,19 @@ fn rounded(weight: f32, scale: f32, largest: i8) -> i8 {
     (weight * inverse).round_ties_even().clamp(-limit, limit) as i8
 }
 
-/// Rounds `weights`, `[outputs][inputs]`, for inputs of which `statistics` are known. `largest` is the largest 8-bit weight.
+/// Rounds `weights`, `[outputs][taps][inputs]`, for inputs of which `statistics` are known. `largest` is the largest 8-bit
+/// weight. A dense layer has one tap. A 3x3 convolution has nine, which share the scale of their output. Errors are
+/// compensated within a tap, because the inputs of different taps are those of different squares.
 pub(crate) fn quantise(
     isa: Isa,
     weights: &[f32],
     inputs: usize,
+    taps: usize,
     largest: i8,
     statistics: Option<&InputStatistics>,
 ) -> Quantised {
-    let outputs = weights.len().checked_div(inputs).unwrap_or(0);
+    let of_output = (taps * inputs).max(1);
+    let outputs = weights.len() / of_output;
     let mut quantised =
         Quantised { bytes: vec![0; weights.len()], scales: vec![0.0; outputs], factors: Vec::new() };
     let mut divided = weights.to_vec();
@@ -69,12 +78,16 @@ pub(crate) fn quantise(
         }
     }
     let compensation = statistics.and_then(|known| Compensation::new(isa, known, &quantised.factors));
-    let rows = divided.chunks_exact(inputs.max(1)).zip(quantised.bytes.chunks_exact_mut(inputs.max(1)));
-    for ((row, bytes), scale) in rows.zip(&mut quantised.scales) {
-        *scale = match &compensation {
-            Some(compensation) => compensation.round_output(isa, row, largest, bytes),
-            None => round_output(row, largest, bytes),
-        };
+    let each = divided.chunks_exact(of_output).zip(quantised.bytes.chunks_exact_mut(of_output));
+    for ((weights, bytes), scale) in each.zip(&mut quantised.scales) {
+        *scale = scale_of(weights, largest);
+        let rows = weights.chunks_exact(inputs.max(1)).zip(bytes.chunks_exact_mut(inputs.max(1)));
+        for (row, bytes) in rows {
+            match &compensation {
+                Some(compensation) => compensation.round_row(isa, row, *scale, largest, bytes),
+                None => round_row(row, *scale, largest, bytes),
+            }
+        }
     }
     quantised
 }
@@ -133,15 +146,13 @@ impl Compensation {
         Some(Compensation { order, shares, stride })
     }
 
-    /// Does the same as [`round_output`] with compensation.
-    fn round_output(&self, isa: Isa, weights: &[f32], largest: i8, bytes: &mut [i8]) -> f32 {
-        let scale = scale_of(weights, largest);
+    /// Does the same as [`round_row`] with compensation.
+    fn round_row(&self, isa: Isa, weights: &[f32], scale: f32, largest: i8, bytes: &mut [i8]) {
         let mut targets = AlignedVec::zeroed(self.stride);
         for (target, &input) in targets.iter_mut().zip(&self.order) {
             *target = weights[input];
         }
         isa.run(RoundInOrder { compensation: self, weights, scale, largest, targets: &mut targets, bytes });
-        scale
     }
 }
 
@@ -163,7 +174,7 @@ fn decompose(matrix: &mut [f64], size: usize) {
     }
 }
 
-/// Rounds the weights of an output in the order of the compensation.
+/// Rounds the weights of an output or of a tap in the order of the compensation.
 struct RoundInOrder<'a> {
     compensation: &'a Compensation,
     weights: &'a [f32],
@@ -256,8 +267,8 @@ mod tests {
                 sum
             };
             let largest = isa.largest_int8_weight();
-            let plain = error(&quantise(isa, &weights, inputs, largest, None));
-            let calibrated = error(&quantise(isa, &weights, inputs, largest, Some(&statistics)));
+            let plain = error(&quantise(isa, &weights, inputs, 1, largest, None));
+            let calibrated = error(&quantise(isa, &weights, inputs, 1, largest, Some(&statistics)));
             assert!(calibrated < 0.5 * plain, "{}: {calibrated} of {plain}", isa.name());
         }
     }

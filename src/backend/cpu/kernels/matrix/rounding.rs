@@ -1,6 +1,7 @@
 //! The rows of x in the format of the weights.
 
 use super::pack::{PackedMatrix, Storage};
+use crate::backend::cpu::kernels::SQUARES;
 use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Kernel, Simd, Word};
 
 /// Rows of x, rounded to the format of the weights. The memory is used again for the next product.
@@ -10,6 +11,10 @@ pub(crate) struct RoundedRows {
     pub(super) words: AlignedVec<Word>,
     /// Words from the start of one row to the start of the next: at least the steps of the product.
     pub(super) stride: usize,
+    /// The number of places from which a row's words are taken: 1, or 3 for a board of a convolution.
+    pub(super) pieces: usize,
+    /// Words from one of these places to the next.
+    piece_offset: usize,
     /// For `Int8`, `[rows]`: the number that 1 stands for. An element of x, multiplied by the factor of its column if
     /// there are factors, is `scale * byte + minimum`.
     pub(super) scales: AlignedVec<f32>,
@@ -40,7 +45,53 @@ pub(super) struct Sums {
     pub(super) integers: AlignedVec<Word>,
 }
 
+/// Memory for the rows of a board, which are rounded to bytes elsewhere.
+pub(crate) struct BoardRows<'a> {
+    /// `[10 ranks][8 files][stride]`: a row for each square, and eight more on either side.
+    pub(crate) words: &'a mut [Word],
+    /// Words from the start of one row to the start of the next: a third of the product's steps.
+    pub(crate) stride: usize,
+    /// `[64]`: see [`RoundedRows`].
+    pub(crate) scales: &'a mut [f32],
+    /// `[64]`: see [`RoundedRows`].
+    pub(crate) minima: &'a mut [f32],
+}
+
 impl RoundedRows {
+    /// Memory for a board's product with `weights`, which must be `Int8`: its row of factors for a square is the row of
+    /// the square below, its own row, and that of the square above. The caller fills all of it before
+    /// [`super::MatrixProduct::run_rounded`].
+    pub(crate) fn board(&mut self, isa: Isa, weights: &PackedMatrix) -> BoardRows<'_> {
+        self.pieces = 3;
+        self.stride = weights.steps() / self.pieces;
+        assert!(self.stride.is_multiple_of(isa.lanes()), "a row is a whole number of vectors");
+        self.piece_offset = 8 * self.stride;
+        self.words.grow_to(10 * 8 * self.stride);
+        self.scales.grow_to(SQUARES);
+        self.minima.grow_to(SQUARES);
+        BoardRows {
+            words: &mut self.words[..10 * 8 * self.stride],
+            stride: self.stride,
+            scales: &mut self.scales[..SQUARES],
+            minima: &mut self.minima[..SQUARES],
+        }
+    }
+
+    /// The words of the rows from `row` on, and the words of the panel, which has `width` columns, for the piece `piece`
+    /// of the product's steps.
+    #[inline(always)]
+    pub(super) fn piece<'a>(
+        &'a self,
+        piece: usize,
+        row: usize,
+        panel: &'a [Word],
+        width: usize,
+    ) -> (&'a [Word], &'a [Word]) {
+        let steps = panel.len() / width / self.pieces;
+        let a = &self.words[row * self.stride + piece * self.piece_offset..];
+        (a, &panel[piece * steps * width..][..steps * width])
+    }
+
     /// Rounds rows whose starts are `x_stride` numbers apart.
     pub(super) fn fill(
         &mut self,
@@ -55,6 +106,7 @@ impl RoundedRows {
         }
         // Only whole vectors are stored, so the rows have room for a whole number of them.
         self.stride = weights.steps().next_multiple_of(isa.lanes());
+        self.pieces = 1;
         self.words.grow_to(rows.next_multiple_of(16) * self.stride);
         let x = Rows { x, x_stride, rows, inputs: weights.inputs() };
         match weights.storage() {

@@ -18,11 +18,10 @@ const FEW_ROWS: usize = 24 << 10;
 /// panel is multiplied with as many rows of x as a quarter of the second-level cache holds.
 const MANY_ROWS: usize = 512 << 10;
 
-/// Computes a product.
+/// Computes a product whose rows have been rounded.
 pub(super) fn run(mut product: MatrixProduct<'_>, isa: Isa, amx: Amx) {
-    let MatrixProduct { weights, x, x_stride, rows: all_rows, .. } = product;
+    let MatrixProduct { weights, rows: all_rows, .. } = product;
     let mut rounded = std::mem::take(product.rounded);
-    rounded.fill(isa, weights, (x, x_stride), all_rows);
     let tiles = amx.tiles();
     let row_bytes = weights.steps() * size_of::<Word>();
     let x_bytes = if weights.matrix_bytes() <= SMALL_WEIGHTS { FEW_ROWS } else { MANY_ROWS };
@@ -69,23 +68,26 @@ struct Part {
 impl Part {
     fn multiply(self, product: &MatrixProduct<'_>, rounded: &RoundedRows, tiles: &Tiles, sums: &mut Sums) {
         let steps = product.weights.steps();
-        let factors = BlockFactors {
-            a: &rounded.words[self.row * rounded.stride..],
-            a_stride: rounded.stride,
-            panel: &product.weights.panels(product.which)[self.column * steps..][..steps * COLUMNS],
-            steps,
-            rows: self.rows,
-        };
-        let floats = Block { c: &mut sums.floats, stride: COLUMNS, accumulate: false };
-        match product.weights.storage() {
-            Storage::Int8 => {
-                tiles.multiply_bytes(
-                    factors,
-                    Block { c: &mut sums.integers, stride: COLUMNS, accumulate: false },
-                );
+        let panel = &product.weights.panels(product.which)[self.column * steps..][..steps * COLUMNS];
+        for piece in 0..rounded.pieces {
+            let (a, panel) = rounded.piece(piece, self.row, panel, COLUMNS);
+            let factors = BlockFactors {
+                a,
+                a_stride: rounded.stride,
+                panel,
+                steps: steps / rounded.pieces,
+                rows: self.rows,
+            };
+            let accumulate = piece > 0;
+            let floats = Block { c: &mut sums.floats, stride: COLUMNS, accumulate };
+            match product.weights.storage() {
+                Storage::Int8 => {
+                    let integers = Block { c: &mut sums.integers, stride: COLUMNS, accumulate };
+                    tiles.multiply_bytes(factors, integers);
+                }
+                Storage::Split => tiles.multiply_split(factors, floats),
+                Storage::Fp32 | Storage::Bf16 => tiles.multiply_bf16(factors, floats),
             }
-            Storage::Split => tiles.multiply_split(factors, floats),
-            Storage::Fp32 | Storage::Bf16 => tiles.multiply_bf16(factors, floats),
         }
     }
 

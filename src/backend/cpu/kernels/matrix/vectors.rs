@@ -17,11 +17,9 @@ fn block_rows(row_bytes: usize, tile: usize) -> usize {
     (BLOCK_BYTES / row_bytes.max(1) / tile).max(1) * tile
 }
 
-/// Computes a product.
+/// Computes a product whose rows have been rounded.
 pub(super) fn run(product: MatrixProduct<'_>, isa: Isa) {
-    let MatrixProduct { weights, x, x_stride, rows, .. } = product;
-    product.rounded.fill(isa, weights, (x, x_stride), rows);
-    match weights.storage() {
+    match product.weights.storage() {
         Storage::Bf16 => isa.run(InBf16(product)),
         Storage::Int8 => isa.run(InInt8(product)),
         _ => isa.run(InFp32(product)),
@@ -124,36 +122,41 @@ impl Kernel for InInt8<'_> {
         } = self.0;
         let (outputs, steps, panel_width) = (weights.outputs(), weights.steps(), 2 * S::LANES);
         let part = TILES * S::TILE_ROWS_INT8;
-        rounded.sums.grow_to(part * panel_width);
+        let mut sums = std::mem::take(&mut rounded.sums);
+        sums.grow_to(part * panel_width);
         let block = block_rows(steps * 4, part);
         for first in (0..all_rows).step_by(block) {
             let rows = block.min(all_rows - first);
             for column in (0..outputs).step_by(panel_width) {
-                let (scales, sums) = weights.scales_and_sums(which, column);
+                let (scales, column_sums) = weights.scales_and_sums(which, column);
                 for row in (first..first + rows).step_by(part) {
                     let rows = part.min(first + rows - row);
-                    PanelProduct::<Int8> {
-                        a: &rounded.words[row * rounded.stride..],
-                        layout: Layout::RowMajor { stride: rounded.stride },
-                        panel: &weights.panels(which)[column * steps..][..steps * panel_width],
-                        panel_stride: panel_width,
-                        steps,
-                        c: &mut rounded.sums,
-                        c_stride: panel_width,
-                        rows,
-                        width: panel_width,
-                        start: Start::Bias(&[0; MAX_PANEL]),
-                        floor: f32::NEG_INFINITY,
+                    let panel = &weights.panels(which)[column * steps..][..steps * panel_width];
+                    for piece in 0..rounded.pieces {
+                        let (a, panel) = rounded.piece(piece, row, panel, panel_width);
+                        PanelProduct::<Int8> {
+                            a,
+                            layout: Layout::RowMajor { stride: rounded.stride },
+                            panel,
+                            panel_stride: panel_width,
+                            steps: steps / rounded.pieces,
+                            c: &mut sums,
+                            c_stride: panel_width,
+                            rows,
+                            width: panel_width,
+                            start: if piece == 0 { Start::Bias(&[0; MAX_PANEL]) } else { Start::Output },
+                            floor: f32::NEG_INFINITY,
+                        }
+                        .run(simd);
                     }
-                    .run(simd);
                     Finish {
                         sums: Sums::Integers(
-                            &rounded.sums,
+                            &sums,
                             Dequantise {
                                 row_scales: &rounded.scales[row..],
                                 row_minima: &rounded.minima[row..],
                                 scales,
-                                sums,
+                                sums: column_sums,
                             },
                         ),
                         start: if accumulate {
@@ -174,5 +177,6 @@ impl Kernel for InInt8<'_> {
                 SoftmaxRows { y: &mut y[first * y_stride..], y_stride, rows, outputs }.run(simd);
             }
         }
+        rounded.sums = sums;
     }
 }

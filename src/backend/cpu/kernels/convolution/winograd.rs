@@ -1,4 +1,4 @@
-//! 3x3 convolutions on the 8x8 board with Winograd's minimal filtering algorithm, F(4x4, 3x3).
+//! 3x3 convolutions with Winograd's minimal filtering algorithm, F(4x4, 3x3).
 //!
 //! The board is divided into four tiles of 4x4 results. The 6x6 inputs of a tile are transformed to 36
 //! components. Each component is multiplied by a matrix of its own over the channels, which takes a quarter of
@@ -15,9 +15,10 @@
 //! x [position][64][channels] -> V [36][tile][channels] -> M [36][tile][outputs] -> y [position][64][outputs]
 //! ```
 
-use super::SQUARES;
-use super::elementary::{activate_slice, floor_and_rest};
-use super::matrix::{Format, MatrixProduct, PackedMatrix, RoundedRows};
+use super::finish::Finish;
+use crate::backend::cpu::kernels::SQUARES;
+use crate::backend::cpu::kernels::elementary::{activate_slice, floor_and_rest};
+use crate::backend::cpu::kernels::matrix::{Format, MatrixProduct, PackedMatrix, RoundedRows};
 use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
 use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES, WeightsTransform};
 use crate::net::architecture::Activation;
@@ -32,9 +33,9 @@ const RESULT: usize = 4;
 /// a power of two apart and compete for the same cache sets.
 const COMPONENT_GAP: usize = 16;
 
-/// Working memory of [`PackedConvolution::run`]. Reusing it avoids allocations.
+/// Working memory of [`WinogradConvolution::run`]. Reusing it avoids allocations.
 #[derive(Default, Debug)]
-pub(crate) struct WinogradScratch {
+pub(super) struct WinogradScratch {
     /// V: `[36][tile][channels]`.
     transformed: AlignedVec<f32>,
     /// M: `[36][tile][outputs]`.
@@ -45,25 +46,15 @@ pub(crate) struct WinogradScratch {
 
 /// A 3x3 convolution with transformed and packed weights.
 #[derive(Clone, Debug)]
-pub(crate) struct PackedConvolution {
+pub(super) struct WinogradConvolution {
     /// One matrix `[output][input]` for each of the 36 components.
     components: PackedMatrix,
     biases: Vec<f32>,
 }
 
-/// The last step of a convolution, which is applied when the sums are transformed back to the board.
-pub(crate) enum Finish<'a> {
-    /// `y = act(sum + bias)`
-    Activate(Activation),
-    /// `y = act(sum + bias + y)`, where y contains the residual.
-    AddToOutput(Activation),
-    /// `y = sum + bias`. The mean of y over the board is written to `[position][output]`.
-    Pool(&'a mut [f32]),
-}
-
-impl PackedConvolution {
+impl WinogradConvolution {
     /// Transforms and packs the weights of a 3x3 convolution.
-    pub(crate) fn new(isa: Isa, convolution: &Convolution) -> PackedConvolution {
+    pub(super) fn new(isa: Isa, convolution: &Convolution) -> WinogradConvolution {
         let Convolution { inputs, outputs, .. } = *convolution;
         let weights = &convolution.weights;
         let transform = WeightsTransform::new();
@@ -78,12 +69,23 @@ impl PackedConvolution {
                 transform.component(kernel, component)
             },
         );
-        PackedConvolution { components, biases: convolution.biases.clone() }
+        WinogradConvolution { components, biases: convolution.biases.clone() }
     }
 
-    /// The number of multiplications of the products of `positions` boards, the bytes of all packed weights, and the
-    /// number of numbers that are read and written.
-    pub(crate) fn work(&self, positions: usize) -> (usize, usize, usize) {
+    /// A convolution whose transformed weights are all 1, with as many outputs as inputs.
+    pub(super) fn constant(isa: Isa, channels: usize) -> WinogradConvolution {
+        let components =
+            PackedMatrix::batch_from_fn(isa, Format::Fp32, COMPONENTS, channels, channels, |_, _, _| 1.0);
+        WinogradConvolution { components, biases: vec![0.0; channels] }
+    }
+
+    /// The number of channels of x.
+    pub(super) fn inputs(&self) -> usize {
+        self.components.inputs()
+    }
+
+    /// See [`super::PackedConvolution::work`].
+    pub(super) fn work(&self, positions: usize) -> (usize, usize, usize) {
         let (inputs, outputs) = (self.components.inputs(), self.components.outputs());
         (
             COMPONENTS * positions * TILES * inputs * outputs,
@@ -92,8 +94,8 @@ impl PackedConvolution {
         )
     }
 
-    /// Convolves the `positions` boards of x, `[position][64][channels]`, into y, `[position][64][outputs]`.
-    pub(crate) fn run(
+    /// See [`super::PackedConvolution::run`].
+    pub(super) fn run(
         &self,
         isa: Isa,
         positions: usize,
@@ -446,7 +448,7 @@ mod tests {
                         outputs,
                         size: 3,
                     };
-                    let packed = PackedConvolution::new(isa, &convolution);
+                    let packed = WinogradConvolution::new(isa, &convolution);
                     let x = noise(positions * 64 * inputs, 3);
                     let residual = noise(positions * 64 * outputs, 4);
                     let mut scratch = WinogradScratch::default();

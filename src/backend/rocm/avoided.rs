@@ -47,8 +47,9 @@ impl BlasLibrary {
     }
 }
 
-/// Who is asked for a product, and with which layout of the weights. A library that ends a process with transposed weights
-/// may still be asked for the product with plain ones. Our own kernels are one and the same for all layouts here.
+/// Who is asked for a product, and with which layout of the weights. A library that ends a process with transposed
+/// weights may still be asked for the product with plain ones. Our own kernels are one and the same for all layouts
+/// here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Asked {
     pub(super) library: BlasLibrary,
@@ -104,7 +105,8 @@ const EVERY_SHAPE: &str = "*";
 pub(super) struct Avoided(BTreeMap<(Asked, Option<GemmShape>), String>);
 
 impl Avoided {
-    /// Whether nobody must be asked for `shape` so. Where a product is avoided with plain weights, it is with others, too.
+    /// Whether nobody must be asked for `shape` so. Where a product is avoided with plain weights, it is with others,
+    /// too.
     pub(super) fn contains(&self, asked: Asked, shape: &GemmShape) -> bool {
         let all = [asked, Asked::plain(asked.library)];
         all.iter().any(|&one| self.0.contains_key(&(one, None)) || self.0.contains_key(&(one, Some(*shape))))

@@ -1,9 +1,9 @@
-//! Copies of the weights of layers in other layouts: [`super::preshuffle`] for our own kernels, and [`super::transposed`] for
-//! the libraries.
+//! Copies of the weights of layers in other layouts: [`super::preshuffle`] for our own kernels, and
+//! [`super::transposed`] for the libraries.
 //!
-//! The plain weights that a network is loaded with stay where they are, because products of few rows, some other kernels
-//! and a start that has to give up a library read them. A copy is made when the first pass that needs it is laid out, so
-//! a layout that no batch size uses takes no memory.
+//! The plain weights that a network is loaded with stay where they are, because products of few rows, some other
+//! kernels and a start that has to give up a library read them. A copy is made when the first pass that needs it is
+//! laid out, so a layout that no batch size uses takes no memory.
 
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{GemmShape, WeightLayout};
@@ -49,8 +49,8 @@ impl WeightCopies {
         Ok(WeightCopies { preshuffler, stream, lanes, device, staging: None, chunks, used: 0, copies })
     }
 
-    /// The address of a layer's weights in this layout, where `plain` is that of the plain ones. A copy is made if it is
-    /// not there.
+    /// The address of a layer's weights in this layout, where `plain` is that of the plain ones. A copy is made if it
+    /// is not there.
     ///
     /// # Errors
     /// There is too little memory, the kernel is missing, or the device fails.

@@ -155,8 +155,8 @@ impl Gemms {
         self.table.borrow().clone()
     }
 
-    /// Whether a library is available and may be asked for `shape`. Of products with transposed weights, the table has only
-    /// those for which a helper process has asked and survived.
+    /// Whether a library is available and may be asked for `shape`. Of products with transposed weights, the table has
+    /// only those for which a helper process has asked and survived.
     fn may_ask(&self, asked: Asked, shape: &GemmShape) -> bool {
         let survived = match asked.library {
             BlasLibrary::Rocblas | BlasLibrary::Own => true,
@@ -209,8 +209,8 @@ impl Gemms {
         solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
     }
 
-    /// The libraries' choices that tuning should time with weights of this layout: up to `most` algorithms of hipBLASLt,
-    /// and rocBLAS if there is no epilogue.
+    /// The libraries' choices that tuning should time with weights of this layout: up to `most` algorithms of
+    /// hipBLASLt, and rocBLAS if there is no epilogue.
     pub(super) fn library_choices(
         &self,
         problem: &GemmProblem,
@@ -249,8 +249,8 @@ impl Gemms {
         self.own.as_ref().and_then(|own| own.preshuffler(shape))
     }
 
-    /// The choice with the layout of the weights that the table says, and the operands with weights of that layout. Where
-    /// these cannot be made, for example because memory is full, the plain ones do.
+    /// The choice with the layout of the weights that the table says, and the operands with weights of that layout.
+    /// Where these cannot be made, for example because memory is full, the plain ones do.
     fn laid_out(
         &self,
         shape: &GemmShape,
@@ -266,8 +266,8 @@ impl Gemms {
         copied.unwrap_or((choice.with_plain_weights(), *operands))
     }
 
-    /// A product with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the copy
-    /// cannot be made, there is none.
+    /// A product with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the
+    /// copy cannot be made, there is none.
     pub(super) fn with_transposed_weights(&self, problem: &GemmProblem, choice: GemmChoice) -> GemmProblem {
         let layout = WeightLayout::Transposed;
         if choice.layout() != layout {
@@ -432,8 +432,8 @@ impl Gemms {
         RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
     }
 
-    /// The step that computes a product with `choice`; `None` if that library cannot compute it, or there are no weights of
-    /// its layout.
+    /// The step that computes a product with `choice`; `None` if that library cannot compute it, or there are no
+    /// weights of its layout.
     pub(super) fn step_by(
         &self,
         name: &str,

@@ -60,14 +60,14 @@ impl Layouts {
         self.thresholds.replace(thresholds(table));
     }
 
-    /// Whether our own kernels read preshuffled weights for a product: of products of the same layer, those with many rows
-    /// do.
+    /// Whether our own kernels read preshuffled weights for a product: of products of the same layer, those with many
+    /// rows do.
     pub(super) fn prefer_preshuffled(&self, shape: &GemmShape) -> bool {
         self.thresholds.borrow().include(shape)
     }
 
-    /// The operands with weights of this layout, of which a copy is made if there is none. `None` if that is impossible,
-    /// for example because memory is full.
+    /// The operands with weights of this layout, of which a copy is made if there is none. `None` if that is
+    /// impossible, for example because memory is full.
     pub(super) fn copied(
         &self,
         shape: &GemmShape,

@@ -1,7 +1,8 @@
 //! The matrices of timed products, in the device's memory, and what they hold.
 //!
-//! There is memory for the largest product, and all products use it in turn. The layers of a shape lie one after another.
-//! Every matrix holds the same pattern of numbers, so transposed weights are the same bytes, read in another way.
+//! There is memory for the largest product, and all products use it in turn. The layers of a shape lie one after
+//! another. Every matrix holds the same pattern of numbers, so transposed weights are the same bytes, read in another
+//! way.
 
 use super::error::Result;
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};

@@ -280,7 +280,8 @@ impl<'a> Measurer<'a> {
         choices.take(self.effort.preshuffled()).collect()
     }
 
-    /// Adds the time of each choice whose results are right. The samples are those for the layout of the choices' weights.
+    /// Adds the time of each choice whose results are right. The samples are those for the layout of the choices'
+    /// weights.
     fn time_each(
         &mut self,
         layers: &[GemmProblem],
@@ -318,8 +319,8 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// The fastest of rocBLAS's kernels for a product with weights of this layout. There can be hundreds of them, so each
-    /// is timed briefly.
+    /// The fastest of rocBLAS's kernels for a product with weights of this layout. There can be hundreds of them, so
+    /// each is timed briefly.
     fn fastest_solutions(
         &mut self,
         layers: &[GemmProblem],

@@ -12,8 +12,8 @@ pub(super) const PROPOSALS: usize = 16;
 /// Preshuffled and transposed weights take memory, so that a product must be faster with them by this factor.
 const WORTH_A_COPY: f32 = 1.02;
 
-/// The library and algorithm for one shape, and the layout of the weights. Libraries have other algorithms for transposed
-/// weights than for plain ones, and no library reads preshuffled weights.
+/// The library and algorithm for one shape, and the layout of the weights. Libraries have other algorithms for
+/// transposed weights than for plain ones, and no library reads preshuffled weights.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(super) enum GemmChoice {
     /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.

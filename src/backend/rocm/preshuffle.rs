@@ -1,8 +1,8 @@
 //! Preshuffled weights: the order in which a block of our own kernels reads the weights of a product, so that each step
 //! takes whole cache lines (`hip/kernels/kernels.h`). The order is the same for all tiles.
 //!
-//! A layer that is faster with preshuffled weights gets a copy of its own ([`super::copies`]). Passes with at least so many
-//! rows use the copy ([`super::thresholds`]), and passes with fewer rows use the plain weights.
+//! A layer that is faster with preshuffled weights gets a copy of its own ([`super::copies`]). Passes with at least so
+//! many rows use the copy ([`super::thresholds`]), and passes with fewer rows use the plain weights.
 
 use super::ffi::arguments::{GemmArguments, PreshuffleArguments};
 use super::ffi::gemm::GemmShape;

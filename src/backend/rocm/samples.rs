@@ -251,7 +251,8 @@ mod tests {
         assert!((columns[0].1 - sum).abs() < 1e-6 && samples.pieces[3] == (12..16));
     }
 
-    /// 5 outputs are one vector of eight, so the weight of an input and an output is at 8 times the input, plus the output.
+    /// 5 outputs are one vector of eight, so the weight of an input and an output is at 8 times the input, plus the
+    /// output.
     #[test]
     fn transposed_weights_are_read_by_columns() {
         let plain = GemmShape::plain(4, 5, 6, F32);

@@ -1,9 +1,9 @@
 //! Transposed weights: `[inputs][outputs]`, which hipBLASLt and rocBLAS read without transposing them. For some shapes
 //! they have faster kernels for that.
 //!
-//! The host transposes, because that happens once in a start, and only for layers whose products were faster so. It moves
-//! the bits of each element, whatever they mean. A product of the weights with the identity would do the same on the
-//! device, but some matrix instructions lose numbers near zero.
+//! The host transposes, because that happens once in a start, and only for layers whose products were faster so. It
+//! moves the bits of each element, whatever they mean. A product of the weights with the identity would do the same on
+//! the device, but some matrix instructions lose numbers near zero.
 
 use super::ffi::gemm::{ColumnMajor, GemmShape, WeightLayout};
 

@@ -305,8 +305,9 @@ pub(super) fn tune(
     Ok(Tuned { notices, is_settled, path, measured, left, libraries, preshuffled, transposed })
 }
 
-/// The products that are to be a plain product and a kernel for the epilogue, but the row of the plain product is lost, for
-/// example because it was damaged. Without it, nobody knows whether a helper has survived the question for that product.
+/// The products that are to be a plain product and a kernel for the epilogue, but the row of the plain product is lost,
+/// for example because it was damaged. Without it, nobody knows whether a helper has survived the question for that
+/// product.
 fn without_plain_product(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
     let is_lost = |(shape, row): &(&GemmShape, &Measured)| {
         let plain = GemmShape { epilogue: Epilogue::None, ..**shape };
@@ -316,8 +317,8 @@ fn without_plain_product(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
     table.iter().filter(is_lost).map(|(shape, _)| *shape).collect()
 }
 
-/// Adds rows to a table. A row without a time does not replace one with a time, and what was measured as thoroughly before
-/// stays: a plain product may be measured again for the sake of one with an epilogue.
+/// Adds rows to a table. A row without a time does not replace one with a time, and what was measured as thoroughly
+/// before stays: a plain product may be measured again for the sake of one with an epilogue.
 fn merge(table: &mut GemmTable, rows: GemmTable) {
     for (shape, row) in rows {
         let replaces = |known: &Measured| row.microseconds.is_finite() && !known.is_enough_for(row.effort);

@@ -160,8 +160,8 @@ fn type_name(element: ElementType) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == element).map_or("", |(_, name)| name)
 }
 
-/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis, and the layout of the
-/// weights.
+/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis, and the layout of
+/// the weights.
 pub(super) fn choice_cells(choice: GemmChoice) -> [String; 4] {
     let index = |solution: Option<i32>| solution.map_or_else(|| "-1".to_owned(), |index| index.to_string());
     let (solution, splits) = match choice {

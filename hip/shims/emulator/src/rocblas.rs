@@ -47,8 +47,8 @@ unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), rocblas_status>
     unsafe { c_interface::write_result(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
-/// The solution indexes of every product whose A is transposed, and of every other one. All of them compute it in the same
-/// way.
+/// The solution indexes of every product whose A is transposed, and of every other one. All of them compute it in the
+/// same way.
 const SOLUTIONS: [rocblas_int; 3] = [11, 12, 2003];
 const SOLUTIONS_WITHOUT_TRANSPOSITION: [rocblas_int; 2] = [13, 2004];
 

@@ -30,12 +30,12 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_SLOW_ROCBLAS`: so many milliseconds are added to a product for which rocBLAS chooses the solution
     /// itself; none by default.
     pub(crate) slow_rocblas: Option<Duration>,
-    /// `RUKH_EMULATOR_PRODUCT_TIME`: so many microseconds are added to a product of a library, by what it does to A: with
-    /// `T=200,N=100` products with A transposed take longer than those with A as it is. None by default.
+    /// `RUKH_EMULATOR_PRODUCT_TIME`: so many microseconds are added to a product of a library, by what it does to A:
+    /// with `T=200,N=100` products with A transposed take longer than those with A as it is. None by default.
     pub(crate) product_time: [Option<Duration>; 2],
     /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, one of its solutions such as
-    /// `rocblas 11`, `hipblaslt`, one of the two for products with A as it is (`rocblas N`, `hipblaslt N`), `graph`, or a
-    /// kernel such as `softmax_f16`, which then does nothing.
+    /// `rocblas 11`, `hipblaslt`, one of the two for products with A as it is (`rocblas N`, `hipblaslt N`), `graph`, or
+    /// a kernel such as `softmax_f16`, which then does nothing.
     pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
     /// the same stream, as ROCm 7.2 lets large graphs do; off by default.

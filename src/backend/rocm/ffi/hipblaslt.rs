@@ -202,8 +202,8 @@ impl HipblasLt {
     ///
     /// # Safety
     /// The matrices must have the sizes of the plan's shape, the workspace must have the size that the plan was made
-    /// for, and the descriptor must have the shape's epilogue, the layout of the weights, and a bias with one element for
-    /// each output. All of them must stay allocated until the stream has finished the product.
+    /// for, and the descriptor must have the shape's epilogue, the layout of the weights, and a bias with one element
+    /// for each output. All of them must stay allocated until the stream has finished the product.
     pub(super) unsafe fn run(
         &self,
         stream: &Stream,
@@ -299,8 +299,8 @@ unsafe impl Send for Descriptor {}
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// Describes the product of W transposed and x with fp32 sums, followed by `epilogue`. W has the layout `layout`. The
-    /// epilogue reads the bias at `bias`, whose elements have the type `bias_type`.
+    /// Describes the product of W transposed and x with fp32 sums, followed by `epilogue`. W has the layout `layout`.
+    /// The epilogue reads the bias at `bias`, whose elements have the type `bias_type`.
     pub(crate) fn new(
         library: Library,
         layout: WeightLayout,

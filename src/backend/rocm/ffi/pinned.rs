@@ -115,8 +115,8 @@ impl Staging {
         self.download_at(source.address(), pieces, what)
     }
 
-    /// Reads the weights at an address. As the steps of a forward pass do, this trusts the address: so many bytes of the
-    /// network's memory lie there.
+    /// Reads the weights at an address. As the steps of a forward pass do, this trusts the address: so many bytes of
+    /// the network's memory lie there.
     pub(crate) fn download_weights(&mut self, source: Address, bytes: usize) -> Result<Vec<u8>> {
         self.download_at(source, std::slice::from_ref(&(0..bytes)), "weights")
     }

@@ -109,7 +109,8 @@ def round_weights(weights, factors, offsets):
 def round_inputs(x):
     """Rounds each row of x [rows][inputs]. Returns whole numbers from 0 to 255, the scale [rows][1] of each row and the
     number that 0 stands for [rows][1], and the rounded numbers, with their gradients."""
-    least, most = x.aminmax(dim=1, keepdim=True)
+    # aminmax has no gradient on NVIDIA cards.
+    least, most = x.amin(1, keepdim=True), x.amax(1, keepdim=True)
     scale = (most - least) / INPUT_STEPS
     with torch.no_grad():
         extent = most - least

@@ -171,13 +171,14 @@ fn int8_stays_near_lc0() {
             if !instructions.changes(Precision::Int8) {
                 continue;
             }
-            let packed = CpuNetwork::new(network.clone(), Precision::Int8, instructions);
+            // Backends never use convolutions with weights of 7 bits, which are slower than fp32.
+            let (precision, most) = match instructions.name() {
+                "AVX2" | "AVX-512" => (Precision::Int8Dense, INT8_TOLERANCE_WITHOUT_VNNI),
+                _ => (Precision::Int8, INT8_TOLERANCE),
+            };
+            let packed = CpuNetwork::new(network.clone(), precision, instructions);
             let got = difference(&set, &packed.evaluate_raw(&inputs));
             println!("{} in int8 on {}: {got:?}", set.name, instructions.name());
-            let most = match instructions.name() {
-                "AVX2" | "AVX-512" => INT8_TOLERANCE_WITHOUT_VNNI,
-                _ => INT8_TOLERANCE,
-            };
             got.assert_at_most(&most, &format!("{} in int8 on {}", set.name, instructions.name()));
         }
     }

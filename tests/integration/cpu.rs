@@ -156,9 +156,9 @@ fn bf16_stays_near_lc0() {
 
 /// Largest allowed differences of 8-bit products from lc0's fp32. The weights of most of these networks are random, so
 /// their values spread evenly over the whole range, unlike those of a trained network. The largest observed differences
-/// are 0.36 for the policy, 0.030 for q, 0.025 for d and 0.60 for m. That of d is maia-1100's, whose convolutions have
+/// are 0.36 for the policy, 0.030 for q, 0.026 for d and 0.60 for m. That of d is maia-1100's, whose convolutions have
 /// 8-bit weights.
-const INT8_TOLERANCE: Difference = Difference { policy: 0.5, q: 0.045, d: 0.04, m: 0.9 };
+const INT8_TOLERANCE: Difference = Difference { policy: 0.4, q: 0.045, d: 0.04, m: 0.9 };
 /// The same with weights of 7 bits, which AVX2 and AVX-512 without VNNI need. The largest observed differences are 0.51
 /// for the policy, 0.043 for q, 0.026 for d and 0.96 for m.
 const INT8_TOLERANCE_WITHOUT_VNNI: Difference = Difference { policy: 0.75, q: 0.065, d: 0.04, m: 1.4 };

@@ -5,7 +5,7 @@
 //! kernels and a start that has to give up a library read them. A copy is made when the first pass that needs it is
 //! laid out, so a layout that no batch size uses takes no memory.
 
-use super::error::{Result, RocmError};
+use super::error::Result;
 use super::ffi::gemm::{GemmShape, WeightLayout};
 use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
 use super::ffi::module::Function;
@@ -21,10 +21,25 @@ const CHUNK_BYTES: usize = 8 << 20;
 /// Every copy begins at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
 
+/// A layout of which a copy is made.
+pub(super) enum CopiedLayout {
+    /// By the kernel with the name [`preshuffle::KERNEL`].
+    Preshuffled(Function),
+    Transposed,
+}
+
+impl CopiedLayout {
+    /// Its name without what makes the copy.
+    pub(super) fn layout(&self) -> WeightLayout {
+        match self {
+            CopiedLayout::Preshuffled(_) => WeightLayout::Preshuffled,
+            CopiedLayout::Transposed => WeightLayout::Transposed,
+        }
+    }
+}
+
 /// The copies, in device memory.
 pub(super) struct WeightCopies {
-    /// The kernel with the name [`preshuffle::KERNEL`]; `None` if there are no preshuffled weights.
-    preshuffler: Option<Function>,
     stream: Stream,
     lanes: Lanes,
     device: Device,
@@ -41,36 +56,34 @@ impl WeightCopies {
     ///
     /// # Errors
     /// The device makes no stream.
-    pub(super) fn new(device: Device, preshuffler: Option<Function>) -> Result<WeightCopies> {
+    pub(super) fn new(device: Device) -> Result<WeightCopies> {
         let stream = Stream::new(device)?;
         let no_libraries = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
         let lanes = Lanes::new(device, &stream, 0, no_libraries)?;
         let (chunks, copies) = (Vec::new(), HashMap::new());
-        Ok(WeightCopies { preshuffler, stream, lanes, device, staging: None, chunks, used: 0, copies })
+        Ok(WeightCopies { stream, lanes, device, staging: None, chunks, used: 0, copies })
     }
 
-    /// The address of a layer's weights in this layout, where `plain` is that of the plain ones. A copy is made if it
-    /// is not there.
+    /// The address of a layer's weights in a layout, where `plain` is that of the plain ones. A copy is made if it is
+    /// not there.
     ///
     /// # Errors
-    /// There is too little memory, the kernel is missing, or the device fails.
-    pub(super) fn of(&mut self, shape: &GemmShape, layout: WeightLayout, plain: Address) -> Result<Address> {
+    /// There is too little memory, or the device fails.
+    pub(super) fn of(&mut self, shape: &GemmShape, copied: &CopiedLayout, plain: Address) -> Result<Address> {
+        let layout = copied.layout();
         let key = (plain, [shape.outputs, shape.inputs, shape.weights_stride, shape.batch], layout);
         if let Some(&known) = self.copies.get(&key) {
             return Ok(known);
         }
-        let copy = match layout {
-            WeightLayout::Plain => return Ok(plain),
-            WeightLayout::Preshuffled => self.preshuffled(shape, plain),
-            WeightLayout::Transposed => self.transposed(shape, plain),
+        let copy = match copied {
+            CopiedLayout::Preshuffled(kernel) => self.preshuffled(shape, plain, kernel.clone()),
+            CopiedLayout::Transposed => self.transposed(shape, plain),
         }?;
         self.copies.insert(key, copy);
         Ok(copy)
     }
 
-    fn preshuffled(&mut self, shape: &GemmShape, plain: Address) -> Result<Address> {
-        let absent = || RocmError::Unsupported("no kernel preshuffles weights".to_owned());
-        let function = self.preshuffler.clone().ok_or_else(absent)?;
+    fn preshuffled(&mut self, shape: &GemmShape, plain: Address, function: Function) -> Result<Address> {
         let (chunk, start) = self.room(preshuffle::bytes(shape))?;
         let output = chunk.address().offset(start);
         let program = Program::new(vec![preshuffle::step(function, shape, plain, output)], Vec::new());

@@ -5,6 +5,7 @@
 
 use super::avoided::{Asked, Avoided, BlasLibrary};
 use super::chain::{Link, WholeConvolution};
+use super::copies::CopiedLayout;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
 use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
@@ -19,7 +20,6 @@ use super::layouts::Layouts;
 use super::libraries::GemmLibrary;
 pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
 use super::own::{OwnChoice, OwnKernels, are_aligned};
-use super::preshuffle;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -87,12 +87,11 @@ impl Gemms {
         let prefers_hipblaslt =
             library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
         let own = has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units));
-        let preshuffler = own.as_ref().and_then(|own| own.function(preshuffle::KERNEL.to_owned()));
         Ok(Gemms {
             device: gpu.device,
             compute_units: gpu.compute_units.max(1),
             table: RefCell::default(),
-            layouts: Layouts::new(gpu.device, preshuffler),
+            layouts: Layouts::new(gpu.device),
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
             own,
@@ -257,23 +256,22 @@ impl Gemms {
         (operands, bias): (&GemmOperands, Address),
         choice: OwnChoice,
     ) -> (OwnChoice, GemmOperands) {
-        let layout = WeightLayout::Preshuffled;
-        let is_wanted = self.layouts.prefer_preshuffled(shape)
-            && are_aligned(operands, bias)
-            && self.preshuffler(shape).is_some();
-        let changed = choice.with_layout(layout).filter(|_| is_wanted);
-        let copied = changed.and_then(|choice| Some((choice, self.layouts.copied(shape, operands, layout)?)));
+        let is_wanted = self.layouts.prefer_preshuffled(shape) && are_aligned(operands, bias);
+        let changed = choice.with_layout(WeightLayout::Preshuffled).filter(|_| is_wanted);
+        let copied = changed.and_then(|choice| {
+            let layout = CopiedLayout::Preshuffled(self.preshuffler(shape)?);
+            Some((choice, self.layouts.copied(shape, operands, &layout)?))
+        });
         copied.unwrap_or((choice.with_plain_weights(), *operands))
     }
 
     /// A product with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the
     /// copy cannot be made, there is none.
     pub(super) fn with_transposed_weights(&self, problem: &GemmProblem, choice: GemmChoice) -> GemmProblem {
-        let layout = WeightLayout::Transposed;
-        if choice.layout() != layout {
+        if choice.layout() != WeightLayout::Transposed {
             return *problem;
         }
-        let copied = self.layouts.copied(&problem.shape, &problem.operands, layout);
+        let copied = self.layouts.copied(&problem.shape, &problem.operands, &CopiedLayout::Transposed);
         let transposed = copied.map_or(Address::NULL, |operands| operands.weights);
         GemmProblem { transposed, ..*problem }
     }

@@ -1,9 +1,8 @@
 //! Which layout of its weights a product reads, and where they are.
 
-use super::copies::WeightCopies;
+use super::copies::{CopiedLayout, WeightCopies};
 use super::ffi::gemm::{GemmOperands, GemmShape, WeightLayout};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
-use super::ffi::module::Function;
 use super::measured::GemmTable;
 use super::thresholds::{Thresholds, thresholds};
 use std::cell::RefCell;
@@ -45,14 +44,12 @@ pub(super) struct Layouts {
     thresholds: RefCell<Thresholds>,
     /// The copies for the layers that need them. They are made for the first one.
     copies: RefCell<Option<WeightCopies>>,
-    /// The kernel that makes preshuffled weights.
-    preshuffler: Option<Function>,
 }
 
 impl Layouts {
     /// All products read plain weights.
-    pub(super) fn new(device: Device, preshuffler: Option<Function>) -> Layouts {
-        Layouts { device, thresholds: RefCell::default(), copies: RefCell::default(), preshuffler }
+    pub(super) fn new(device: Device) -> Layouts {
+        Layouts { device, thresholds: RefCell::default(), copies: RefCell::default() }
     }
 
     /// Chooses anew where products of our own kernels read preshuffled weights.
@@ -72,14 +69,14 @@ impl Layouts {
         &self,
         shape: &GemmShape,
         operands: &GemmOperands,
-        layout: WeightLayout,
+        layout: &CopiedLayout,
     ) -> Option<GemmOperands> {
         let mut copies = self.copies.borrow_mut();
         if copies.is_none() {
-            *copies = WeightCopies::new(self.device, self.preshuffler.clone()).ok();
+            *copies = WeightCopies::new(self.device).ok();
         }
         let weights = copies.as_mut()?.of(shape, layout, operands.weights).ok()?;
-        Some(GemmOperands { weights, layout, ..*operands })
+        Some(GemmOperands { weights, layout: layout.layout(), ..*operands })
     }
 
     /// The memory of the copies. A program that was laid out before must keep it.

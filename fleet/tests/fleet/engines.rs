@@ -104,9 +104,16 @@ fn a_piece_with_which_the_engine_hangs_is_put_aside_after_its_time_limit() {
     all_end(&fleet.text("fake.pids"));
 }
 
+/// A column of `ps` for a process; empty if there is no such process.
+fn ps(pid: &str, column: &str) -> String {
+    let format = format!("{column}=");
+    let output = Command::new("ps").args(["-o", &format, "-p", pid]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).trim().to_owned()
+}
+
 fn is_alive(pid: &str) -> bool {
-    let state = Command::new("ps").args(["-o", "stat=", "-p", pid]).output().unwrap().stdout;
-    !state.trim_ascii().is_empty() && !state.starts_with(b"Z")
+    let state = ps(pid, "stat");
+    !state.is_empty() && !state.starts_with('Z')
 }
 
 /// Waits until these processes have ended; `pids` has one on each line.
@@ -121,30 +128,23 @@ fn all_end(pids: &str) {
 /// The engines would be busy for minutes: one analyses, the other plays.
 #[test]
 fn a_busy_engine_ends_with_its_worker() {
-    for (number, work) in [
+    for work in [
         &["analyze", "--", "--backend=trivial", "--movetime=600000"][..],
         &["selfplay", "--games=2", "--", "--backend=trivial", "--movetime=600000"],
-    ]
-    .into_iter()
-    .enumerate()
-    {
+    ] {
         let Some(mut fleet) = Fleet::start() else { return };
         let pgn = fleet.file("games.pgn", &games(3));
-        let job = format!("--job=j{number}");
         let (mode, flags) = work.split_first().unwrap();
         let files = [pgn.as_str()];
         let files = if *mode == "analyze" { &files[..] } else { &[] };
-        fleet.succeeds(&[&["submit", mode, &job], files, flags].concat());
+        fleet.succeeds(&[&["submit", mode, "--job=j"], files, flags].concat());
         // Writes the numbers of the engine's processes into a file.
         let script = format!("#!/bin/sh\necho $$ >>\"$0.pids\"\nexec '{}' \"$@\"\n", fleet.engine.display());
         let engine = executable(&fleet, "engine", &script);
         let worker = fleet.worker("w", &engine, &[]);
         let begun = Instant::now();
         let pids = || fs::read_to_string(fleet.path("engine.pids")).unwrap_or_default();
-        let is_busy = |pid: &str| {
-            let arguments = Command::new("ps").args(["-o", "args=", "-p", pid]).output().unwrap().stdout;
-            String::from_utf8_lossy(&arguments).contains("--end-with-stdin")
-        };
+        let is_busy = |pid: &str| ps(pid, "args").contains("--end-with-stdin");
         while !pids().lines().any(is_busy) {
             assert!(begun.elapsed() < PATIENCE, "no engine works: {}", fleet.text("w.log"));
             std::thread::sleep(Duration::from_millis(50));

@@ -84,6 +84,13 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
     if !passes.is_empty() {
         lines.push(format!("padding takes {:.1} % of the time at most", 100.0 * outcome.padding));
     }
+    match outcome.defaults {
+        Some(0) => lines.push("no batch size is slower with the tuned products".to_owned()),
+        Some(count) => lines.push(format!(
+            "{count} batch sizes keep the default's products, with which whole passes are faster"
+        )),
+        None => {}
+    }
     lines.push(match table {
         Some(path) => format!("the table is in {}; the next start uses it", path.display()),
         None => "there is no cache folder, so nothing is kept".to_owned(),
@@ -115,6 +122,7 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
         "ladder": ladder,
         "passes": passes,
         "padding": padding,
+        "kept_default": outcome.defaults,
         "notices": notices,
     })
     .to_string()
@@ -149,6 +157,7 @@ impl Progress {
             TuneStage::Products => "products",
             TuneStage::Settings => "settings",
             TuneStage::Passes => "rounds of whole passes",
+            TuneStage::Defaults => "steps of the comparison with the default",
         };
         let left = time_left(self.begin.elapsed(), self.budget, done, all);
         let left = left.map_or_else(|| "some time".to_owned(), |left| format!("{:.0} s", left.as_secs_f64()));

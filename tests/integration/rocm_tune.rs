@@ -156,6 +156,40 @@ fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
     assert!(said.contains("error") || said.contains("wrong"), "{said}");
 }
 
+/// The solutions of rocBLAS that Rukh chooses are faster than rocBLAS's own choice alone, and slower after a kernel.
+#[test]
+fn products_that_are_slower_in_whole_passes_are_left_to_the_default() {
+    let machine = Machine::new();
+    let options = "gemm=rocblas,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true";
+    let run = |slow_after_kernel: &str| {
+        let mut command = tune(&machine, &["-o", options]);
+        command.env("RUKH_EMULATOR_CLOCK", "lines").env("RUKH_EMULATOR_SLOW_ROCBLAS", "1");
+        command.env("RUKH_EMULATOR_SLOW_AFTER_KERNEL", slow_after_kernel);
+        result(&command.output().expect("the binary starts"))
+    };
+    let chosen = |machine: &Machine| {
+        let solutions = rows(machine).into_iter().filter(|row| row["epilogue"] == "none");
+        solutions.filter(|row| row["solidx"] != "-1").count()
+    };
+    let first = run("0");
+    let sizes = first["ladder"].as_array().map_or(0, Vec::len) as u64;
+    assert_eq!(number(&first, "kept_default"), 0, "{first}");
+    let solutions = chosen(&machine);
+    assert!(solutions >= 4, "{:?}", rows(&machine));
+
+    // A run that did not come to the comparison makes it up, and measures no product again.
+    machine.kept("defaults-").iter().for_each(|file| fs::remove_file(file).expect("it can be removed"));
+    let second = run("3");
+    assert_eq!((number(&second, "measured"), number(&second, "kept_default")), (0, sizes), "{second}");
+    assert!(chosen(&machine) < solutions, "{:?}", rows(&machine));
+    let table = fs::read(table_file(&machine)).expect("the table can be read");
+    let third = run("3");
+    assert_eq!((number(&third, "measured"), number(&third, "kept_default")), (0, sizes), "{third}");
+    let said = machine.search(&["--backend=rocm-fp16", "-o", options], &[]);
+    assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
+    assert_eq!(fs::read(table_file(&machine)).expect("the table can be read"), table);
+}
+
 #[test]
 fn without_a_card_tune_says_so() {
     let machine = Machine::new();

@@ -79,6 +79,7 @@ pub(crate) mod child;
 mod choice;
 mod code_objects;
 mod copies;
+mod defaults;
 mod device;
 pub mod doctor;
 mod driver_hint;

@@ -112,6 +112,13 @@ fn time_of_a_batch(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
     Ok(1e3 / batches_per_second.max(f32::MIN_POSITIVE))
 }
 
+/// As [`time_of_a_batch`], on the device's clock, after a batch that is not timed.
+pub(super) fn time_of_a_batch_on_device(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
+    let runs = run_together(slots, batch, 1, (LEAST_BATCHES, LEAST_TIME))?;
+    let batches_per_millisecond: f32 = runs.iter().map(Run::batches_per_millisecond_on_device).sum();
+    Ok(1.0 / batches_per_millisecond.max(f32::MIN_POSITIVE))
+}
+
 fn medians(sizes: &[usize], found: Vec<Vec<f32>>) -> Vec<PassTime> {
     let times = sizes
         .iter()

@@ -134,6 +134,8 @@ struct Bucket {
 /// A slot. Fields are dropped in this order: programs and graphs must go before the streams and memory that they use.
 pub(super) struct Slot {
     buckets: Vec<Bucket>,
+    /// The same sizes laid out in another way; empty without [`SlotMaker::slot_in_two_ways`].
+    other_buckets: Vec<Bucket>,
     bucket_sizes: Vec<usize>,
     lanes: Lanes,
     exchange: Exchange,
@@ -214,24 +216,55 @@ impl SlotMaker<'_> {
 
     /// Makes a slot, with a program for every bucket.
     pub(super) fn slot(&self) -> Result<Slot> {
+        self.slot_with(|_| {}, None)
+    }
+
+    /// Makes a slot with two programs for every bucket, between which [`Slot::change_ways`] changes. Before the programs
+    /// for so many positions are laid out, `first` and `second` say how.
+    pub(super) fn slot_in_two_ways(&self, first: impl Fn(usize), second: impl Fn(usize)) -> Result<Slot> {
+        self.slot_with(first, Some(&second))
+    }
+
+    fn slot_with(&self, first: impl Fn(usize), second: Option<&dyn Fn(usize)>) -> Result<Slot> {
         let device = self.gpu.device;
         let workspace = self.workspace()?;
         let bucket_sizes = self.bucket_sizes();
-        let buckets = bucket_sizes
-            .iter()
-            .map(|&positions| {
-                let program = self.program(&workspace, positions)?;
-                let wants_graph = self.has_graphs;
-                Ok(Bucket { positions, program, graph: None, wants_graph, last_duration: None })
-            })
-            .collect::<Result<_>>()?;
+        let bucket = |positions: usize| {
+            let program = self.program(&workspace, positions)?;
+            let wants_graph = self.has_graphs;
+            Ok(Bucket { positions, program, graph: None, wants_graph, last_duration: None })
+        };
+        let buckets = |lay_out: &dyn Fn(usize)| {
+            let laid_out = bucket_sizes.iter().map(|&positions| {
+                lay_out(positions);
+                bucket(positions)
+            });
+            laid_out.collect::<Result<Vec<Bucket>>>()
+        };
+        let other_buckets = second.map(buckets).transpose()?.unwrap_or_default();
+        let buckets = buckets(&first)?;
         let Workspace { lanes, exchange, .. } = workspace;
         let network = Arc::clone(self.network);
-        Ok(Slot { buckets, bucket_sizes, lanes, exchange, network, not_captured: None, device })
+        let not_captured = None;
+        Ok(Slot { buckets, other_buckets, bucket_sizes, lanes, exchange, network, not_captured, device })
     }
 }
 
 impl Slot {
+    /// Changes to the programs of the other way ([`SlotMaker::slot_in_two_ways`]).
+    pub(super) fn change_ways(&mut self) {
+        std::mem::swap(&mut self.buckets, &mut self.other_buckets);
+    }
+
+    pub(super) fn device(&self) -> Device {
+        self.device
+    }
+
+    /// The stream on which all batches of the slot run.
+    pub(super) fn stream(&self) -> &Stream {
+        self.exchange.stream()
+    }
+
     /// Makes the slot's device current. A thread calls this before it uses the slot for the first time.
     pub(super) fn make_current(&self) -> Result<()> {
         self.device.make_current()

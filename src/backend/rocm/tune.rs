@@ -3,6 +3,7 @@
 use super::avoided::BlasLibrary;
 use super::backend::{RocmBackend, RocmDevice, creation_error, recommended_batch};
 use super::buckets::candidate_sizes;
+use super::defaults;
 use super::error::Result;
 use super::gemm::{Effort, Gemms};
 use super::kernels::Kernels;
@@ -39,6 +40,8 @@ pub enum TuneStage {
     Settings,
     /// Whole forward passes, round by round.
     Passes,
+    /// Whole forward passes with the tuned products and with the default's.
+    Defaults,
 }
 
 /// What tuning has found.
@@ -70,14 +73,18 @@ pub struct TuneOutcome {
     /// By how much a batch takes longer in its batch size than in the fastest size that holds it, at most; 0 if
     /// nothing was measured now.
     pub padding: f32,
+    /// The number of batch sizes that keep the default's products, because whole passes are faster with those; `None`
+    /// if that was not measured.
+    pub defaults: Option<usize>,
     /// Messages for the user.
     pub notices: Vec<String>,
 }
 
 /// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
 /// have been measured, finds the fastest settings of the options that the user left open, times whole passes with them, and
-/// places the ladder of batch sizes. `tell` gets what is being measured, how much of it is done, and how much there is; if it returns false, tuning
-/// ends. What has been measured is kept in any case, and the next call goes on from there.
+/// places the ladder of batch sizes. Where whole passes of a batch size are slower with the tuned products than with the
+/// default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how much there is; if
+/// it returns false, tuning ends. What has been measured is kept in any case, and the next call goes on from there.
 ///
 /// # Errors
 /// The device cannot be opened, or the network does not fit into it.
@@ -117,10 +124,11 @@ fn tune_device(
     let maker = SlotMaker { ladder: &candidates, ..maker };
     let mut of_products = |done, all| tell(TuneStage::Products, done, all);
     let mut control = Control { effort: Effort::Full, budget, tell: &mut of_products };
-    let tuned = tuning::tune(&maker, options, &origin, kept, &mut control)?;
-    notices.extend(tuned.notices);
+    let mut tuned = tuning::tune(&maker, options, &origin, kept, &mut control)?;
+    notices.append(&mut tuned.notices);
     let mut ladder = passes::kept(&key).unwrap_or_default();
     let mut measured = settings::kept(&key).unwrap_or_default();
+    let mut compared = defaults::kept(&key).filter(|_| tuned.measured == 0);
     let mut times = Vec::new();
     // Products that run with the default would move the times of passes.
     if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty() || measured.is_none()) {
@@ -145,21 +153,32 @@ fn tune_device(
         ladder = passes::ladder_of(&times);
         keep(passes::keep(&key, &ladder), "the batch sizes are", &mut notices);
     }
-    let count = |library: BlasLibrary| tuned.libraries.iter().filter(|&&by| by == library).count();
+    if let (Some(settings), 0, None, false) = (&measured, tuned.left, compared, ladder.is_empty()) {
+        let maker = settings.applied(SlotMaker { ladder: &ladder, ..maker }, |option| options.leaves(option));
+        let left = || budget.saturating_sub(begin.elapsed());
+        let mut tell = |done, all| begin.elapsed() < budget && tell(TuneStage::Defaults, done, all);
+        compared = defaults::compare(&maker, options, &origin, &mut tuned, (left(), &mut tell))?;
+        if let Some(count) = compared {
+            keep(defaults::keep(&key, count, &origin, &tuned), "the comparison is", &mut notices);
+        }
+    }
+    let winners = tuning::winners(&maker)?;
+    let count = |library: BlasLibrary| winners.libraries.iter().filter(|&&by| by == library).count();
     let by_library = BlasLibrary::ALL.map(|library| (library.name(), count(library)));
     Ok(TuneOutcome {
         device: format!("{} ({})", gpu.name, gpu.architecture),
         table: tuned.path,
-        products: tuned.libraries.len(),
+        products: winners.libraries.len(),
         measured: tuned.measured,
         left: tuned.left,
         by_library: by_library.into(),
-        preshuffled: tuned.preshuffled,
-        transposed: tuned.transposed,
+        preshuffled: winners.preshuffled,
+        transposed: winners.transposed,
         settings: measured.map(|settings| settings.to_string()),
         padding: passes::padding_of(&times, &ladder),
         ladder,
         passes: times,
+        defaults: compared,
         notices,
     })
 }

@@ -174,12 +174,38 @@ pub(super) struct Tuned {
     /// The number of products that were measured now, and of those that are left.
     pub(super) measured: usize,
     pub(super) left: usize,
-    /// Who computes each of the network's products.
+    /// The rows of the file.
+    pub(super) table: GemmTable,
+    /// The rows of the user's files, which have precedence.
+    pub(super) named: GemmTable,
+    /// Whether the file may be overwritten.
+    pub(super) may_write: bool,
+}
+
+/// Who computes a network's products.
+pub(super) struct Winners {
+    /// The library of each product.
     pub(super) libraries: Vec<BlasLibrary>,
     /// The products that were faster with preshuffled weights, and those that use them.
     pub(super) preshuffled: [usize; 2],
     /// The products that a library computes with transposed weights.
     pub(super) transposed: usize,
+}
+
+/// Who computes the products of the maker's network, according to its table.
+///
+/// # Errors
+/// The memory for a pass is missing.
+pub(super) fn winners(maker: &SlotMaker<'_>) -> Result<Winners> {
+    let products = products(maker, &maker.workspace()?)?;
+    let table = maker.gemms.table();
+    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice);
+    let choices: Vec<GemmChoice> = products.iter().filter_map(choice).collect();
+    let count = |layout| choices.iter().filter(|choice| choice.layout() == layout).count();
+    let (faster, transposed) = (count(WeightLayout::Preshuffled), count(WeightLayout::Transposed));
+    let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
+    let libraries = choices.iter().map(|choice| choice.library()).collect();
+    Ok(Winners { libraries, preshuffled: [faster, used], transposed })
 }
 
 /// The table is written no more often than this while it grows, so that an interrupt loses little.
@@ -292,17 +318,19 @@ pub(super) fn tune(
         ));
     }
     let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
-    table.extend(now);
-    table.extend(later);
-    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice);
-    let choices: Vec<GemmChoice> = products.iter().filter_map(choice).collect();
-    let libraries = choices.iter().map(|choice| choice.library()).collect();
-    let count = |layout| choices.iter().filter(|choice| choice.layout() == layout).count();
-    let (faster, transposed) = (count(WeightLayout::Preshuffled), count(WeightLayout::Transposed));
-    maker.gemms.set_table(table);
-    let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
-    let preshuffled = [faster, used];
-    Ok(Tuned { notices, is_settled, path, measured, left, libraries, preshuffled, transposed })
+    now.extend(later);
+    let tuned = Tuned { notices, is_settled, path, measured, left, table, named: now, may_write };
+    maker.gemms.set_table(tuned.whole());
+    Ok(tuned)
+}
+
+impl Tuned {
+    /// The rows of both sources.
+    pub(super) fn whole(&self) -> GemmTable {
+        let mut table = self.table.clone();
+        table.extend(self.named.iter().map(|(shape, row)| (*shape, *row)));
+        table
+    }
 }
 
 /// The products that are to be a plain product and a kernel for the epilogue, but the row of the plain product is lost,
@@ -329,15 +357,15 @@ fn merge(table: &mut GemmTable, rows: GemmTable) {
 }
 
 /// What to measure.
-struct Plan<'a> {
-    missing: &'a [Wanted],
-    effort: Effort,
-    budget: Duration,
+pub(super) struct Plan<'a> {
+    pub(super) missing: &'a [Wanted],
+    pub(super) effort: Effort,
+    pub(super) budget: Duration,
 }
 
 /// Measures the products of `plan` and adds the rows to the table. `listen` gets the rows that were found so far, again
 /// and again, until it returns false. Returns notices for the user.
-fn measure(
+pub(super) fn measure(
     maker: &SlotMaker<'_>,
     options: &RocmOptions,
     origin: &Origin,

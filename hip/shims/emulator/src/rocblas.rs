@@ -18,7 +18,7 @@ use crate::gemm::{Activation, Matrix, Product, Type, scalar};
 use crate::handles::Handles;
 use crate::hip::{current_card, current_device, stream_of};
 use crate::settings::settings;
-use crate::stream::{Failure, spend};
+use crate::stream::{AFTER_KERNEL, Failure, spend};
 use crate::sync::lock;
 
 /// The object behind a rocBLAS handle.
@@ -361,6 +361,8 @@ impl Call {
             let failed =
                 |message| Failure { code: hipErrorLaunchFailure, message: format!("rocblas: {message}") };
             delays.into_iter().flatten().for_each(spend);
+            let is_after_kernel = AFTER_KERNEL.replace(false);
+            all.slow_after_kernel.filter(|_| chosen.is_some() && is_after_kernel).into_iter().for_each(spend);
             product.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)

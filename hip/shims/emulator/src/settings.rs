@@ -30,6 +30,9 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_SLOW_ROCBLAS`: so many milliseconds are added to a product for which rocBLAS chooses the solution
     /// itself; none by default.
     pub(crate) slow_rocblas: Option<Duration>,
+    /// `RUKH_EMULATOR_SLOW_AFTER_KERNEL`: so many milliseconds are added to a product by a solution of rocBLAS that the
+    /// caller chose, where a kernel ran before it, as in a forward pass; none by default.
+    pub(crate) slow_after_kernel: Option<Duration>,
     /// `RUKH_EMULATOR_PRODUCT_TIME`: so many microseconds are added to a product of a library, by what it does to A:
     /// with `T=200,N=100` products with A transposed take longer than those with A as it is. None by default.
     pub(crate) product_time: [Option<Duration>; 2],
@@ -169,6 +172,7 @@ pub(crate) fn settings() -> &'static Settings {
             clang_major: text("RUKH_EMULATOR_CLANG_MAJOR").and_then(|text| text.parse().ok()),
             heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
             slow_rocblas: milliseconds("RUKH_EMULATOR_SLOW_ROCBLAS"),
+            slow_after_kernel: milliseconds("RUKH_EMULATOR_SLOW_AFTER_KERNEL"),
             product_time: {
                 let all = text("RUKH_EMULATOR_PRODUCT_TIME").unwrap_or_default();
                 let of = |name| all.split(',').find_map(|entry| entry.strip_prefix(name)?.parse().ok());

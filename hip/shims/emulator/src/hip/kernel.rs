@@ -21,7 +21,7 @@ use crate::handles::Handles;
 use crate::image::code_of;
 use crate::launch::{Launch, MAX_LDS_BYTES};
 use crate::settings::settings;
-use crate::stream::Failure;
+use crate::stream::{AFTER_KERNEL, Failure};
 use crate::sync::lock;
 
 static MODULES: Handles<Loaded> = Handles::new();
@@ -151,6 +151,7 @@ api! {
             return stream.submit(Arc::new(|| Ok(())));
         }
         stream.submit(Arc::new(move || {
+            AFTER_KERNEL.set(true);
             launch.run().map_err(|message| Failure { code: hipErrorLaunchFailure, message })
         }))
     }

@@ -38,7 +38,7 @@ use event::Recorded;
 pub(crate) use capture::{CAPTURE_MODE, forbid_in_capture};
 pub(crate) use event::Event;
 pub(crate) use graph::Graph;
-pub(crate) use work::{Failure, Mark, Operation, spend};
+pub(crate) use work::{AFTER_KERNEL, Failure, Mark, Operation, spend};
 
 enum Task {
     Run(Operation),

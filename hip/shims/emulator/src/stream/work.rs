@@ -1,5 +1,6 @@
 //! Operations of a stream, and marks between them.
 
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -22,6 +23,11 @@ pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 
 /// The nanoseconds that operations have added to the clock, unless it is the machine's.
 static ADDED: AtomicU64 = AtomicU64::new(0);
+
+thread_local! {
+    /// Whether a kernel was the last thing that the thread of a stream has computed, and not a product of rocBLAS.
+    pub(crate) static AFTER_KERNEL: Cell<bool> = const { Cell::new(false) };
+}
 
 /// Lets so much time pass on the clock that events read.
 pub(crate) fn spend(time: Duration) {

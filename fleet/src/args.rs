@@ -327,9 +327,6 @@ pub(crate) struct SimulateArgs {
     /// Seconds after which the measurement ends
     #[arg(long, default_value_t = 10.0)]
     pub(crate) seconds: f64,
-    /// Pieces that a worker holds beside the one that it works on
-    #[arg(long, default_value_t = 4)]
-    pub(crate) ahead: usize,
     /// Works on the pieces without a server, on as many threads as there are workers
     #[arg(long)]
     pub(crate) local: bool,

@@ -5,10 +5,12 @@ use super::board::Board;
 use super::error::{FleetError, file_error, print_error_line, server_error};
 use super::job::{self, Job, JobVersion};
 use async_nats::jetstream::context::{Context, ContextBuilder};
-use async_nats::{Client, ConnectOptions, Event};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event};
 use futures_util::TryStreamExt;
+use std::error::Error;
 use std::fs;
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// The longest pause between two attempts to reach the server.
@@ -44,34 +46,28 @@ pub(crate) fn context_of(client: Client) -> Context {
     ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client)
 }
 
-/// Connects to the server. With `is_patient` it waits until there is one. A connection that is lost is made again, as
-/// often as needed.
+/// Connects to the server. With `is_patient` it waits until there is one, but not for one that refuses what this client
+/// has. A connection that is lost is made again, as often as needed.
 ///
 /// # Errors
-/// A setting is wrong, or the server refuses the connection.
+/// A setting is wrong, or the server refuses the connection; the text says with what it was tried.
 pub(crate) async fn connect_client(
     arguments: &ServerArgs,
     name: &str,
     is_patient: bool,
 ) -> Result<Client, FleetError> {
-    let mut options = ConnectOptions::new()
-        .name(name)
-        .max_reconnects(None)
-        .reconnect_delay_callback(|attempts| {
-            LONGEST_PAUSE.min(Duration::from_millis(50 * 2_u64.saturating_pow(attempts.min(20) as u32)))
-        })
-        .event_callback(|event| async move {
-            match event {
-                Event::Disconnected => print_error_line("the connection to the server is lost"),
-                Event::Connected => {}
-                Event::ServerError(error) => print_error_line(&format!("the server says: {error}")),
-                Event::ClientError(error) => print_error_line(&format!("the connection: {error}")),
-                _ => {}
-            }
-        });
-    if is_patient {
-        options = options.retry_on_initial_connect();
-    }
+    let mut options =
+        ConnectOptions::new().name(name).max_reconnects(None).reconnect_delay_callback(pause).event_callback(
+            |event| async move {
+                match event {
+                    Event::Disconnected => print_error_line("the connection to the server is lost"),
+                    Event::Connected => {}
+                    Event::ServerError(error) => print_error_line(&format!("the server says: {error}")),
+                    Event::ClientError(error) => print_error_line(&format!("the connection: {error}")),
+                    _ => {}
+                }
+            },
+        );
     let wrong = |what: &str, reason: String| FleetError::Connection { what: what.to_owned(), reason };
     if let Some(path) = &arguments.creds {
         let text = secret(path)?;
@@ -101,7 +97,68 @@ pub(crate) async fn connect_client(
     }
     let addresses: Vec<&str> = arguments.server.split(',').map(str::trim).collect();
     let what = || format!("server {}", arguments.server);
-    options.connect(addresses).await.map_err(|error| wrong(&what(), error.to_string()))
+    let mut attempts = 0;
+    loop {
+        // The client's own patience would try for ever what the server has refused.
+        let error = match options.clone().connect(&addresses[..]).await {
+            Ok(client) => return Ok(client),
+            Err(error) => error,
+        };
+        if is_refusal(&error) {
+            return Err(wrong(&what(), format!("{error}; tried {}", means(arguments))));
+        }
+        if !is_patient {
+            return Err(wrong(&what(), error.to_string()));
+        }
+        if attempts == 0 {
+            print_error_line(&format!("{}: {error}; waits for it", what()));
+        }
+        attempts += 1;
+        tokio::time::sleep(pause(attempts)).await;
+    }
+}
+
+/// Whether another attempt would end alike: the server refuses the credentials, or its certificate is not trusted.
+fn is_refusal(error: &ConnectError) -> bool {
+    match error.kind() {
+        ConnectErrorKind::Io => {
+            let causes = std::iter::successors(error.source(), |&cause| cause.source());
+            // So a certificate is refused, and a server of another kind.
+            causes
+                .filter_map(|cause| cause.downcast_ref::<io::Error>())
+                .any(|cause| cause.kind() == io::ErrorKind::InvalidData)
+        }
+        ConnectErrorKind::Dns | ConnectErrorKind::TimedOut | ConnectErrorKind::MaxReconnects => false,
+        _ => true,
+    }
+}
+
+/// The credentials and certificates that a connection is made with, as flags.
+fn means(arguments: &ServerArgs) -> String {
+    let ServerArgs { creds, nkey, user, password_file, token_file, tls_ca, tls_cert, tls_key, .. } =
+        arguments;
+    let mut credentials = Vec::from_iter(user.as_ref().map(|user| format!("--user={user}")));
+    let mut certificates = Vec::new();
+    let files =
+        [("creds", creds), ("nkey", nkey), ("password-file", password_file), ("token-file", token_file)];
+    let flag = |(name, path): (&str, &Option<PathBuf>)| {
+        path.as_ref().map(|path| format!("--{name}={}", path.display()))
+    };
+    credentials.extend(files.into_iter().filter_map(flag));
+    if credentials.is_empty() {
+        credentials.push("no credentials".to_owned());
+    }
+    match tls_ca {
+        Some(path) => certificates.push(format!("--tls-ca={}", path.display())),
+        None => certificates.push("no --tls-ca".to_owned()),
+    }
+    certificates.extend([("tls-cert", tls_cert), ("tls-key", tls_key)].into_iter().filter_map(flag));
+    [credentials, certificates].concat().join(", ")
+}
+
+/// The pause before an attempt to reach the server.
+fn pause(attempts: usize) -> Duration {
+    LONGEST_PAUSE.min(Duration::from_millis(50 * 2_u64.saturating_pow(attempts.min(20) as u32)))
 }
 
 fn secret(path: &Path) -> Result<String, FleetError> {

@@ -5,7 +5,7 @@ use super::args::{ServerArgs, SimulateArgs};
 use super::error::{FleetError, server_error};
 use super::job::{self, Kind, PieceResult};
 use super::server::{connect_client, context_of, job};
-use crate::work::spend;
+use crate::work::{pieces_ahead, spend};
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::context::Context;
 use futures_util::StreamExt;
@@ -19,6 +19,9 @@ use tokio::task::JoinSet;
 
 /// The time before the measurement begins.
 const WARM_UP: Duration = Duration::from_secs(2);
+
+/// How late the timer of the runtime may be.
+const TIMER: Duration = Duration::from_millis(2);
 
 /// Measures, and prints the pieces a second as JSON.
 ///
@@ -48,12 +51,12 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &SimulateArgs) -> Result
             });
             continue;
         }
-        let (name, ahead, start) = (job.name.clone(), arguments.ahead, Arc::clone(&start));
+        let (name, start) = (job.name.clone(), Arc::clone(&start));
         let server = server.clone();
         workers.spawn(async move {
             let client = connect_client(&server, "rukh-fleet simulated worker", true).await;
             start.wait().await;
-            work(context_of(client?), name, pause, ahead, &count, &ended).await
+            work(context_of(client?), name, pause, &count, &ended).await
         });
     }
     start.wait().await;
@@ -84,12 +87,12 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &SimulateArgs) -> Result
     Ok(())
 }
 
+/// A worker with one slot. Like a real one it holds pieces ahead, and stores results while it works on the next piece.
 async fn work(
     context: Context,
     name: String,
     pause: Duration,
-    ahead: usize,
-    count: &AtomicU64,
+    count: &Arc<AtomicU64>,
     ended: &AtomicBool,
 ) -> Result<(), FleetError> {
     let failed = |error: String| server_error("work on a piece", error);
@@ -97,8 +100,13 @@ async fn work(
     let stream = stream.map_err(|error| failed(error.to_string()))?;
     let consumer: PullConsumer =
         stream.get_consumer(job::CONSUMER).await.map_err(|error| failed(error.to_string()))?;
-    let messages = consumer.stream().max_messages_per_batch(ahead + 1).messages().await;
+    let most = 1 + pieces_ahead(pause.as_secs_f64(), 1);
+    let messages = consumer.stream().max_messages_per_batch(most).messages().await;
     let mut messages = messages.map_err(|error| failed(error.to_string()))?;
+    let mut storing: JoinSet<Result<(), String>> = JoinSet::new();
+    // The runtime's timer is late by up to two milliseconds. So the end of a piece follows from that of the one before it,
+    // as long as there was always a piece.
+    let mut free_at = tokio::time::Instant::now();
     while let Some(message) = messages.next().await {
         if ended.load(Ordering::Relaxed) {
             break;
@@ -106,12 +114,26 @@ async fn work(
         let message = message.map_err(|error| failed(error.to_string()))?;
         let piece = serde_json::from_slice::<job::Piece>(&message.payload);
         let piece = piece.map_err(|error| failed(error.to_string()))?;
-        tokio::time::sleep(pause).await;
+        if !pause.is_zero() {
+            let late = tokio::time::Instant::now().checked_sub(TIMER).unwrap_or(free_at);
+            free_at = free_at.max(late) + pause;
+            tokio::time::sleep_until(free_at).await;
+        }
         let result = serde_json::to_vec(&PieceResult::new(piece.piece)).unwrap_or_default();
-        let ack = context.publish(job::done_subject(&name), result.into()).await;
-        ack.map_err(|error| failed(error.to_string()))?.await.map_err(|error| failed(error.to_string()))?;
-        message.ack().await.map_err(|error| failed(error.to_string()))?;
-        count.fetch_add(1, Ordering::Relaxed);
+        let (context, count, subject) = (context.clone(), Arc::clone(count), job::done_subject(&name));
+        storing.spawn(async move {
+            let ack = context.publish(subject, result.into()).await.map_err(|error| error.to_string())?;
+            ack.await.map_err(|error| error.to_string())?;
+            message.ack().await.map_err(|error| error.to_string())?;
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        });
+        loop {
+            let has_room = storing.len() <= most;
+            let stored = if has_room { storing.try_join_next() } else { storing.join_next().await };
+            let Some(stored) = stored else { break };
+            stored.unwrap_or(Ok(())).map_err(failed)?;
+        }
     }
     Ok(())
 }

@@ -11,7 +11,8 @@ test      a job of --pieces pieces, each of which waits for a millisecond
 analysis  the analysis of games with about --positions positions, which must give the same file as `rukh analyze`
 speed     the same two jobs without kills, beside one process with as many threads; both take --speed-seconds
 disk      the analysis while the disk of the server is full for ten seconds, and of `collect`; needs root, for a tmpfs
-A part prints one line of JSON with its figures. The exit status says whether all results are there once.
+A part prints one line of JSON with its figures. Those of memory are the largest of a server, of a worker and of an
+engine in the first, the middle and the last third of the time. The exit status says whether all results are there once.
 """
 import argparse
 import json
@@ -51,6 +52,12 @@ def arguments():
     parser.add_argument("--folder", type=Path, help="of the store and the results; a temporary one by default")
     parser.add_argument("--only", choices=["test", "analysis", "speed", "disk"])
     return parser.parse_args()
+
+
+def children(pid):
+    """The processes that any thread of a process has started."""
+    lists = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for path in lists for child in path.read_text(encoding="ascii").split()]
 
 
 class Fleet:
@@ -95,8 +102,7 @@ class Fleet:
 
     def nats_server(self):
         """The process of the server, which is the child of `serve`."""
-        children = Path(f"/proc/{self.server.pid}/task/{self.server.pid}/children").read_text(encoding="ascii").split()
-        return int(children[0]) if children else None
+        return next(iter(children(self.server.pid)), None)
 
     def kill_one(self, flags):
         """Kills a worker or the server with SIGKILL. `serve` starts the server again, and this the worker."""
@@ -114,11 +120,17 @@ class Fleet:
             self.start_worker(flags)
 
     def memory(self):
-        """The memory of the server and of the largest worker, in megabytes."""
-        server = self.nats_server()
+        """The memory of the server, of the largest worker and of the largest engine, in megabytes. Workers without an
+        engine, as in the part `test`, count as engines without memory."""
         try:
-            return megabytes(server, "VmRSS"), max(megabytes(worker.pid, "VmRSS") for worker in self.workers)
+            engines = [engine for worker in self.workers for engine in children(worker.pid)]
+            return (
+                megabytes(self.nats_server(), "VmRSS"),
+                max(megabytes(worker.pid, "VmRSS") for worker in self.workers),
+                max((megabytes(engine, "VmRSS") for engine in engines), default=0.0),
+            )
         except (OSError, AttributeError, TypeError, ValueError):
+            # One of them has just been killed.
             return None
 
     def stop_workers(self):
@@ -158,14 +170,17 @@ def work_off(fleet, name, options, flags=()):
     seconds = time.monotonic() - begun
     fleet.stop_workers()
     # The first samples are of processes that are just starting.
-    memory = memory[len(memory) // 10 :] or [(0.0, 0.0)]
-    quarter = max(1, len(memory) // 4)
-    mean = lambda samples, index: round(sum(sample[index] for sample in samples) / len(samples), 1)
+    memory = memory[len(memory) // 10 :] or [(0.0, 0.0, 0.0)]
+    third = max(1, len(memory) // 3)
+    parts = [memory[:third], memory[third:-third] or memory, memory[-third:]]
+    largest = lambda index: [round(max(sample[index] for sample in part), 1) for part in parts]
     return {
         "seconds": round(seconds, 1),
         "kills": dict(fleet.kills),
-        "server_mb_first_and_last_quarter": [mean(memory[:quarter], 0), mean(memory[-quarter:], 0)],
-        "worker_mb_first_and_last_quarter": [mean(memory[:quarter], 1), mean(memory[-quarter:], 1)],
+        "samples_of_memory": len(memory),
+        "server_mb_by_third": largest(0),
+        "worker_mb_by_third": largest(1),
+        "engine_mb_by_third": largest(2),
     }
 
 

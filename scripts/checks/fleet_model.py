@@ -3,15 +3,16 @@
 Markdown. Linux only; needs Python and nats-server.
 
 usage: cargo build --profile quick -p rukh-fleet && scripts/checks/fleet_model.py [--workers 1,8,64,250,1000]
-       [--milliseconds 0,10,100,1000] [--seconds 6]
+       [--milliseconds 0,1,10,100,1000] [--seconds 6]
 
 A simulated worker has a connection of its own, pulls pieces, waits for the time of a piece, stores a result and
-acknowledges the piece, as a real one does. The model is
+acknowledges the piece. Like a real one it holds pieces ahead and stores results while it works on the next piece, so
+that storing takes none of its time. The model is
 
-    pieces a second = min(workers / (time of a piece + delay), capacity)
+    pieces a second = min(workers / time of a piece, workers * pieces a second that one worker can store, capacity)
 
-The delay is that of one worker whose pieces take no time. The capacity is that of the workers together whose pieces take
-no time, on this machine, which the server shares with them. The processor time of the server for a piece says what
+What one worker can store is measured with pieces that take no time, and so is the capacity, with as many workers. It is
+that of this machine, which the server shares with the workers. The processor time of the server for a piece says what
 another machine can do.
 """
 import argparse
@@ -25,6 +26,9 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
+# More pieces a second than the server of a small machine does.
+MOST_RATE = 60_000.0
+
 
 def cpu_seconds(pid):
     fields = Path(f"/proc/{pid}/stat").read_text(encoding="ascii").rsplit(")", 1)[1].split()
@@ -36,7 +40,7 @@ def main():
     parser.add_argument("--fleet", default=ROOT / "target/quick/rukh-fleet", type=Path)
     parser.add_argument("--nats-server", default="nats-server")
     parser.add_argument("--workers", default="1,8,64,250,1000")
-    parser.add_argument("--milliseconds", default="0,10,100,1000")
+    parser.add_argument("--milliseconds", default="0,1,10,100,1000")
     parser.add_argument("--seconds", default=6.0, type=float)
     parser.add_argument("--port", default=14444, type=int)
     options = parser.parse_args()
@@ -64,11 +68,14 @@ def main():
 def measure(options, call, server):
     """A row for each time of a piece and each number of workers."""
     rows = []
-    for milliseconds in [float(text) for text in options.milliseconds.split(",")]:
+    # The model needs pieces that take no time.
+    for milliseconds in sorted({0.0, *map(float, options.milliseconds.split(","))}):
         for workers in [int(text) for text in options.workers.split(",")]:
             longest = options.seconds + 4.0
-            rate = min(40_000.0, workers / (milliseconds / 1000.0)) if milliseconds else 40_000.0
-            pieces = int(rate * longest) + 2 * workers * 5
+            rate = min(MOST_RATE, workers / (milliseconds / 1000.0)) if milliseconds else MOST_RATE
+            # A worker holds work for a quarter of a second ahead, and at most 256 pieces.
+            held = 2 + min(256.0, 250.0 / milliseconds) if milliseconds else 258
+            pieces = int(rate * longest + workers * held)
             job = f"model-{len(rows)}"
             call("submit", "test", "--job", job, "--pieces", pieces, "--milliseconds", milliseconds)
             before = cpu_seconds(server)
@@ -84,17 +91,25 @@ def measure(options, call, server):
 
 
 def print_table(rows):
-    no_time = [row for row in rows if row[0] == 0.0]
-    delay = min(workers / rate for _, workers, rate, _ in no_time if workers == min(row[1] for row in no_time))
-    print("| time of a piece | workers | pieces/s | model | server, µs of processor time a piece |")
-    print("|--:|--:|--:|--:|--:|")
-    for milliseconds, workers, rate, cost in rows:
-        # Many connections cost the server more, so the capacity is that with as many workers.
-        capacity = next((row[2] for row in no_time if row[1] == workers), max(row[2] for row in no_time))
-        model = min(workers / (milliseconds / 1000.0 + delay), capacity)
-        shown = "" if milliseconds == 0.0 else f"{model:,.0f}"
-        print(f"| {milliseconds:g} ms | {workers:,} | {rate:,.0f} | {shown} | {1e6 * cost:.0f} |")
-    print(f"\ndelay: {1000 * delay:.2f} ms")
+    no_time = {row[1]: row[2] for row in rows if row[0] == 0.0}
+    fewest = min(no_time)
+    stored_by_one = no_time[fewest] / fewest
+    numbers = sorted(no_time)
+    print("pieces a second, and in brackets those of the model:\n")
+    print("| time of a piece | workers: " + " | ".join(f"{workers:,}" for workers in numbers) + " |")
+    print("|--:" * (1 + len(numbers)) + "|")
+    costs = []
+    for milliseconds in sorted({row[0] for row in rows}):
+        cells, own_costs = [], []
+        for workers, rate, cost in [row[1:] for row in rows if row[0] == milliseconds]:
+            # Many connections cost the server more, so the capacity is that with as many workers.
+            limits = [workers * stored_by_one, no_time[workers]]
+            model = f" ({min([1000.0 * workers / milliseconds, *limits]):,.0f})" if milliseconds else ""
+            cells.append(f"{rate:,.0f}{model}")
+            own_costs.append(f"{1e6 * cost:.0f}")
+        print(f"| {milliseconds:g} ms | " + " | ".join(cells) + " |")
+        costs.append(f"{milliseconds:g} ms: " + ", ".join(own_costs))
+    print("\nprocessor time of the server for a piece, in µs:\n" + "\n".join(costs))
 
 
 if __name__ == "__main__":

@@ -26,13 +26,19 @@ else
     export RUSTC_BOOTSTRAP=1
 fi
 
+# The smallest test networks: one without attention, one with it, and one with smolgen.
+networks=(tests/data/micro-{relu-nogate,attn,smolgen}.pb.gz)
+
 # seed TARGET: writes inputs that the target takes into $seeds.
 seed() {
     local file model number=0
     case $1 in
+        weights_file)
+            for file in "${networks[@]}"; do gzip -dc "$file" >"$seeds/$(basename "$file" .pb.gz)"; done
+            ;;
         onnx_model)
-            for file in tests/fuzz/seeds/weights_file/*.pb; do
-                model=$seeds/$(basename "$file" .pb)
+            for file in "${networks[@]}"; do
+                model=$seeds/$(basename "$file" .pb.gz)
                 [ -s "$model" ] || cargo run --quiet -- leela2onnx --input="$file" --output="$model" >/dev/null
             done
             ;;
@@ -47,10 +53,12 @@ seed() {
     esac
 }
 
-# Inputs are no longer than these, because longer ones take longer and find little more.
+# Inputs are no longer than these, because longer ones take longer and find little more. A seed that is longer is cut.
 longest() {
     case $1 in
-        weights_file | onnx_model | training_chunk) echo 200000 ;;
+        weights_file) echo 800000 ;;
+        onnx_model) echo 1600000 ;;
+        training_chunk) echo 200000 ;;
         syzygy_file) echo 10000 ;;
         *) echo 4096 ;;
     esac

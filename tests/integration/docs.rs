@@ -202,6 +202,24 @@ fn items_beside_a_file_are_defined_there() {
     );
 }
 
+/// A target that nobody runs finds nothing.
+#[test]
+fn every_fuzz_target_runs_in_ci() {
+    let read = |name: &str| fs::read_to_string(root().join(name)).unwrap();
+    let (workflow, manifest) = (read(".github/workflows/ci.yml"), read("tests/fuzz/Cargo.toml"));
+    let listed = workflow.lines().filter_map(|line| line.strip_prefix("          - "));
+    let listed: Vec<&str> = listed.filter(|line| !line.contains(' ')).collect();
+    for entry in fs::read_dir(root().join("tests/fuzz/fuzz_targets")).unwrap() {
+        let path = entry.unwrap().path();
+        let target = path.file_stem().unwrap().to_str().unwrap();
+        assert!(listed.contains(&target), "{target} is not in .github/workflows/ci.yml");
+        assert!(
+            manifest.contains(&format!("name = \"{target}\"")),
+            "{target} is not in tests/fuzz/Cargo.toml"
+        );
+    }
+}
+
 #[test]
 fn each_stored_architecture_has_a_row_in_the_table_of_proofs() {
     let page = fs::read_to_string(root().join("docs/rocm.md")).unwrap();

@@ -28,6 +28,7 @@ use super::job::{self, Job, checked_name};
 use super::server::{JOBS, WORKERS, connect_client, context_of, jobs};
 use async_nats::jetstream::consumer::{Info, PullConsumer};
 use async_nats::jetstream::context::Context;
+pub(crate) use pieces::pieces_ahead;
 pub(crate) use report::Report;
 pub(crate) use runner::spend;
 

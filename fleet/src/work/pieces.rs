@@ -62,6 +62,12 @@ pub(super) enum End {
     EngineLost(String),
 }
 
+/// The pieces to hold beside those that are being worked on, if one takes a mean time in seconds.
+pub(crate) fn pieces_ahead(mean_s: f64, slots: usize) -> usize {
+    let pieces = (AHEAD_S / mean_s.max(1e-6) * slots as f64).ceil();
+    (pieces as usize).clamp(1, MOST_AHEAD)
+}
+
 /// Works on a job until there are no more pieces.
 pub(super) async fn work(
     worker: &mut Worker,
@@ -141,7 +147,7 @@ impl Shift<'_> {
             }
             self.start_pieces(runner);
             let slots = self.slots(runner);
-            let ahead = self.ahead(slots);
+            let ahead = pieces_ahead(self.mean_s, slots);
             let missing = (slots + ahead).saturating_sub(self.waiting.len() + self.working.len());
             let has_room = self.suspects.is_empty() && self.storing.len() <= slots + ahead;
             if batch.is_none()
@@ -208,12 +214,6 @@ impl Shift<'_> {
             Some(slots) => usize::from(slots),
             None => runner.slots(self.mean_positions),
         }
-    }
-
-    /// The pieces to hold beside those that are being worked on.
-    fn ahead(&self, slots: usize) -> usize {
-        let pieces = (AHEAD_S / self.mean_s.max(1e-6) * slots as f64).ceil();
-        (pieces as usize).clamp(1, MOST_AHEAD)
     }
 
     /// Takes a piece that was delivered.

@@ -41,11 +41,7 @@ impl Drop for Fleet {
 impl Fleet {
     /// Starts a server. Without one, or without an engine, it says so and returns `None`.
     pub(crate) fn start() -> Option<Fleet> {
-        let nats_server = std::env::var_os("RUKH_NATS_SERVER").map_or("nats-server".into(), PathBuf::from);
-        if Command::new(&nats_server).arg("--version").stdout(Stdio::null()).status().is_err() {
-            eprintln!("skipped: there is no nats-server, which is in Debian's package of this name");
-            return None;
-        }
+        let nats_server = nats_server()?;
         let engine = Path::new(env!("CARGO_BIN_EXE_rukh-fleet")).with_file_name("rukh");
         let engine = engine.with_extension(std::env::consts::EXE_EXTENSION);
         if !engine.exists() {
@@ -107,11 +103,8 @@ impl Fleet {
     }
 
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rukh-fleet"));
-        command.args(arguments).env("RUKH_FLEET_SERVER", format!("nats://{}", self.address));
-        for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS", "APPDATA"] {
-            command.env(variable, NO_FOLDER);
-        }
+        let mut command = fleet_command(&self.address);
+        command.args(arguments);
         command
     }
 
@@ -205,6 +198,26 @@ impl Fleet {
         let head = ["submit", "analyze", &job, "--positions=8", "--silence=2"];
         self.succeeds(&[&head, more, files, &["--"], flags].concat());
     }
+}
+
+/// The program of the server. Without one, it says so and returns `None`.
+pub(crate) fn nats_server() -> Option<PathBuf> {
+    let program = std::env::var_os("RUKH_NATS_SERVER").map_or("nats-server".into(), PathBuf::from);
+    if Command::new(&program).arg("--version").stdout(Stdio::null()).status().is_err() {
+        eprintln!("skipped: there is no nats-server, which is in Debian's package of this name");
+        return None;
+    }
+    Some(program)
+}
+
+/// `rukh-fleet` with the address of a server, without the user's configuration files.
+pub(crate) fn fleet_command(address: &str) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_rukh-fleet"));
+    command.env("RUKH_FLEET_SERVER", format!("nats://{address}"));
+    for variable in ["HOME", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS", "XDG_DATA_DIRS", "APPDATA"] {
+        command.env(variable, NO_FOLDER);
+    }
+    command
 }
 
 /// Games of many lengths, as PGN.

@@ -8,4 +8,7 @@ mod analysis;
 mod engines;
 mod games;
 mod harness;
+// A signal ends `serve` with its server.
+#[cfg(unix)]
+mod security;
 mod versions;

@@ -243,8 +243,12 @@ step_tune() {
     for round in 1 2 3 4 5; do
         sweep_sizes=$sizes XDG_CACHE_HOME=$store/cache-untuned measure 70 untuned.txt t82-like "max_batch=512" >/dev/null || status=1
         sweep_sizes=$sizes measure 45 tuned.txt t82-like "max_batch=512" >/dev/null || status=1
+        [ "$round" -gt 3 ] ||
+            sweep_sizes=$sizes measure 45 tune-off.txt t82-like "max_batch=512,tune=off" >/dev/null || status=1
     done
     python3 "$here/scripts/checks/cuda_tables.py" compare "$out/tuned.txt" "$out/untuned.txt"
+    echo "-- tune=off"
+    python3 "$here/scripts/checks/cuda_tables.py" compare "$out/tuned.txt" "$out/tune-off.txt"
     return $status
 }
 

@@ -34,7 +34,7 @@ pub(super) struct ProfileArgs {
     /// Shows the CSV files that AMD's rocprofv3 has written in this folder. Nothing is measured
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["svg", "baseline", "rocprof_command"])]
     pub rocprof: Option<PathBuf>,
-    /// Prints the command that makes such files for this network and batch size
+    /// Prints the commands that make such files for this network and batch size
     #[arg(long)]
     pub rocprof_command: bool,
     /// Changes of up to so many per cent are not regressions

@@ -89,6 +89,9 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         Some(count) => lines.push(format!(
             "{count} batch sizes keep the default's products, with which whole passes are faster"
         )),
+        None if *left == 0 => lines.push(
+            "the comparison with the default's products is left; run `rukh tune` again to make it".to_owned(),
+        ),
         None => {}
     }
     lines.push(match table {

@@ -271,7 +271,9 @@ fn a_trace_of_rocprofv3_is_shown_as_a_table() {
     assert!(text.contains("1 gaps between kernels of a queue: 1.0 us"), "{text}");
     let command = run(&["profile", "--rocprof-command", "--backend=rocm-fp16", "--batch=64"]);
     assert!(
-        command.starts_with("rocprofv3 --kernel-trace") && command.contains("--max-batch-size=64"),
+        command.starts_with("rocprofv3 --kernel-trace")
+            && command.contains("\nrocprofv3 --pmc FETCH_SIZE WRITE_SIZE ")
+            && command.contains("--max-batch-size=64"),
         "{command}"
     );
 }

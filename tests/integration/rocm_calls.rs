@@ -110,7 +110,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     assert!(!said.contains("error") && calls.contains("hipStreamIsCapturing"), "{said}");
     untested.remove("hipStreamIsCapturing");
     // The versions are part of the tuning table's file name. A library that reports no version counts as an old one.
-    let fail = "hipRuntimeGetVersion:1,hipblasLtGetVersion:1";
+    let fail = "hipRuntimeGetVersion:1,hipDriverGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
     let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
     let (said, calls) = search_and_log(folder.path(), "micro-attn.pb.gz", "max_batch=1,streams=1", &settings);

@@ -31,12 +31,13 @@ use std::time::{Duration, Instant};
 /// The device, the library versions and the kernels that a table is valid for.
 pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     let hip = gpu.device.runtime_version().unwrap_or(0);
+    let driver = gpu.device.driver_version().unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
     let own = cache_folder::hash_of(&gpu.code.0);
     let versions = format!(
-        "{name},{architecture},{units} units,HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}"
+        "{name},{architecture},{units} units,driver {driver},HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}"
     );
     let versions = versions.replace(['\n', '\r'], " ");
     Origin { architecture: architecture.clone(), compute_units: units, versions }

@@ -48,7 +48,8 @@ pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -
         let positions = arguments.batch.map_or(TRACED_BATCH, |batch| batch as usize);
         let program = std::env::current_exe()?;
         let backend = options.backend.given();
-        output.line(&rocprof::command(&program, backend, &options.backend_opts, &options.weights, positions));
+        let (settings, weights) = (&options.backend_opts, &options.weights);
+        output.lines(&rocprof::commands(&program, backend, settings, weights, positions));
         return Ok(());
     }
     let (measured, ladder) = measure(arguments, options)?;

@@ -302,17 +302,29 @@ impl Trace {
     }
 }
 
-/// The command that traces batches of `positions`, for a shell.
-pub(super) fn command(
+/// The commands that trace batches of `positions` and that count the bytes of their kernels, for a shell. Both write
+/// into the same folder. Counting makes kernels slower, so the times must be those of another run.
+pub(super) fn commands(
     program: &Path,
     backend: &str,
     options: &str,
     weights: &str,
     positions: usize,
+) -> [String; 2] {
+    let traced: &[&str] = &["--kernel-trace", "--memory-copy-trace", "--stats"];
+    let counted = &["--pmc", "FETCH_SIZE", "WRITE_SIZE"];
+    [traced, counted].map(|what| command(what, (program, backend, options, weights), positions))
+}
+
+/// The command that profiles `what`.
+fn command(
+    what: &[&str],
+    (program, backend, options, weights): (&Path, &str, &str, &str),
+    positions: usize,
 ) -> String {
     let size = positions.to_string();
-    let mut words: Vec<String> = ["rocprofv3", "--kernel-trace", "--memory-copy-trace", "--stats"]
-        .iter()
+    let mut words: Vec<String> = std::iter::once(&"rocprofv3")
+        .chain(what)
         .chain(&["--output-format", "csv", "--output-directory", "rukh-rocprof", "--"])
         .map(|word| (*word).to_owned())
         .collect();
@@ -427,10 +439,20 @@ mod tests {
 
     #[test]
     fn the_command_survives_a_shell() {
-        let line = command(Path::new("/my games/rukh"), "rocm-fp16", "gpu=0", "it's.pb.gz", 64);
+        let [line, counting] = commands(Path::new("/my games/rukh"), "rocm-fp16", "gpu=0", "it's.pb.gz", 64);
         assert!(
             line.starts_with("rocprofv3 --kernel-trace --memory-copy-trace --stats --output-format csv "),
             "{line}"
+        );
+        assert!(
+            counting.starts_with("rocprofv3 --pmc FETCH_SIZE WRITE_SIZE --output-format csv "),
+            "{counting}"
+        );
+        assert_eq!(
+            line.split_once(" --output-format"),
+            counting
+                .split_once(" --output-format")
+                .map(|(_, rest)| { ("rocprofv3 --kernel-trace --memory-copy-trace --stats", rest) })
         );
         assert!(
             line.contains(" -- '/my games/rukh' backendbench --backend=rocm-fp16 --backend-opts=gpu=0 "),

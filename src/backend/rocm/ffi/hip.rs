@@ -190,6 +190,15 @@ impl Device {
         version(self.hip)
     }
 
+    /// The driver's version as `hipDriverGetVersion` encodes it. AMD's runtime reports its own version here.
+    pub(crate) fn driver_version(&self) -> Result<i32> {
+        let mut version: c_int = 0;
+        // SAFETY: HIP writes one integer.
+        let status = unsafe { (self.hip.hipDriverGetVersion)(&mut version) };
+        self.check(status, || "hipDriverGetVersion".to_owned())?;
+        Ok(version)
+    }
+
     /// The number of lanes of a wave.
     pub(crate) fn warp_size(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeWarpSize, "WarpSize")

@@ -336,7 +336,8 @@ eight_bits() {
     return $status
 }
 
-# Plays against lc0 with the embedded network and the same time for each move, for so many seconds: MATCH_SECONDS.
+# Plays against lc0 with the embedded network and the same time for each move, for so many seconds: MATCH_SECONDS. lc0
+# takes its overhead of 200 ms off the time of a move, too, so that without another value it would have no time.
 step_match() {
     if [ ! -x "${LC0:-}" ]; then
         echo "skipped: LC0 names no program"
@@ -348,7 +349,7 @@ step_match() {
         --max-batch-size=8 || return 1
     LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run $((seconds + 60)) match.log \
         python3 "$here/scripts/matches/features.py" --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" \
-        --base-option Backend=cuda-fp16 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" --movetime 100 \
+        --base-option Backend=cuda-fp16 --both MoveOverheadMs=0 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" --movetime 100 \
         --pairs 400 --concurrency 8 --max-plies 450 --error 1e-200 --seconds "$seconds" --save "$out/match.jsonl"
     local status=$?
     tail -5 "$out/match.log"

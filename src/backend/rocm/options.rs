@@ -221,7 +221,7 @@ impl RocmOptions {
 
     /// [`RocmOptions::fuse`], or a default for the architecture. Blocks that wait for each other
     /// need what others have stored. The dies of gfx94x and gfx950 do not share their second-level caches, which are
-    /// written back for that, and what this costs is not known. Nor was it measured on devices other than AMD's.
+    /// written back for that, and what this costs is not known. On an NVIDIA card it was slower (`docs/benchmarks.md`).
     pub(super) fn settled_fuse(&self, architecture: &str) -> bool {
         let has_one_cache = !["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start));
         let default = architecture.starts_with("gfx") && has_one_cache;

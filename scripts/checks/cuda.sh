@@ -8,7 +8,7 @@
 # it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then `branches
 # sweep large`.
 # environment:
-#   LC0      for the step match: lc0 with its CUDA backend
+#   LC0      for the step match: lc0 with its CUDA backend; MATCH_LIMIT (default: --movetime 100) may be --nodes 5000
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
@@ -336,20 +336,21 @@ eight_bits() {
     return $status
 }
 
-# Plays against lc0 with the embedded network and the same time for each move, for so many seconds: MATCH_SECONDS. lc0
+# Plays against lc0 with the embedded network and the same limit for each move, for so many seconds: MATCH_SECONDS. lc0
 # takes its overhead of 200 ms off the time of a move, too, so that without another value it would have no time.
 step_match() {
     if [ ! -x "${LC0:-}" ]; then
         echo "skipped: LC0 names no program"
         return 0
     fi
-    local seconds=${MATCH_SECONDS:-300}
+    local seconds=${MATCH_SECONDS:-300} limit
+    read -ra limit <<<"${MATCH_LIMIT:---movetime 100}"
     # Compiles and tunes once, and not in each of the games' processes at the same time.
     run 90 match-start.log "$rukh" backendbench --backend=rocm-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --batches=2 \
         --max-batch-size=8 || return 1
     LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run $((seconds + 60)) match.log \
         python3 "$here/scripts/matches/features.py" --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" \
-        --base-option Backend=cuda-fp16 --both MoveOverheadMs=0 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" --movetime 100 \
+        --base-option Backend=cuda-fp16 --both MoveOverheadMs=0 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" "${limit[@]}" \
         --pairs 400 --concurrency 8 --max-plies 450 --error 1e-200 --seconds "$seconds" --save "$out/match.jsonl"
     local status=$?
     tail -5 "$out/match.log"

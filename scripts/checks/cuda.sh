@@ -233,7 +233,8 @@ step_doctor() {
 }
 
 # Runs `rukh tune` with t82-like, which must end within four minutes and report a padding of 0.1 at most. Then it compares
-# starts with what was found and starts from an empty cache folder, five times in turn, at many batch sizes.
+# starts with what was found and starts from an empty cache folder, five times in turn, at many batch sizes, and in three
+# rounds also starts without any tuning.
 step_tune() {
     large_networks
     local status=0 round sizes=1,2,4,8,12,16,24,32,48,64,96,128,160,192,256,384,512
@@ -350,7 +351,8 @@ step_match() {
         --max-batch-size=8 || return 1
     LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run $((seconds + 60)) match.log \
         python3 "$here/scripts/matches/features.py" --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" \
-        --base-option Backend=cuda-fp16 --both MoveOverheadMs=0 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" "${limit[@]}" \
+        --base-option Backend=cuda-fp16 --both MoveOverheadMs=0 --variant default: \
+        --weights "$here/weights/rukh-128x6.pb.gz" "${limit[@]}" \
         --pairs 400 --concurrency 8 --max-plies 450 --error 1e-200 --seconds "$seconds" --save "$out/match.jsonl"
     local status=$?
     tail -5 "$out/match.log"

@@ -10,7 +10,7 @@ use super::ffi::gemm::{Epilogue, GemmShape};
 use super::gemm::{Effort, GemmTable, Measured};
 use super::load::start_positions;
 use super::measure::{Wanted, median};
-use super::measured::GemmChoice;
+use super::measured::{GemmChoice, extended};
 use super::options::RocmOptions;
 use super::passes::time_of_a_batch_on_device;
 use super::slot::{Requests, Slot, SlotMaker};
@@ -176,10 +176,8 @@ fn times(
     let whole = tuned.whole();
     let use_table = |_| maker.gemms.set_table(whole.clone());
     let use_default = |positions| {
-        let mut table = whole.clone();
         let candidate = candidates.iter().find(|candidate| candidate.positions == positions);
-        table.extend(candidate.into_iter().flat_map(|candidate| candidate.rows.clone()));
-        maker.gemms.set_table(table);
+        maker.gemms.set_table(candidate.map_or_else(|| whole.clone(), |it| extended(&whole, &it.rows)));
     };
     let slot = |_| maker.slot_in_two_ways(use_table, use_default);
     let mut slots = (0..maker.streams.max(1)).map(slot).collect::<Result<Vec<Slot>>>()?;
@@ -225,10 +223,8 @@ fn is_slower(with_table: &[f32], by_default: &[f32]) -> bool {
 /// Puts the rows into the table, unless products of other batch sizes would then read other weights: where a layer's
 /// weights are preshuffled depends on all of its rows.
 fn accept(tuned: &mut Tuned, rows: &GemmTable) -> bool {
-    let mut table = tuned.table.clone();
-    table.extend(rows.iter().map(|(shape, row)| (*shape, *row)));
-    let mut whole = table.clone();
-    whole.extend(tuned.named.iter().map(|(shape, row)| (*shape, *row)));
+    let table = extended(&tuned.table, rows);
+    let whole = extended(&table, &tuned.named);
     let (before, after) = (thresholds(&tuned.whole()), thresholds(&whole));
     let others = whole
         .iter()

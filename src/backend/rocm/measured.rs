@@ -156,3 +156,10 @@ impl Measured {
 
 /// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
 pub(super) type GemmTable = BTreeMap<GemmShape, Measured>;
+
+/// A copy of `table` with `rows`, which take the place of its rows of the same shapes.
+pub(super) fn extended(table: &GemmTable, rows: &GemmTable) -> GemmTable {
+    let mut all = table.clone();
+    all.extend(rows);
+    all
+}

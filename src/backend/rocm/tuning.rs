@@ -14,6 +14,7 @@ use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
+use super::measured::extended;
 use super::options::{RocmOptions, Tuning};
 use super::probe::{WrongProduct, probe};
 use super::report::Request;
@@ -328,9 +329,7 @@ pub(super) fn tune(
 impl Tuned {
     /// The rows of both sources.
     pub(super) fn whole(&self) -> GemmTable {
-        let mut table = self.table.clone();
-        table.extend(self.named.iter().map(|(shape, row)| (*shape, *row)));
-        table
+        extended(&self.table, &self.named)
     }
 }
 

@@ -9,7 +9,9 @@ pub(super) fn default_options(mode: Option<&str>) -> Options {
         // OpenBench measures the speed of one thread.
         Some("bench") => Options { threads: 1, ..default_options(Some("benchmark")) },
         Some("benchmark") => {
-            Options { threads: 2, nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
+            // lc0 uses two threads here, which leave every second card idle. As many as suit the backend show the speed
+            // of a game.
+            Options { nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
         }
         // Hundreds of small searches fill the batches together. As in lc0, nothing but the limits ends a search.
         Some("selfplay" | "analyze") => Options {

@@ -7,6 +7,7 @@
 //!
 //! If the root itself is in the batch, its policy is unknown, and all its moves are taken.
 
+use super::prefetch::SMALL_TREE;
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates};
 use crate::backend::{Added, EvalRequest};
@@ -16,8 +17,6 @@ use std::collections::HashSet;
 
 /// The simulated visits for each wanted position, in one descent after another.
 const VISITS_PER_POSITION: [usize; 3] = [2, 8, 32];
-/// In a tree with more visits, the last of these descents would take longer than it saves.
-const SMALL_TREE: u32 = 2000;
 /// The most untried moves that are listed at a node. It is enough for nearly all simulated visits, and links for more
 /// moves would take memory.
 const MOST_UNTRIED: u32 = 8;
@@ -37,7 +36,8 @@ pub(super) fn add_expected(
         return;
     }
     let focus = RootFocus::new(context, None);
-    let descents = if context.root().visits() > SMALL_TREE { 2 } else { 3 };
+    // In a large tree, the last of these descents would take longer than it saves.
+    let descents = if context.root().visits() < SMALL_TREE { 3 } else { 2 };
     for visits_per_position in &VISITS_PER_POSITION[..descents] {
         let visits = u32::try_from(wanted * visits_per_position).unwrap_or(u32::MAX);
         prefetch.share_out(context.tree.root(), visits, 0, Some(&focus));

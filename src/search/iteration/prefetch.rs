@@ -9,11 +9,14 @@ use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
 
+/// In a tree with more visits, batches are nearly full of leaves, and the search loses more time by choosing further
+/// positions than it saves by their evaluations.
+pub(super) const SMALL_TREE: u32 = 2000;
+
 /// Adds positions for the cache to `batch`: as many as the device evaluates for free, or up to `params.max_prefetch`
 /// requests in all. Does nothing for a backend on the CPU, because a larger batch does not make a position cheaper there.
 ///
-/// A batch that has as many leaves as wanted is left alone if it is filled by expected visits: then a device's time is
-/// used well without the work of finding more.
+/// Only a batch of a [small tree](SMALL_TREE) that has fewer leaves than wanted is filled with what is free.
 pub(super) fn prefetch(
     context: &SearchContext,
     counters: &Counters,
@@ -28,7 +31,8 @@ pub(super) fn prefetch(
         return;
     }
     let by_visits = context.params.prefetch_by_visits;
-    let free = if by_visits && filled < context.minibatch_size() {
+    let is_small = context.root().visits() < SMALL_TREE;
+    let free = if by_visits && is_small && filled < context.minibatch_size() {
         attributes.batch_costs.free_up_to(filled)
     } else {
         0

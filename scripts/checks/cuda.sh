@@ -3,12 +3,13 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8 fp8; if
-# none is named, the first three run. Each step has a time limit. A call ends within ten minutes, and names the steps that
-# it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then `branches
-# sweep large`.
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match loop int8
+# fp8; if none is named, the first three run. Each step has a time limit. A call ends within ten minutes, and names the
+# steps that it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then
+# `branches sweep large`.
 # environment:
-#   LC0      for the step match: lc0 with its CUDA backend; MATCH_LIMIT (default: --movetime 100) may be --nodes 5000
+#   LC0      for the step match: lc0 with its CUDA backend; MATCH_LIMIT (default: --movetime 100) may be --nodes 5000,
+#            MATCH_GAMES is the number of games at a time on each card (default 4), MATCH_SECONDS the time (default 300)
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
@@ -58,6 +59,7 @@ fi
 # The compiled kernels are kept for the next call.
 export XDG_CACHE_HOME=$store/cache
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "nvidia-smi was not found"
+cards=$(nvidia-smi -L 2>/dev/null | wc -l)
 
 rukh=$packed/rukh
 random=$store/networks
@@ -283,6 +285,26 @@ step_search() {
     return $status
 }
 
+# Measures searches on one card and on all cards of the machine behind `multiplexing`, beside the backends alone.
+step_cards() {
+    large_networks
+    local status=0 name count backend card
+    for name in t82-like bt4-full t1-like; do
+        for count in 1 "$cards"; do
+            backend="--backend=rocm-fp16"
+            if [ "$count" -gt 1 ]; then
+                backend="--backend=multiplexing --backend-opts='backend=rocm-fp16"
+                for ((card = 0; card < count; card++)); do backend+=",(gpu=$card)"; done
+                backend+="'"
+            fi
+            run 90 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds=3000 --positions=4 \
+                --rounds=1 --batches=256,512 --threads=$((3 * count)) "$rukh --weights=$random/$name.pb.gz $backend" || status=1
+            echo "-- $name, cards: $count" && cat "$out/cards-$name-$count.log"
+        done
+    done
+    return $status
+}
+
 # Compares our own products, with plain and with preshuffled weights, with the libraries', product by product and in whole
 # passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every product
 # and of every tile are checked, with guards around the matrices. Takes at most 390 s after the networks are made.
@@ -344,18 +366,28 @@ step_match() {
         echo "skipped: LC0 names no program"
         return 0
     fi
-    local seconds=${MATCH_SECONDS:-300} limit
+    local seconds=${MATCH_SECONDS:-300} limit card players=()
     read -ra limit <<<"${MATCH_LIMIT:---movetime 100}"
     # Compiles and tunes once, and not in each of the games' processes at the same time.
     run 90 match-start.log "$rukh" backendbench --backend=rocm-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --batches=2 \
         --max-batch-size=8 || return 1
-    LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} run $((seconds + 60)) match.log \
-        python3 "$here/scripts/matches/features.py" --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" \
-        --base-option Backend=cuda-fp16 --both MoveOverheadMs=0 --variant default: \
-        --weights "$here/weights/rukh-128x6.pb.gz" "${limit[@]}" \
-        --pairs 400 --concurrency 8 --max-plies 450 --error 1e-200 --seconds "$seconds" --save "$out/match.jsonl"
-    local status=$?
-    tail -5 "$out/match.log"
+    # The service lets the processes of all games use a card at the same time.
+    command -v nvidia-cuda-mps-control >/dev/null && nvidia-cuda-mps-control -d 2>/dev/null
+    for ((card = 0; card < cards; card++)); do
+        awk -v card=$card -v cards="$cards" 'NR % cards == card' "$here/tests/data/openings.epd" >"$work/openings-$card.epd"
+        CUDA_VISIBLE_DEVICES=$card LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+            run $((seconds + 60)) match-$card.log python3 "$here/scripts/matches/features.py" \
+            --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" --base-option Backend=cuda-fp16 \
+            --both MoveOverheadMs=0 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" "${limit[@]}" \
+            --openings "$work/openings-$card.epd" --pairs 400 --concurrency "${MATCH_GAMES:-4}" --max-plies 450 \
+            --error 1e-200 --seconds "$seconds" --save "$out/match-$card.jsonl" &
+        players+=($!)
+    done
+    local status=0 player
+    for player in "${players[@]}"; do
+        wait "$player" || status=1
+    done
+    tail -n 3 "$out"/match-?.log
     return $status
 }
 
@@ -458,7 +490,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search match loop int8 fp8" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match loop int8 fp8" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

@@ -285,8 +285,20 @@ step_search() {
     return $status
 }
 
+# Compiles and tunes once, so that no measurement does, nor each of many processes at the same time. A start that
+# compiles may take too long for the engine, and the next one finds what was compiled.
+compile_kernels() {
+    local attempt
+    for attempt in 1 2; do
+        ! run 90 "start-$attempt.log" "$rukh" backendbench --backend=rocm-fp16 --batches=2 --max-batch-size=8 \
+            --weights="$here/weights/rukh-128x6.pb.gz" || return 0
+    done
+    return 1
+}
+
 # Measures searches on one card and on all cards of the machine behind `multiplexing`, beside the backends alone.
 step_cards() {
+    compile_kernels || return 1
     large_networks
     local status=0 name count backend card
     for name in t82-like bt4-full t1-like; do
@@ -368,9 +380,7 @@ step_match() {
     fi
     local seconds=${MATCH_SECONDS:-300} limit card players=()
     read -ra limit <<<"${MATCH_LIMIT:---movetime 100}"
-    # Compiles and tunes once, and not in each of the games' processes at the same time.
-    run 90 match-start.log "$rukh" backendbench --backend=rocm-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --batches=2 \
-        --max-batch-size=8 || return 1
+    compile_kernels || return 1
     # The service lets the processes of all games use a card at the same time.
     command -v nvidia-cuda-mps-control >/dev/null && nvidia-cuda-mps-control -d 2>/dev/null
     for ((card = 0; card < cards; card++)); do

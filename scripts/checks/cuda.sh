@@ -290,7 +290,7 @@ step_search() {
 compile_kernels() {
     local attempt
     for attempt in 1 2; do
-        ! run 90 "start-$attempt.log" "$rukh" backendbench --backend=rocm-fp16 --batches=2 --max-batch-size=8 \
+        ! run 90 "start-$attempt.log" "$rukh" backendbench --backend=rocm-fp16 --batches=5 --max-batch-size=8 \
             --weights="$here/weights/rukh-128x6.pb.gz" || return 0
     done
     return 1

@@ -54,6 +54,11 @@ impl BatchCosts {
         }
     }
 
+    /// The size to which the device pads a batch of `positions`; `positions` itself if the sizes are not known.
+    pub fn padded(&self, positions: usize) -> usize {
+        self.index_of(positions).map_or(positions, |index| self.sizes[index].positions)
+    }
+
     /// The number of positions up to which a batch of `positions` can be filled for free: at least the size to which the
     /// batch is padded, and a larger one if batches of that size take hardly longer. Larger sizes are tried in turn, each
     /// at least twice as large as the last one that is free.
@@ -100,6 +105,7 @@ mod tests {
     #[test]
     fn a_processor_has_no_free_positions() {
         assert_eq!(BatchCosts::default().free_up_to(3), 3);
+        assert_eq!(BatchCosts::default().padded(3), 3);
     }
 
     #[test]
@@ -108,6 +114,7 @@ mod tests {
         assert_eq!(small_network.free_up_to(1), 128);
         assert_eq!(small_network.free_up_to(100), 128);
         assert_eq!(small_network.free_up_to(129), 256);
+        assert_eq!([1, 64, 65, 300].map(|positions| small_network.padded(positions)), [1, 64, 128, 300]);
         let large_network =
             costs(&[(16, 2000), (24, 2700), (32, 3000), (64, 5000), (128, 9000), (256, 17000)]);
         assert_eq!(large_network.free_up_to(1), 16);

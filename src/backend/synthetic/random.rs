@@ -3,9 +3,9 @@
 //! The same seed and position give the same evaluation on every machine, because the arithmetic is an integer hash
 //! followed by multiplications. The backend is for tests of the search without a network.
 //!
-//! With `delay` it simulates a graphics card, to test how busy the search keeps a device. The device has `slots` slots.
-//! A batch of n positions takes the slot that is free first and occupies it for `delay + n * per_position`. The time of
-//! completion is computed when the batch is submitted, and the ticket sleeps until then, so the simulated device uses
+//! With `delay` it simulates a graphics card, to test how busy the search keeps a device. The device has `slots` slots,
+//! and pads a batch to n positions, a power of two or one and a half times a power of two. The batch takes the slot that
+//! is free first and occupies it for `delay + n * per_position`. The time of completion is computed when the batch is submitted, and the ticket sleeps until then, so the simulated device uses
 //! no CPU time, like a real one.
 
 use crate::backend::position_key::mix;
@@ -81,22 +81,30 @@ impl RandomBackend {
     }
 }
 
-/// The times of the simulated device's batches, which it pads to powers of two like a real one.
+/// The sizes to which the simulated device pads batches, in ascending order.
+const SIZES: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+
+/// The times of the simulated device's batches.
 fn costs(options: &RandomOptions) -> BatchCosts {
-    let sizes: [u32; 11] = std::array::from_fn(|power| 1 << power);
-    let costs = BatchCosts::new(sizes.map(|size| size as usize));
-    for size in sizes {
-        costs.record(size as usize, options.delay + options.per_position * size);
+    let costs = BatchCosts::new(SIZES.map(|size| size as usize));
+    for size in SIZES {
+        costs.record(size as usize, time_of(options, size as usize));
     }
     costs
+}
+
+/// The time that the simulated device takes for a batch of `length` positions.
+fn time_of(options: &RandomOptions, length: usize) -> Duration {
+    let length = u32::try_from(length).unwrap_or(u32::MAX);
+    let padded = SIZES.into_iter().find(|&size| size >= length).unwrap_or(length);
+    options.delay + options.per_position * padded
 }
 
 impl Shared {
     /// The time at which a batch of `length` positions, submitted now, will be complete. Occupies a slot until then.
     /// Returns `None` if the batch takes no time.
     fn completion(&self, length: usize) -> Option<Instant> {
-        let duration =
-            self.options.delay + self.options.per_position * u32::try_from(length).unwrap_or(u32::MAX);
+        let duration = time_of(&self.options, length);
         if duration.is_zero() || length == 0 {
             return None;
         }

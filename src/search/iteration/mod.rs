@@ -21,6 +21,7 @@
 //! | [`expand`] | publishes a leaf with its priors |
 //! | [`mate`] | rules out positions that a search for a mate need not visit |
 //! | [`scratch`] | the memory that a worker reuses |
+//! | [`waiting`] | how much of its time a worker waits for the backend |
 //! | [`selection`] | which children get the next visits |
 //! | [`accumulate`] | sums over visits, plain or weighted |
 //! | [`recompute`] | a node's value from its children's, for other backups than the mean |
@@ -40,6 +41,7 @@ mod proof;
 mod recompute;
 mod scratch;
 mod selection;
+mod waiting;
 
 #[cfg(all(feature = "loom", test))]
 pub(crate) use self::{
@@ -63,6 +65,7 @@ use scratch::Scratch;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
+use waiting::WaitingTime;
 
 /// The longest sleep of a worker that waits for the speed limit. Then it reads the stop flag again.
 const SPEED_LIMIT_NAP: Duration = Duration::from_millis(5);
@@ -99,6 +102,7 @@ struct Worker<'a> {
     index: usize,
     scratch: Scratch,
     hints: StopperHints,
+    waiting: WaitingTime,
     /// The memory of the last minibatch, for reuse.
     spent: SpentMemory,
 }
@@ -114,6 +118,7 @@ impl<'a> Worker<'a> {
             index,
             scratch: Scratch::new(state.context.history.clone()),
             hints: StopperHints::default(),
+            waiting: WaitingTime::default(),
             spent: SpentMemory::default(),
         }
     }
@@ -155,6 +160,7 @@ impl<'a> Worker<'a> {
     fn iterate(&mut self) -> Result<ControlFlow<()>, BackendError> {
         let &mut Worker { context, counters, control, parking, recycling, index, .. } = self;
         let scratch = &mut self.scratch;
+        let begun = Instant::now();
 
         // 1. Initialise.
         let spent = std::mem::take(&mut self.spent);
@@ -173,10 +179,13 @@ impl<'a> Worker<'a> {
             self.spent = collisions::give_up_collisions(context, counters, control, gathered, progress);
         } else {
             // 4. Prefetch.
-            prefetch::prefetch(context, counters, control, scratch, &mut minibatch);
+            let mostly_waits = self.waiting.is_most();
+            prefetch::prefetch(context, counters, control, scratch, &mut minibatch, mostly_waits);
 
             // 5. Evaluate.
+            let submitted = Instant::now();
             let evaluated = evaluate::evaluate(context, counters, parking, index, minibatch)?;
+            let waited = submitted.elapsed();
             let Some((gathered, evaluations)) = evaluated else { return Ok(ControlFlow::Break(())) };
 
             // 6. Fetch.
@@ -184,6 +193,7 @@ impl<'a> Worker<'a> {
 
             // 7. Back up.
             self.spent = backup::back_up_batch(context, counters, &mut scratch.values, gathered, counts);
+            self.waiting.record(waited, begun.elapsed());
         }
         self.finish_iteration(has_results);
         Ok(ControlFlow::Continue(()))

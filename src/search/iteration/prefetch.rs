@@ -9,20 +9,22 @@ use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
 
-/// In a tree with more visits, batches are nearly full of leaves, and the search loses more time by choosing further
-/// positions than it saves by their evaluations.
+/// In a tree with fewer visits, batches have few leaves, and each evaluation in the cache saves a batch.
 pub(super) const SMALL_TREE: u32 = 2000;
 
 /// Adds positions for the cache to `batch`: as many as the device evaluates for free, or up to `params.max_prefetch`
 /// requests in all. Does nothing for a backend on the CPU, because a larger batch does not make a position cheaper there.
 ///
-/// Only a batch of a [small tree](SMALL_TREE) that has fewer leaves than wanted is filled with what is free.
+/// In a [small tree](SMALL_TREE), a batch that has fewer leaves than wanted is filled with what takes hardly longer. Later
+/// it is filled with what takes no longer at all, and only if the worker `mostly_waits` for the backend, because choosing
+/// positions takes a worker's time.
 pub(super) fn prefetch(
     context: &SearchContext,
     counters: &Counters,
     control: &SharedControl,
     scratch: &mut Scratch,
     batch: &mut Minibatch,
+    mostly_waits: bool,
 ) {
     let attributes = context.backend.attributes();
     let most = context.params.max_prefetch;
@@ -31,9 +33,13 @@ pub(super) fn prefetch(
         return;
     }
     let by_visits = context.params.prefetch_by_visits;
-    let is_small = context.root().visits() < SMALL_TREE;
-    let free = if by_visits && is_small && filled < context.minibatch_size() {
-        attributes.batch_costs.free_up_to(filled)
+    let costs = &attributes.batch_costs;
+    let free = if !by_visits || filled >= context.minibatch_size() {
+        0
+    } else if context.root().visits() < SMALL_TREE {
+        costs.free_up_to(filled)
+    } else if mostly_waits {
+        costs.padded(filled)
     } else {
         0
     };

@@ -63,6 +63,9 @@ pub(super) enum Effort {
     Quick,
     /// Every choice.
     Full,
+    /// Every choice, and then whole evaluations of the product's batch size ([`super::defaults`]). The layout of the
+    /// weights in such a row is the one with which the evaluation was timed, so it counts whatever other rows say.
+    Passes,
 }
 
 impl Effort {
@@ -71,19 +74,20 @@ impl Effort {
         match self {
             Effort::Quick => "quick",
             Effort::Full => "full",
+            Effort::Passes => "passes",
         }
     }
 
     /// The effort with this [`Effort::key`].
     pub(super) fn from_key(key: &str) -> Option<Effort> {
-        [Effort::Quick, Effort::Full].into_iter().find(|effort| effort.key() == key)
+        [Effort::Quick, Effort::Full, Effort::Passes].into_iter().find(|effort| effort.key() == key)
     }
 
     /// The number of hipBLASLt's proposals to time for each shape.
     pub(super) fn proposals(self) -> usize {
         match self {
             Effort::Quick => 8,
-            Effort::Full => PROPOSALS,
+            Effort::Full | Effort::Passes => PROPOSALS,
         }
     }
 
@@ -91,7 +95,7 @@ impl Effort {
     pub(super) fn finalists(self) -> usize {
         match self {
             Effort::Quick => 3,
-            Effort::Full => 4,
+            Effort::Full | Effort::Passes => 4,
         }
     }
 
@@ -99,7 +103,7 @@ impl Effort {
     pub(super) fn preshuffled(self) -> usize {
         match self {
             Effort::Quick => 1,
-            Effort::Full => 3,
+            Effort::Full | Effort::Passes => 3,
         }
     }
 
@@ -107,7 +111,7 @@ impl Effort {
     pub(super) fn final_rounds(self) -> usize {
         match self {
             Effort::Quick => 4,
-            Effort::Full => 8,
+            Effort::Full | Effort::Passes => 8,
         }
     }
 }

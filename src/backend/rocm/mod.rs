@@ -14,6 +14,7 @@
 //! | [`settings`] | the settings of passes that `rukh tune` measures |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
+//! | [`defaults`], [`two_ways`] | compares whole evaluations with the tuned products and with the default's; the rows of both |
 //! | [`load`] | batches in several slots at once, and their speed |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`tuning_notices`] | what tuning says about libraries that misbehave |
@@ -135,6 +136,7 @@ mod tune;
 mod tuning;
 mod tuning_file;
 mod tuning_notices;
+mod two_ways;
 mod uploader;
 mod winograd;
 

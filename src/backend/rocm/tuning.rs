@@ -178,6 +178,8 @@ pub(super) struct Tuned {
     pub(super) left: usize,
     /// The rows of the file.
     pub(super) table: GemmTable,
+    /// The rows that an earlier start has measured quickly, as they were before this tuning.
+    pub(super) quick: GemmTable,
     /// The rows of the user's files, which have precedence.
     pub(super) named: GemmTable,
     /// Whether the file may be overwritten.
@@ -254,6 +256,8 @@ pub(super) fn tune(
     let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
     let effort = control.effort;
+    let is_quick = |row: &Measured| row.is_timed() && row.effort == Effort::Quick;
+    let quick = table.iter().filter(|(_, row)| is_quick(row)).map(|(shape, row)| (*shape, *row)).collect();
     let is_missing = |table: &GemmTable, now: &GemmTable, shape: &GemmShape| {
         !now.contains_key(shape) && table.get(shape).is_none_or(|row| !row.is_enough_for(effort))
     };
@@ -321,7 +325,7 @@ pub(super) fn tune(
     }
     let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
     now.extend(later);
-    let tuned = Tuned { notices, is_settled, path, measured, left, table, named: now, may_write };
+    let tuned = Tuned { notices, is_settled, path, measured, left, table, quick, named: now, may_write };
     maker.gemms.set_table(tuned.whole());
     Ok(tuned)
 }

@@ -435,21 +435,11 @@ impl Stopwatch {
 
     /// Times one run of a program in milliseconds.
     pub(crate) fn once(&mut self, stream: &Stream, lanes: &Lanes, prepared: &Prepared) -> Result<f32> {
-        self.begin(stream)?;
+        self.start.record(stream)?;
         match &prepared.graph {
             Some(graph) => graph.launch(stream)?,
             None => prepared.program.enqueue(stream, lanes)?,
         }
-        self.lap(stream)
-    }
-
-    /// The time begins when the device reaches this place of the stream.
-    pub(crate) fn begin(&mut self, stream: &Stream) -> Result<()> {
-        self.start.record(stream)
-    }
-
-    /// Waits for the stream, and returns the milliseconds of the device since [`Stopwatch::begin`].
-    pub(crate) fn lap(&mut self, stream: &Stream) -> Result<f32> {
         self.end.record(stream)?;
         stream.synchronize()?;
         self.end.milliseconds_since(&self.start)

@@ -208,6 +208,17 @@ impl Gemms {
         solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
     }
 
+    /// The algorithms that hipBLASLt proposes for a thorough tuning, without those of [`Gemms::proposals`].
+    pub(super) fn more_proposals(&self, problem: &GemmProblem, layout: WeightLayout) -> Vec<GemmChoice> {
+        let GemmProblem { shape, bias, .. } = problem;
+        if !self.may_ask(Asked::new(BlasLibrary::HipblasLt, layout), shape) {
+            return Vec::new();
+        }
+        let solutions = self.hipblaslt.as_ref().map(|steps| steps.more_solutions(shape, layout, *bias));
+        let solutions = solutions.and_then(Result::ok).unwrap_or_default().into_iter();
+        solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
+    }
+
     /// The libraries' choices that tuning should time with weights of this layout: up to `most` algorithms of
     /// hipBLASLt, and rocBLAS if there is no epilogue.
     pub(super) fn library_choices(

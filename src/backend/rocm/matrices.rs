@@ -115,8 +115,8 @@ fn weight_bytes(shape: &GemmShape) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// Fills a buffer with the pattern.
-fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Result<()> {
+/// Fills a buffer with the pattern, which has [`PATTERN_BYTES`] at most.
+pub(super) fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Result<()> {
     let mut staging = Staging::new(device)?;
     for start in (0..buffer.bytes()).step_by(PATTERN_BYTES) {
         let count = pattern.len().min(buffer.bytes() - start);

@@ -33,8 +33,8 @@ const GRAPH_MICROSECONDS: f32 = 300.0;
 /// A proposal is timed again only if its first time is at most this multiple of the best first time.
 const FINALIST_RATIO: f32 = 1.15;
 
-/// The number of rocBLAS's kernels that are timed with the other choices, after all of them were timed briefly, with so
-/// many products each.
+/// The number of each library's other kernels that are timed with the first choices, after all of them were timed
+/// briefly, with so many products each.
 const MOST_SOLUTIONS: usize = 4;
 const BRIEF_LAUNCHES: usize = 4;
 
@@ -228,8 +228,19 @@ impl<'a> Measurer<'a> {
         let shape = &layers[0].shape;
         tell(Event::Begin(Asked::new(BlasLibrary::HipblasLt, layout), shape));
         let mut choices = self.gemms.library_choices(&layers[0], layout, self.effort.proposals());
+        if self.effort == Effort::Full {
+            let more = self.gemms.more_proposals(&layers[0], layout);
+            choices.extend(self.fastest_of(layers, more, tell));
+        }
         if self.effort == Effort::Full && self.gemms.may_use_rocblas(shape, layout) {
-            choices.extend(self.fastest_solutions(layers, layout, tell));
+            tell(Event::Begin(Asked::new(BlasLibrary::Rocblas, layout), shape));
+            // A rocBLAS that fails to list its kernels can still choose one itself.
+            let operands = layers[0].operands_in(layout);
+            let solutions = operands.and_then(|operands| self.lanes.rocblas_solutions(shape, &operands).ok());
+            let solutions = solutions.unwrap_or_default().into_iter();
+            let solutions =
+                solutions.map(|solution| GemmChoice::Rocblas { solution: Some(solution), layout });
+            choices.extend(self.fastest_of(layers, solutions.collect(), tell));
         }
         choices
     }
@@ -319,28 +330,20 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// The fastest of rocBLAS's kernels for a product with weights of this layout. There can be hundreds of them, so
-    /// each is timed briefly.
-    fn fastest_solutions(
+    /// The fastest of some choices for a product. There can be hundreds of them, so each is timed briefly.
+    fn fastest_of(
         &mut self,
         layers: &[GemmProblem],
-        layout: WeightLayout,
+        choices: Vec<GemmChoice>,
         tell: &mut impl FnMut(Event<'_>) -> bool,
     ) -> Vec<GemmChoice> {
         let shape = &layers[0].shape;
-        let asked = Asked::new(BlasLibrary::Rocblas, layout);
-        tell(Event::Begin(asked, shape));
-        // A rocBLAS that fails to list its kernels can still choose one itself.
-        let operands = layers[0].operands_in(layout);
-        let solutions = operands.and_then(|operands| self.lanes.rocblas_solutions(shape, &operands).ok());
-        let solutions = solutions.unwrap_or_default();
         let mut timed = Vec::new();
-        for solution in solutions {
-            self.goes_on &= tell(Event::Begin(asked, shape));
+        for choice in choices {
+            self.goes_on &= tell(Event::Begin(choice.asked(), shape));
             if !self.goes_on {
                 break;
             }
-            let choice = GemmChoice::Rocblas { solution: Some(solution), layout };
             // The first run may load the kernel, and the shorter one of two counts.
             let time = self.program(layers, choice, BRIEF_LAUNCHES).map(|program| self.time(&program, 2));
             if let Some(Ok(microseconds)) = time {

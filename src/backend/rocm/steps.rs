@@ -204,14 +204,15 @@ impl<'a> StepList<'a> {
             self.kernel(name, product, factors);
             return Ok(());
         };
+        let work = factors.work(product.1, self.element);
         let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
         let operands = GemmOperands::plain(weights.weights, bytes, y);
         let problem = GemmProblem::plain(shape, operands, bias);
         let plain = GemmProblem { shape: GemmShape { epilogue: Epilogue::None, ..shape }, ..problem };
         if let Some(step) = self.gemms.scaled_step(name, &problem, &scaled) {
-            self.push(step);
+            self.push(step.with_work(work));
         } else if let Some(step) = self.gemms.scaled_step(name, &plain, &scaled) {
-            self.push(step);
+            self.push(step.with_work(work));
             let activation_name = format!("{name} activation");
             self.activate(&activation_name, y, bias, (rows, layer.outputs), activation)?;
         } else {

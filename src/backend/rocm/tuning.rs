@@ -9,7 +9,7 @@ use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
-use super::ffi::hip::Address;
+use super::ffi::hip::{Address, Versioned};
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
@@ -31,8 +31,8 @@ use std::time::{Duration, Instant};
 
 /// The device, the library versions and the kernels that a table is valid for.
 pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
-    let hip = gpu.device.runtime_version().unwrap_or(0);
-    let driver = gpu.device.driver_version().unwrap_or(0);
+    let hip = gpu.device.version(Versioned::Runtime).unwrap_or(0);
+    let driver = gpu.device.version(Versioned::Driver).unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
@@ -315,7 +315,20 @@ pub(super) fn tune(
     later.retain(|shape, _| options.helper.is_none() || table.contains_key(shape));
     if !later.is_empty() {
         let workspace = maker.workspace()?;
-        refused += products.iter().filter(|layers| !check(maker, &workspace, &mut later, layers)).count();
+        for layers in &products {
+            // A helper has survived the usual request, and not a larger one.
+            let is_offered = |choice: GemmChoice| {
+                matches!(choice, GemmChoice::HipblasLt { solution: None, .. })
+                    || maker.gemms.proposals(&layers[0], choice.layout()).contains(&choice)
+            };
+            let shape = layers[0].shape;
+            let is_unknown = later.get(&shape).is_some_and(|row| !is_offered(row.choice));
+            if is_unknown {
+                later.remove(&shape);
+            }
+            let runs = !is_unknown && check(maker, &workspace, &mut later, layers);
+            refused += usize::from(!runs);
+        }
         let _ = workspace.exchange.stream().synchronize();
     }
     if refused > 0 {

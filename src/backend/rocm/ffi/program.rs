@@ -177,19 +177,25 @@ pub(crate) struct Step {
 /// What a step has to do at least.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Work {
-    /// Floating-point operations of a matrix product.
+    /// Operations of a matrix product: two for each multiplication with its addition.
     pub(crate) operations: f64,
+    /// Those of the operations whose factors are 8-bit numbers.
+    pub(crate) byte_operations: f64,
     /// The bytes of inputs and results, each counted once.
     pub(crate) bytes: f64,
 }
 
 impl Work {
     fn of_product(shape: &GemmShape) -> Work {
-        Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes() }
+        Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes(), ..Work::default() }
     }
 
     fn and(self, other: Work) -> Work {
-        Work { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
+        Work {
+            operations: self.operations + other.operations,
+            byte_operations: self.byte_operations + other.byte_operations,
+            bytes: self.bytes + other.bytes,
+        }
     }
 }
 

@@ -225,6 +225,78 @@ fn the_layouts_that_were_timed_are_those_of_the_next_start() {
     assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
 }
 
+/// A run of `tune` with 8-bit numbers, on the clock on which only loads take time.
+fn tune_bytes(machine: &Machine, (backend, architecture): (&str, &str), settings: &[(&str, &str)]) -> Value {
+    let backend = format!("--backend={backend}");
+    let mut command = tune(machine, &[&*backend, "-o", OWN]);
+    command.env("RUKH_EMULATOR_ARCH", architecture).env("RUKH_EMULATOR_CLOCK", "lines");
+    result(&command.envs(settings.iter().copied()).output().expect("the binary starts"))
+}
+
+/// The rows of the table whose factors have 8 bits.
+fn of_bytes(machine: &Machine) -> Vec<BTreeMap<String, String>> {
+    rows(machine).into_iter().filter(|row| row["scaleAB"] == "True").collect()
+}
+
+#[test]
+fn products_of_8_bit_numbers_are_tuned_and_run_by_their_tiles() {
+    for (backend, architecture, name, kernel) in [
+        ("rocm-int8", "gfx1100", "torch.int8", "gemm_bytes_f16_"),
+        ("rocm-fp8", "gfx1200", "torch.float8_e4m3fn", "gemm_fp8_f16_"),
+    ] {
+        let machine = Machine::new();
+        let first = tune_bytes(&machine, (backend, architecture), &[]);
+        assert!(!first["notices"].to_string().contains("wrong"), "{first}");
+        let rows = of_bytes(&machine);
+        assert!(rows.len() >= 4, "{first}");
+        for row in &rows {
+            let is_right =
+                row["dtype"] == name && row["outdtype"] == "torch.float16" && row["libtype"] == "own";
+            assert!(is_right && row["kernelName"].starts_with(kernel), "{row:?}");
+            let number = |column: &str| row[column].parse::<f64>().expect("a number");
+            assert!(number("us") > 0.0 && number("err_ratio") < 0.02, "{row:?}");
+        }
+
+        // The next start measures nothing, and runs the tile that the table names, which is the other one now.
+        let file = table_file(&machine);
+        let table = fs::read_to_string(&file).expect("the table can be read");
+        let other = |line: &str| match line.contains(",True,False,own,") {
+            true if line.contains(",own,2,") => line.replace(",own,2,", ",own,0,"),
+            true => line.replace(",own,0,", ",own,2,").replace(",own,1,", ",own,2,"),
+            false => line.to_owned(),
+        };
+        let changed: Vec<String> = table.lines().map(other).collect();
+        let profile = |table: &str| -> Vec<String> {
+            fs::write(&file, table).expect("the table can be written");
+            let weights = format!("--weights={NETWORK}");
+            let backend = format!("--backend={backend}");
+            let arguments = ["profile", "--json", "--batch=2", "--passes=1", &backend, &weights, "-o", OWN];
+            let mut command = rukh(&arguments);
+            command.env("RUKH_ROCM_LIBRARY_PATH", machine.libraries.path());
+            command.env("XDG_CACHE_HOME", machine.cache.path()).env("RUKH_EMULATOR_ARCH", architecture);
+            let found = result(&command.env("RUKH_EMULATOR_CLOCK", "lines").output().expect("it starts"));
+            let steps = found["steps"].as_array().expect("steps").iter();
+            let kernels =
+                steps.filter_map(|step| step["kernel"].as_str()).filter(|name| name.starts_with(kernel));
+            kernels.map(str::to_owned).collect()
+        };
+        let [before, after] = [table.clone(), changed.join("\n") + "\n"].map(|table| profile(&table));
+        assert!(!before.is_empty() && before.len() == after.len(), "{before:?} {after:?}");
+        assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    }
+}
+
+/// A kernel that does nothing loses, whatever its time is.
+#[test]
+fn tiles_with_wrong_products_of_8_bit_numbers_are_refused() {
+    let machine = Machine::new();
+    let wrong = [("RUKH_EMULATOR_WRONG", "gemm_bytes_f16_64x64_64,gemm_bytes_f16_64x64_128")];
+    let first = tune_bytes(&machine, ("rocm-int8", "gfx1100"), &wrong);
+    assert!(first["notices"].to_string().contains("wrong algorithms for the product m="), "{first}");
+    let rows = of_bytes(&machine);
+    assert!(!rows.is_empty() && rows.iter().all(|row| !row["kernelName"].contains("_64x64_")), "{rows:?}");
+}
+
 #[test]
 fn without_a_card_tune_says_so() {
     let machine = Machine::new();

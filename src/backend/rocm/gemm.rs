@@ -479,6 +479,23 @@ impl Gemms {
         }
     }
 
+    /// The tile that the table has for a product of 8-bit numbers. A [`Gemms::survey`] gets the product instead, unless
+    /// hipBLASLt is to compute it.
+    pub(super) fn byte_choice(&self, problem: GemmProblem) -> Option<OwnChoice> {
+        let GemmShape { rows, input_type, .. } = problem.shape;
+        let is_of_library =
+            matches!(input_type, ElementType::Fp8(_)) && rows >= self.scaled_rows && self.hipblaslt.is_some();
+        if let Some(survey) = &mut *self.survey.borrow_mut() {
+            survey.extend((!is_of_library).then_some(problem));
+            return None;
+        }
+        let table = self.table.borrow();
+        match table.get(&problem.shape).filter(|row| row.is_timed())?.choice {
+            GemmChoice::Own(choice) => Some(choice),
+            _ => None,
+        }
+    }
+
     /// hipBLASLt's step for a product in e4m3, whose x has as many rows as the shape says; `None` if our own kernel is to
     /// compute it, or hipBLASLt lacks the types or the shape's epilogue.
     pub(super) fn scaled_step(

@@ -7,6 +7,7 @@
 //! there is none, in the engine.
 
 use super::avoided::{Asked, BlasLibrary};
+use super::bytes;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
@@ -84,6 +85,10 @@ impl<'a> Measurer<'a> {
     ) -> Result<Measurer<'a>> {
         let device = gpu.device;
         let stream = Stream::new(device)?;
+        let mut contents = Contents::new(element);
+        if let Some(product) = products.iter().find(|product| product.shape.is_of_bytes()) {
+            contents = contents.and(product.shape.input_type, element);
+        }
         Ok(Measurer {
             gemms,
             kernels,
@@ -93,7 +98,7 @@ impl<'a> Measurer<'a> {
             stream,
             matrices: Matrices::new(device, gemms, element, products)?,
             staging: Staging::new(device)?,
-            contents: Contents::new(element),
+            contents,
             effort,
             table: GemmTable::new(),
             goes_on: true,
@@ -144,6 +149,10 @@ impl<'a> Measurer<'a> {
     }
 
     fn untimed(&self, shape: &GemmShape) -> Measured {
+        if shape.is_of_bytes() {
+            let choice = own::whole_choices(shape, self.gemms.compute_units()).into_iter().next();
+            return self.measured(choice.map_or(GemmChoice::ROCBLAS, GemmChoice::Own), Measured::NOT_YET);
+        }
         let choice = self.gemms.choice(shape).unwrap_or(GemmChoice::ROCBLAS);
         self.measured(choice, Measured::NOT_YET)
     }
@@ -158,6 +167,10 @@ impl<'a> Measurer<'a> {
     fn ask(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
         let Wanted { shape, layers } = product;
         if self.table.contains_key(shape) {
+            return;
+        }
+        if shape.is_of_bytes() {
+            self.row(shape, self.untimed(shape), tell);
             return;
         }
         tell(Event::Begin(Asked::plain(BlasLibrary::HipblasLt), shape));
@@ -198,6 +211,9 @@ impl<'a> Measurer<'a> {
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
         let layers = self.layers(product);
+        if shape.is_of_bytes() {
+            return self.fastest_of_bytes(&layers, tell);
+        }
         let mut candidates = self.of_libraries(&layers, WeightLayout::Plain, tell);
         candidates.extend(self.gemms.own_choices(&shape));
         let samples = Samples::new(&shape, WeightLayout::Plain, &self.contents);
@@ -216,6 +232,37 @@ impl<'a> Measurer<'a> {
         let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
         let split = may_split.then(|| self.split(product, launches, tell)).flatten();
         best.into_iter().chain(split).min_by(Measured::by_worth)
+    }
+
+    /// Finds the fastest tile for a product of 8-bit numbers whose results are right.
+    fn fastest_of_bytes(
+        &mut self,
+        layers: &[GemmProblem],
+        tell: &mut impl FnMut(Event<'_>) -> bool,
+    ) -> Option<Measured> {
+        let shape = &layers[0].shape;
+        let choices = bytes::choices(shape, self.kernels, self.gemms.compute_units());
+        let choices = choices.into_iter().map(GemmChoice::Own).collect();
+        let samples = Samples::new(shape, WeightLayout::Plain, &self.contents);
+        let mut times = Times::default();
+        self.time_each(layers, choices, &samples, &mut times, tell);
+        let launches = times.launches.unwrap_or(2);
+        self.best(layers, times.timed, launches, tell)
+    }
+
+    /// The step that computes a product with `choice`; `None` if it cannot.
+    fn step(&self, layer: &GemmProblem, choice: GemmChoice) -> Result<Option<Step>> {
+        let GemmProblem { shape, operands, bias, .. } = layer;
+        match choice {
+            GemmChoice::Own(own) if shape.is_of_bytes() => {
+                let scales = self.matrices.scales();
+                let launch = bytes::launch(shape, (*operands, *bias), scales, self.kernels, own);
+                Ok(launch.map(|((function, grid), arguments)| {
+                    Step::kernel("product".to_owned(), function, grid, arguments)
+                }))
+            }
+            _ => self.gemms.step_by("product", layer, choice),
+        }
     }
 
     /// The libraries' choices for a product with weights of this layout.
@@ -263,7 +310,8 @@ impl<'a> Measurer<'a> {
     /// weights.
     fn try_transposed(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
         let shape = product.shape;
-        let Some(known) = self.table.get(&shape).filter(|row| row.is_timed()).copied() else { return };
+        let known = self.table.get(&shape).filter(|row| row.is_timed() && !shape.is_of_bytes()).copied();
+        let Some(known) = known else { return };
         let layers = self.layers(product);
         let mut times = Times { launches: Some(launches(known.microseconds)), timed: Vec::new() };
         self.time_transposed(&layers, &mut times, tell);
@@ -399,7 +447,7 @@ impl<'a> Measurer<'a> {
         choice: GemmChoice,
         samples: &Samples,
     ) -> Result<Option<Difference>> {
-        let Some(step) = self.gemms.step_by("product", layer, choice)? else { return Ok(None) };
+        let Some(step) = self.step(layer, choice)? else { return Ok(None) };
         self.run_once(&Program::new(vec![step], Vec::new()), samples.initial_byte)?;
         let rows = self.staging.download(self.matrices.y(), &samples.pieces, "a product")?;
         Ok(Some(samples.compare(&rows)))
@@ -441,8 +489,7 @@ impl<'a> Measurer<'a> {
     /// A program with `launches` products; `None` if it cannot be computed.
     fn program(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Program> {
         let some = layers.iter().cycle().take(launches);
-        let steps: Option<Vec<Step>> =
-            some.map(|layer| self.gemms.step_by("product", layer, choice).ok().flatten()).collect();
+        let steps: Option<Vec<Step>> = some.map(|layer| self.step(layer, choice).ok().flatten()).collect();
         Some(Program::new(steps?, Vec::new()))
     }
 

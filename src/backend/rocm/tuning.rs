@@ -16,6 +16,7 @@ use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
 use super::measured::extended;
 use super::options::{RocmOptions, Tuning};
+use super::own::{OwnChoice, family};
 use super::probe::{WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
@@ -475,6 +476,16 @@ fn check(
         // It is measured anew, without that library.
         table.remove(&shape);
         return true;
+    }
+    if shape.is_of_bytes() {
+        let is_known = |own: OwnChoice| {
+            own.splits() == 1 && maker.kernels.function(family(shape.input_type), &own.suffix()).is_ok()
+        };
+        let runs = matches!(choice, GemmChoice::Own(own) if is_known(own));
+        if !runs {
+            table.remove(&shape);
+        }
+        return runs;
     }
     // Where products use preshuffled weights is chosen later. The kernel is the same.
     let choice = match choice {

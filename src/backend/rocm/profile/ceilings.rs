@@ -181,9 +181,10 @@ impl ByteMatrices {
             factors: Address::NULL,
         };
         let memory = ByteOperands { x: Address::NULL, bytes, row_scales, y };
-        let units = subject.gemms.compute_units();
+        let own = GemmShape { input_type: kind.element(), ..*shape };
+        let choice = (subject.gemms.compute_units(), None);
         let product =
-            byte_product("product", (shape, &layer, Address::NULL), &memory, &subject.kernels, units)?;
+            byte_product("product", (&own, &layer, Address::NULL), &memory, &subject.kernels, choice)?;
         let ((function, grid), arguments) = product.product;
         let mut steps = vec![Step::kernel("product".to_owned(), function, grid, arguments)];
         if let ByteKind::Floats(format) = *kind {

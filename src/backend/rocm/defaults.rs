@@ -229,7 +229,8 @@ fn times(
                     return Ok(None);
                 }
                 // Which way comes first alternates, because the second one may find a faster clock.
-                for is_default in [done % 2 == 1, done % 2 == 0] {
+                let is_even = done.is_multiple_of(2);
+                for is_default in [!is_even, is_even] {
                     let time = time_in_a_way(&mut slots, &maker, pair, is_default)?;
                     if round > 0 {
                         times[usize::from(is_default)].push(time);

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// The number of algorithms to request from hipBLASLt, and that for a thorough tuning. Only a product whose row names an
 /// algorithm beyond the first ones needs the larger request at a start, which a helper process has then survived.
 pub(super) const PROPOSALS: usize = 16;
-pub(super) const MOST_PROPOSALS: usize = 64;
+pub(super) const MOST_PROPOSALS: usize = 32;
 
 /// Preshuffled and transposed weights take memory, so that a product must be faster with them by this factor.
 const WORTH_A_COPY: f32 = 1.02;

@@ -16,6 +16,7 @@
 //! | [`defaults`] | compares whole evaluations with the tuned products and with the default's |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
 //! | [`load`] | batches in several slots at once, and their speed |
+//! | [`winners`](mod@winners) | who computes a network's products, according to a table |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`tuning_notices`] | what tuning says about libraries that misbehave |
 //! | [`two_ways`] | the rows of the tuned products and of the default's, and which of them to keep |
@@ -139,6 +140,7 @@ mod tuning_file;
 mod tuning_notices;
 mod two_ways;
 mod uploader;
+mod winners;
 mod winograd;
 
 pub use backend::RocmBackend;

@@ -16,6 +16,7 @@ use super::settings;
 use super::slot::SlotMaker;
 use super::startup::{sized_maker, slot_maker};
 use super::tuning::{self, Control};
+use super::winners::winners;
 use crate::backend::BackendError;
 use crate::net::Network;
 use crate::os_error::in_words;
@@ -170,7 +171,7 @@ fn tune_device(
             compared = Some(found.sizes);
         }
     }
-    let winners = tuning::winners(&maker)?;
+    let winners = winners(&maker)?;
     let count = |library: BlasLibrary| winners.libraries.iter().filter(|&&by| by == library).count();
     let by_library = BlasLibrary::ALL.map(|library| (library.name(), count(library)));
     Ok(TuneOutcome {

@@ -8,7 +8,7 @@ use super::avoided::{Avoided, BlasLibrary};
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
+use super::ffi::gemm::{Epilogue, GemmShape};
 use super::ffi::hip::{Address, Versioned};
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
@@ -185,32 +185,6 @@ pub(super) struct Tuned {
     pub(super) named: GemmTable,
     /// Whether the file may be overwritten.
     pub(super) may_write: bool,
-}
-
-/// Who computes a network's products.
-pub(super) struct Winners {
-    /// The library of each product.
-    pub(super) libraries: Vec<BlasLibrary>,
-    /// The products that were faster with preshuffled weights, and those that use them.
-    pub(super) preshuffled: [usize; 2],
-    /// The products that a library computes with transposed weights.
-    pub(super) transposed: usize,
-}
-
-/// Who computes the products of the maker's network, according to its table.
-///
-/// # Errors
-/// The memory for a pass is missing.
-pub(super) fn winners(maker: &SlotMaker<'_>) -> Result<Winners> {
-    let products = products(maker, &maker.workspace()?)?;
-    let table = maker.gemms.table();
-    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice);
-    let choices: Vec<GemmChoice> = products.iter().filter_map(choice).collect();
-    let count = |layout| choices.iter().filter(|choice| choice.layout() == layout).count();
-    let (faster, transposed) = (count(WeightLayout::Preshuffled), count(WeightLayout::Transposed));
-    let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
-    let libraries = choices.iter().map(|choice| choice.library()).collect();
-    Ok(Winners { libraries, preshuffled: [faster, used], transposed })
 }
 
 /// The table is written no more often than this while it grows, so that an interrupt loses little.

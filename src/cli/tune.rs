@@ -85,7 +85,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         lines.push(format!("padding takes {:.1} % of the time at most", 100.0 * outcome.padding));
     }
     match outcome.defaults.as_deref() {
-        Some([]) => lines.push("every batch size is faster with the tuned products".to_owned()),
+        Some([]) => lines.push("no batch size keeps the default's products".to_owned()),
         Some(sizes) => {
             let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
             lines.push(format!(

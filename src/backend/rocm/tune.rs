@@ -74,8 +74,8 @@ pub struct TuneOutcome {
     /// By how much a batch takes longer in its batch size than in the fastest size that holds it, at most; 0 if
     /// nothing was measured now.
     pub padding: f32,
-    /// The batch sizes, in positions, that keep the default's products, because whole evaluations are not faster with
-    /// the tuned ones; `None` if that was not measured.
+    /// The batch sizes, in positions, that keep the default's products, because whole evaluations are not measurably
+    /// faster with the tuned ones; `None` if that was not measured.
     pub defaults: Option<Vec<usize>>,
     /// Messages for the user.
     pub notices: Vec<String>,

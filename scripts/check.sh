@@ -4,7 +4,7 @@
 # that need PyTorch are skipped in either case: CI runs them in a job of their own.
 #
 # usage: scripts/check.sh [STEP ...]
-#   without arguments    all steps but `quick` and `long`: about 25 minutes on two cores from a fresh clone
+#   without arguments    all steps but `quick` and `long`: about 30 minutes on two cores from a fresh clone
 #   quick                format, lint, unit tests and signature: under a minute after an edit
 #   long                 tests that take minutes each
 # environment:
@@ -49,6 +49,12 @@ step_quick() {
     step_lint
     cargo test --quiet --package rukh --lib
     cargo test --quiet --workspace --test signature -- --nocapture
+}
+
+# Checks that the processor's products reach a good part of what its arithmetic can do.
+step_cpu_speed() {
+    cargo build --quiet --profile quick --bin rukh
+    python3 scripts/checks/cpu_speed.py target/quick/rukh
 }
 
 # Checks the protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
@@ -133,4 +139,4 @@ step_long() {
 
 STEPS_BESIDE="kernels second_emulator kernels_host"
 STEPS_ON_REQUEST="quick long"
-run_steps "format lint docs test signature onnx models training" "$@"
+run_steps "format lint docs test signature cpu_speed onnx models training" "$@"

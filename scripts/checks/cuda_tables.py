@@ -2,7 +2,8 @@
 """Prints the tables of scripts/checks/cuda.sh. Needs only Python.
 
 usage: cuda_tables.py speed FILE ...             the fastest options of each network, beside lc0's speed and our target
-       cuda_tables.py compare THIS OTHER         the median speed of one version, and its ratio to that of the other
+       cuda_tables.py compare THIS OTHER         the median speed of one version, its ratio to that of the other, and the
+                                                 lowest ratio
        cuda_tables.py own FILE.json ...          our own kernels beside the libraries, from reports of `rukh doctor`
        cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
 """
@@ -40,10 +41,15 @@ def compare(this, other):
             for size, rate in sizes.items():
                 found.setdefault((name, size), []).append(rate)
     print(f"{'network':9} {'batch':>5} {'this':>7} {'other':>7} {'ratio':>6}  rounds")
+    lowest = (2.0, None)
     for key in sorted(rates[0].keys() & rates[1].keys()):
         medians = [statistics.median(found[key]) for found in rates]
         rounds = min(len(found[key]) for found in rates)
-        print(f"{key[0]:9} {key[1]:5} {medians[0]:7.0f} {medians[1]:7.0f} {medians[0] / medians[1]:6.3f}  {rounds}")
+        ratio = medians[0] / medians[1]
+        lowest = min(lowest, (ratio, key))
+        print(f"{key[0]:9} {key[1]:5} {medians[0]:7.0f} {medians[1]:7.0f} {ratio:6.3f}  {rounds}")
+    if lowest[1]:
+        print(f"the lowest ratio is {lowest[0]:.3f}, {lowest[1][0]} at batch {lowest[1][1]}")
 
 
 def speed(files):

@@ -37,8 +37,11 @@ pub struct StepProfile {
     pub launches: usize,
     /// The microseconds of all calls together, one figure for each of the passes that are kept.
     pub microseconds: Vec<f64>,
-    /// Floating-point operations of the matrix products in all calls: two for each multiplication with its addition.
+    /// Operations of the matrix products in all calls: two for each multiplication with its addition.
     pub operations: f64,
+    /// Those of the operations on a device whose factors are 8-bit numbers.
+    #[serde(default)]
+    pub byte_operations: f64,
     /// The bytes that the calls must move at least: their weights, inputs and results, each counted once for each call.
     pub bytes: f64,
     /// The bytes of the largest call, which decide what caches can hold them.
@@ -57,8 +60,12 @@ pub struct CopySpeed {
 /// What the device can do at most, as measured.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Ceilings {
-    /// Floating-point operations in a second, in the backend's number format.
+    /// Operations in a second: on the processor in the backend's number format, and on a device in that of the
+    /// activations.
     pub operations_per_second: f64,
+    /// Operations in a second on 8-bit numbers on a device; 0 if the backend multiplies none there.
+    #[serde(default)]
+    pub byte_operations_per_second: f64,
     /// Copies of buffers of different sizes, in ascending order.
     pub copies: Vec<CopySpeed>,
     /// The microseconds that an empty kernel takes in a chain; 0 on the processor.

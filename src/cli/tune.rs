@@ -84,11 +84,15 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
     if !passes.is_empty() {
         lines.push(format!("padding takes {:.1} % of the time at most", 100.0 * outcome.padding));
     }
-    match outcome.defaults {
-        Some(0) => lines.push("no batch size is slower with the tuned products".to_owned()),
-        Some(count) => lines.push(format!(
-            "{count} batch sizes keep the default's products, with which whole passes are faster"
-        )),
+    match outcome.defaults.as_deref() {
+        Some([]) => lines.push("no batch size keeps the default's products".to_owned()),
+        Some(sizes) => {
+            let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+            lines.push(format!(
+                "these batch sizes keep the default's products, because the tuned ones are not measurably faster: {}",
+                sizes.join(" ")
+            ));
+        }
         None if *left == 0 => lines.push(
             "the comparison with the default's products is left; run `rukh tune` again to make it".to_owned(),
         ),

@@ -115,6 +115,39 @@ fn run_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Output {
         .expect("the binary starts")
 }
 
+/// The products of encoders have 8 bits, and a ceiling that is measured with such products.
+#[test]
+#[cfg(any(target_os = "linux", windows))]
+fn products_of_8_bits_are_rated_by_a_ceiling_of_their_own() {
+    let folder = libraries();
+    for (backend, architecture) in [("rocm-int8", "gfx1100"), ("rocm-fp8", "gfx1200")] {
+        let weights = format!("--weights={NETWORKS}/micro-attn.pb.gz");
+        let options = "--backend-opts=max_batch=4,streams=1,wait=block,tune=off,gemm=own,fuse=false";
+        let backend = format!("--backend={backend}");
+        let arguments = ["profile", &*backend, "--json", &*weights, options, "--batch=2", "--passes=1"];
+        let output = rukh(&arguments)
+            .env("RUKH_ROCM_LIBRARY_PATH", folder.path())
+            .env("XDG_CACHE_HOME", folder.path().join("cache"))
+            .env("RUKH_EMULATOR_CLOCK", "instructions")
+            .env("RUKH_EMULATOR_ARCH", architecture)
+            .output()
+            .expect("the binary starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{backend}: {stderr}");
+        let found: Value = serde_json::from_slice(&output.stdout).expect("it is JSON");
+        let speed = |name: &str| number(&found["ceilings"][name]);
+        let (all, of_bytes) = (speed("operations_per_second"), speed("byte_operations_per_second"));
+        assert!(all > 0.0 && of_bytes > 0.0 && all != of_bytes, "{backend}: {}", found["ceilings"]);
+        let product = row(&found["operations"], "encoder FFN 1");
+        let operations = number(&product["operations"]);
+        assert_eq!(number(&product["byte_operations"]), operations, "{backend}: {product}");
+        let floor = number(&product["floors"]["compute"]);
+        assert!((floor / (operations / of_bytes * 1e6) - 1.0).abs() < 1e-6, "{backend}: {product}");
+        let other = row(&found["operations"], "encoder attention");
+        assert_eq!(number(&other["byte_operations"]), 0.0, "{backend}: {other}");
+    }
+}
+
 /// The JSON of that profile.
 #[cfg(any(target_os = "linux", windows))]
 fn profile_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Value {

@@ -56,7 +56,7 @@ fn a_tuned_start_measures_nothing() {
     assert!(products >= 20 && number(&first, "measured") >= products, "{first}");
     assert_eq!((number(&first, "left"), &first["interrupted"]), (0, &Value::Bool(false)), "{first}");
     assert_eq!(first["table"].as_str().map(PathBuf::from), Some(table_file(&machine)));
-    assert!(rows(&machine).iter().any(|row| row["effort"] == "full" && row["libtype"] == "hipblaslt"));
+    assert!(rows(&machine).iter().any(|row| row["effort"] != "quick" && row["libtype"] == "hipblaslt"));
 
     // Two batch sizes can be buckets: 1 and 2. The larger one always is.
     let ladder: Vec<u64> = serde_json::from_value(first["ladder"].clone()).expect("numbers");
@@ -156,14 +156,15 @@ fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
     assert!(said.contains("error") || said.contains("wrong"), "{said}");
 }
 
-/// The solutions of rocBLAS that Rukh chooses are faster than rocBLAS's own choice alone, and slower after a kernel.
+/// The solutions of rocBLAS that Rukh chooses are faster than rocBLAS's own choice alone, and slower after a kernel. The
+/// comparison reads the host's clock, so that the emulated card sleeps.
 #[test]
-fn products_that_are_slower_in_whole_passes_are_left_to_the_default() {
+fn products_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
     let machine = Machine::new();
     let options = "gemm=rocblas,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true";
     let run = |slow_after_kernel: &str| {
         let mut command = tune(&machine, &["-o", options]);
-        command.env("RUKH_EMULATOR_CLOCK", "lines").env("RUKH_EMULATOR_SLOW_ROCBLAS", "1");
+        command.env("RUKH_EMULATOR_SLOW_ROCBLAS", "3");
         command.env("RUKH_EMULATOR_SLOW_AFTER_KERNEL", slow_after_kernel);
         result(&command.output().expect("the binary starts"))
     };
@@ -171,23 +172,129 @@ fn products_that_are_slower_in_whole_passes_are_left_to_the_default() {
         let solutions = rows(machine).into_iter().filter(|row| row["epilogue"] == "none");
         solutions.filter(|row| row["solidx"] != "-1").count()
     };
+    let sizes = |value: &Value| -> Vec<u64> {
+        serde_json::from_value(value.clone()).unwrap_or_else(|_| panic!("{value} are no sizes"))
+    };
     let first = run("0");
-    let sizes = first["ladder"].as_array().map_or(0, Vec::len) as u64;
-    assert_eq!(number(&first, "kept_default"), 0, "{first}");
+    assert_eq!(sizes(&first["kept_default"]), [0; 0], "{first}");
     let solutions = chosen(&machine);
     assert!(solutions >= 4, "{:?}", rows(&machine));
+    let compared = rows(&machine).into_iter().filter(|row| row["effort"] == "passes");
+    assert!(compared.count() >= 4, "{:?}", rows(&machine));
 
-    // A run that did not come to the comparison makes it up, and measures no product again.
+    // A run that did not come to the comparison makes it up, and measures no product again. The measured ladder here
+    // lacks a batch size that a start without it has.
     machine.kept("defaults-").iter().for_each(|file| fs::remove_file(file).expect("it can be removed"));
-    let second = run("3");
-    assert_eq!((number(&second, "measured"), number(&second, "kept_default")), (0, sizes), "{second}");
+    let ladder = machine.kept("ladder-").pop().expect("the ladder is kept");
+    let text = fs::read_to_string(&ladder).expect("the ladder can be read");
+    let (_, key) = text.split_once('\n').expect("a line and a key");
+    fs::write(&ladder, format!("2\n{key}")).expect("the ladder can be written");
+    let second = run("9");
+    assert_eq!((number(&second, "measured"), sizes(&second["kept_default"])), (0, vec![1, 2]), "{second}");
+    assert_eq!(sizes(&second["ladder"]), [1, 2], "{second}");
     assert!(chosen(&machine) < solutions, "{:?}", rows(&machine));
     let table = fs::read(table_file(&machine)).expect("the table can be read");
-    let third = run("3");
-    assert_eq!((number(&third, "measured"), number(&third, "kept_default")), (0, sizes), "{third}");
+    let third = run("9");
+    assert_eq!((number(&third, "measured"), sizes(&third["kept_default"])), (0, vec![1, 2]), "{third}");
+    assert_eq!(sizes(&third["ladder"]), [1, 2], "{third}");
     let said = machine.search(&["--backend=rocm-fp16", "-o", options], &[]);
     assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
     assert_eq!(fs::read(table_file(&machine)).expect("the table can be read"), table);
+}
+
+/// Our own kernels alone, of which the default chooses preshuffled weights for some products, too. What the comparison
+/// leaves to the default, it leaves with the weights that it has timed, and it refuses no batch size.
+#[test]
+fn the_layouts_that_were_timed_are_those_of_the_next_start() {
+    let machine = Machine::new();
+    let options = &OWN.replace("max_batch=2", "max_batch=4");
+    let run = || {
+        let mut command = tune(&machine, &["-o", options]);
+        result(&command.env("RUKH_EMULATOR_CLOCK", "lines").output().expect("the binary starts"))
+    };
+    let first = run();
+    assert!(first["kept_default"].is_array(), "{first}");
+    let used = number(&first["preshuffled"], "used");
+    let settled = rows(&machine).into_iter().filter(|row| row["effort"] == "passes");
+    let settled: Vec<_> = settled.collect();
+    assert!(settled.len() >= 4 && settled.iter().any(|row| row["bpreshuffle"] == "True"), "{settled:?}");
+    let second = run();
+    assert_eq!((number(&second, "measured"), number(&second["preshuffled"], "used")), (0, used), "{second}");
+    assert_eq!(second["kept_default"], first["kept_default"], "{second}");
+    let said = machine.search(&["--backend=rocm-fp16", "-o", options], &[]);
+    assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
+}
+
+/// A run of `tune` with 8-bit numbers, on the clock on which only loads take time.
+fn tune_bytes(machine: &Machine, (backend, architecture): (&str, &str), settings: &[(&str, &str)]) -> Value {
+    let backend = format!("--backend={backend}");
+    let mut command = tune(machine, &[&*backend, "-o", OWN]);
+    command.env("RUKH_EMULATOR_ARCH", architecture).env("RUKH_EMULATOR_CLOCK", "lines");
+    result(&command.envs(settings.iter().copied()).output().expect("the binary starts"))
+}
+
+/// The rows of the table whose factors have 8 bits.
+fn of_bytes(machine: &Machine) -> Vec<BTreeMap<String, String>> {
+    rows(machine).into_iter().filter(|row| row["scaleAB"] == "True").collect()
+}
+
+#[test]
+fn products_of_8_bit_numbers_are_tuned_and_run_by_their_tiles() {
+    for (backend, architecture, name, kernel) in [
+        ("rocm-int8", "gfx1100", "torch.int8", "gemm_bytes_f16_"),
+        ("rocm-fp8", "gfx1200", "torch.float8_e4m3fn", "gemm_fp8_f16_"),
+    ] {
+        let machine = Machine::new();
+        let first = tune_bytes(&machine, (backend, architecture), &[]);
+        assert!(!first["notices"].to_string().contains("wrong"), "{first}");
+        let rows = of_bytes(&machine);
+        assert!(rows.len() >= 4, "{first}");
+        for row in &rows {
+            let is_right =
+                row["dtype"] == name && row["outdtype"] == "torch.float16" && row["libtype"] == "own";
+            assert!(is_right && row["kernelName"].starts_with(kernel), "{row:?}");
+            let number = |column: &str| row[column].parse::<f64>().expect("a number");
+            assert!(number("us") > 0.0 && number("err_ratio") < 0.02, "{row:?}");
+        }
+
+        // The next start measures nothing, and runs the tile that the table names, which is the other one now.
+        let file = table_file(&machine);
+        let table = fs::read_to_string(&file).expect("the table can be read");
+        let other = |line: &str| match line.contains(",True,False,own,") {
+            true if line.contains(",own,2,") => line.replace(",own,2,", ",own,0,"),
+            true => line.replace(",own,0,", ",own,2,").replace(",own,1,", ",own,2,"),
+            false => line.to_owned(),
+        };
+        let changed: Vec<String> = table.lines().map(other).collect();
+        let profile = |table: &str| -> Vec<String> {
+            fs::write(&file, table).expect("the table can be written");
+            let weights = format!("--weights={NETWORK}");
+            let backend = format!("--backend={backend}");
+            let arguments = ["profile", "--json", "--batch=2", "--passes=1", &backend, &weights, "-o", OWN];
+            let mut command = rukh(&arguments);
+            command.env("RUKH_ROCM_LIBRARY_PATH", machine.libraries.path());
+            command.env("XDG_CACHE_HOME", machine.cache.path()).env("RUKH_EMULATOR_ARCH", architecture);
+            let found = result(&command.env("RUKH_EMULATOR_CLOCK", "lines").output().expect("it starts"));
+            let steps = found["steps"].as_array().expect("steps").iter();
+            let kernels =
+                steps.filter_map(|step| step["kernel"].as_str()).filter(|name| name.starts_with(kernel));
+            kernels.map(str::to_owned).collect()
+        };
+        let [before, after] = [table.clone(), changed.join("\n") + "\n"].map(|table| profile(&table));
+        assert!(!before.is_empty() && before.len() == after.len(), "{before:?} {after:?}");
+        assert!(before.iter().zip(&after).all(|(before, after)| before != after), "{before:?} {after:?}");
+    }
+}
+
+/// A kernel that does nothing loses, whatever its time is.
+#[test]
+fn tiles_with_wrong_products_of_8_bit_numbers_are_refused() {
+    let machine = Machine::new();
+    let wrong = [("RUKH_EMULATOR_WRONG", "gemm_bytes_f16_64x64_64,gemm_bytes_f16_64x64_128")];
+    let first = tune_bytes(&machine, ("rocm-int8", "gfx1100"), &wrong);
+    assert!(first["notices"].to_string().contains("wrong algorithms for the product m="), "{first}");
+    let rows = of_bytes(&machine);
+    assert!(!rows.is_empty() && rows.iter().all(|row| !row["kernelName"].contains("_64x64_")), "{rows:?}");
 }
 
 #[test]
@@ -388,17 +495,21 @@ fn transposed_weights_that_are_faster_are_used_at_the_next_start() {
         // Damaged rows are left out and measured anew.
         let file = table_file(&machine);
         let table = fs::read_to_string(&file).expect("the table can be read");
-        fs::write(&file, table.replace(",True,full,", ",Perhaps,full,")).expect("it can be written");
+        let with = |word: &str| {
+            let changed = table.replace(",True,full,", &format!(",{word},full,"));
+            changed.replace(",True,passes,", &format!(",{word},passes,"))
+        };
+        fs::write(&file, with("Perhaps")).expect("it can be written");
         let second = run();
         assert!(second["notices"].to_string().contains("`Perhaps`) left out"), "{second}");
         assert!(number(&second, "measured") > 0 && number(&second, "left") == 0, "{second}");
-        assert_eq!(number(&second, "transposed"), number(&first, "transposed"), "{second}");
-        assert_eq!(transposed(&machine, library).len(), faster.len(), "{second}");
+        // The comparison with the default reads the host's clock, on which this card is as fast with either layout.
+        assert!(number(&second, "transposed") >= 4 && transposed(&machine, library).len() >= 4, "{second}");
 
         // A table of the user's counts more than the one in the cache, of which the choices are the other ones here.
         let named = machine.cache.path().join("named.csv");
         fs::write(&named, &table).expect("it can be written");
-        fs::write(&file, table.replace(",True,full,", ",False,full,")).expect("it can be written");
+        fs::write(&file, with("False")).expect("it can be written");
         let merged = [("RUKH_GEMM_CONFIG", &*named.to_string_lossy()), ("RUKH_EMULATOR_WRONG", &*wrong)];
         let said = start(&options.replace("streams=1", "streams=3"), &merged);
         assert!(said.contains("wrong figures"), "{said}");

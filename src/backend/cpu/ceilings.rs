@@ -48,6 +48,7 @@ pub(super) fn measure(isa: Isa, layer: Option<&PackedMatrix>) -> Ceilings {
     let tiles = layer.map_or(0.0, |_| tile_speed(isa, format));
     Ceilings {
         operations_per_second: vectors.max(tiles).max(product),
+        byte_operations_per_second: 0.0,
         copies: COPIES.into_iter().map(copy_speed).collect(),
         launch_microseconds: 0.0,
     }

@@ -166,6 +166,7 @@ fn new_step(place: Place, name: &str) -> StepProfile {
         launches: 0,
         microseconds: Vec::new(),
         operations: 0.0,
+        byte_operations: 0.0,
         bytes: 0.0,
         bytes_of_a_call: 0.0,
     }

@@ -8,7 +8,7 @@ use super::ffi::hip::Address;
 use super::ffi::module::{Function, Grid};
 use super::kernels::{Kernels, grid};
 use super::layers::{ByteKind, ByteWeights};
-use super::own::{best_tile, product_arguments};
+use super::own::{OwnChoice, family, product_arguments, whole_choices};
 
 /// The memory of a product, except that of its weights.
 pub(super) struct ByteOperands {
@@ -22,14 +22,17 @@ pub(super) struct ByteOperands {
     pub(super) y: Address,
 }
 
+/// A launch, and its arguments.
+pub(super) type ByteLaunch = ((Function, Grid), GemmBytesArguments);
+
 /// The two launches, in their order.
 pub(super) struct ByteProduct {
     pub(super) rounding: ((Function, Grid), QuantiseArguments),
-    pub(super) product: ((Function, Grid), GemmBytesArguments),
+    pub(super) product: ByteLaunch,
 }
 
-/// `y = act(x W^T + b)`. The shape is that of the product in the element type. Its epilogue says whether there are a bias
-/// and an activation.
+/// `y = act(x W^T + b)`. The factors of the shape have the type of the weights. Its epilogue says whether there are a
+/// bias and an activation. `choice` is the tile that was measured to be the fastest.
 ///
 /// # Errors
 /// The device's code lacks the kernels.
@@ -38,10 +41,10 @@ pub(super) fn byte_product(
     (shape, weights, bias): (&GemmShape, &ByteWeights, Address),
     memory: &ByteOperands,
     kernels: &Kernels,
-    compute_units: usize,
+    (compute_units, choice): (usize, Option<OwnChoice>),
 ) -> Result<ByteProduct> {
     let ByteOperands { x, bytes, row_scales, y } = *memory;
-    let GemmShape { rows, inputs, outputs, .. } = *shape;
+    let GemmShape { rows, inputs, .. } = *shape;
     let rounding = QuantiseArguments {
         x,
         factors: weights.factors,
@@ -50,26 +53,44 @@ pub(super) fn byte_product(
         rows: rows as i32,
         width: inputs as i32,
     };
-    let (quantise, gemm, numbers) = match weights.kind {
-        ByteKind::Integers => ("quantise", "gemm_bytes", "integers"),
-        ByteKind::Floats(_) => ("quantise_fp8", "gemm_fp8", "floating-point numbers"),
+    let (quantise, numbers) = match weights.kind {
+        ByteKind::Integers => ("quantise", "integers"),
+        ByteKind::Floats(_) => ("quantise_fp8", "floating-point numbers"),
     };
-    let kernel = |rows: usize, columns: usize, threads: u32| {
-        kernels.function(gemm, &format!("_{rows}x{columns}_{threads}")).ok()
-    };
-    let (size, function) = best_tile(shape, compute_units, kernel).ok_or_else(|| {
+    let operands = GemmOperands::plain(weights.weights, bytes, y);
+    let scales = [row_scales, weights.scales];
+    let launch_of = |choice: OwnChoice| launch(shape, (operands, bias), scales, kernels, choice);
+    let product = choice.and_then(launch_of).or_else(|| {
+        let choices = whole_choices(shape, compute_units);
+        choices.into_iter().find_map(launch_of)
+    });
+    let product = product.ok_or_else(|| {
         RocmError::Unsupported(format!("{name}: no kernel of our own multiplies 8-bit {numbers}"))
     })?;
-    let operands = GemmOperands::plain(weights.weights, bytes, y);
-    let product = GemmBytesArguments {
-        product: product_arguments(shape, operands, bias, 1),
-        row_scales,
-        output_scales: weights.scales,
-    };
-    let tiles = rows.div_ceil(size.rows) * outputs.div_ceil(size.columns);
     let quantise = kernels.function(quantise, "")?;
-    Ok(ByteProduct {
-        rounding: ((quantise, grid(rows.div_ceil(8), 1, 256)), rounding),
-        product: ((function, grid(tiles, 1, size.threads)), product),
-    })
+    Ok(ByteProduct { rounding: ((quantise, grid(rows.div_ceil(8), 1, 256)), rounding), product })
+}
+
+/// The launch that multiplies with a tile. The scales are those of the rows of x and of W. `None` if the device's code
+/// lacks the kernel.
+pub(super) fn launch(
+    shape: &GemmShape,
+    (operands, bias): (GemmOperands, Address),
+    [row_scales, output_scales]: [Address; 2],
+    kernels: &Kernels,
+    choice: OwnChoice,
+) -> Option<ByteLaunch> {
+    let suffix = Some(choice.suffix()).filter(|suffix| !suffix.is_empty() && choice.splits() == 1)?;
+    let function = kernels.function(family(shape.input_type), &suffix).ok()?;
+    let size = choice.size();
+    let product = product_arguments(shape, operands, bias, 1);
+    let tiles = shape.rows.div_ceil(size.rows) * shape.outputs.div_ceil(size.columns);
+    let arguments = GemmBytesArguments { product, row_scales, output_scales };
+    Some(((function, grid(tiles, 1, size.threads)), arguments))
+}
+
+/// The tiles that the device has a kernel for, the one that should be the fastest first.
+pub(super) fn choices(shape: &GemmShape, kernels: &Kernels, compute_units: usize) -> Vec<OwnChoice> {
+    let is_there = |choice: &OwnChoice| kernels.function(family(shape.input_type), &choice.suffix()).is_ok();
+    whole_choices(shape, compute_units).into_iter().filter(is_there).collect()
 }

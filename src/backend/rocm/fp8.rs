@@ -5,7 +5,7 @@
 //! 448, and the code of the negative zero is its only NaN.
 
 /// A variant of e4m3.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(super) enum Fp8Format {
     /// That of gfx12, gfx950, and NVIDIA's cards.
     Ocp,

@@ -208,6 +208,17 @@ impl Gemms {
         solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
     }
 
+    /// The algorithms that hipBLASLt proposes for a thorough tuning, without those of [`Gemms::proposals`].
+    pub(super) fn more_proposals(&self, problem: &GemmProblem, layout: WeightLayout) -> Vec<GemmChoice> {
+        let GemmProblem { shape, bias, .. } = problem;
+        if !self.may_ask(Asked::new(BlasLibrary::HipblasLt, layout), shape) {
+            return Vec::new();
+        }
+        let solutions = self.hipblaslt.as_ref().map(|steps| steps.more_solutions(shape, layout, *bias));
+        let solutions = solutions.and_then(Result::ok).unwrap_or_default().into_iter();
+        solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
+    }
+
     /// The libraries' choices that tuning should time with weights of this layout: up to `most` algorithms of
     /// hipBLASLt, and rocBLAS if there is no epilogue.
     pub(super) fn library_choices(
@@ -465,6 +476,23 @@ impl Gemms {
                 let hipblaslt = self.hipblaslt.as_ref();
                 hipblaslt.map_or(Ok(None), |steps| steps.step(name, shape, (operands, bias), solution))
             }
+        }
+    }
+
+    /// The tile that the table has for a product of 8-bit numbers. A [`Gemms::survey`] gets the product instead, unless
+    /// hipBLASLt is to compute it.
+    pub(super) fn byte_choice(&self, problem: GemmProblem) -> Option<OwnChoice> {
+        let GemmShape { rows, input_type, .. } = problem.shape;
+        let is_of_library =
+            matches!(input_type, ElementType::Fp8(_)) && rows >= self.scaled_rows && self.hipblaslt.is_some();
+        if let Some(survey) = &mut *self.survey.borrow_mut() {
+            survey.extend((!is_of_library).then_some(problem));
+            return None;
+        }
+        let table = self.table.borrow();
+        match table.get(&problem.shape).filter(|row| row.is_timed())?.choice {
+            GemmChoice::Own(choice) => Some(choice),
+            _ => None,
         }
     }
 

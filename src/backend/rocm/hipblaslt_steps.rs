@@ -6,7 +6,7 @@ use super::ffi::gemm::{Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, Weigh
 use super::ffi::hip::Address;
 use super::ffi::hipblaslt::{Descriptor, HipblasLt, Library, Plan, ScaledFactors};
 use super::ffi::program::Step;
-use super::measured::PROPOSALS;
+use super::measured::{MOST_PROPOSALS, PROPOSALS};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -26,8 +26,8 @@ pub(super) fn scaled_rows(architecture: &str, has_own: bool) -> usize {
     }
 }
 
-/// What the library is asked for: a product, and the layout of its weights.
-type Question = (GemmShape, WeightLayout);
+/// What the library is asked for: a product, the layout of its weights, and the most algorithms.
+type Question = (GemmShape, WeightLayout, usize);
 
 /// The library with a handle, and what was asked of it.
 pub(super) struct HipblasLtSteps {
@@ -81,7 +81,25 @@ impl HipblasLtSteps {
         layout: WeightLayout,
         bias: Address,
     ) -> Result<Vec<i32>> {
-        Ok(self.plans(shape, layout, bias)?.iter().map(|plan| plan.solution()).collect())
+        Ok(self.plans(shape, layout, bias, PROPOSALS)?.iter().map(|plan| plan.solution()).collect())
+    }
+
+    /// The numbers of the algorithms that a thorough tuning asks for, without those of [`HipblasLtSteps::solutions`].
+    ///
+    /// # Errors
+    /// The library refuses the product.
+    pub(super) fn more_solutions(
+        &self,
+        shape: &GemmShape,
+        layout: WeightLayout,
+        bias: Address,
+    ) -> Result<Vec<i32>> {
+        let first = self.solutions(shape, layout, bias)?;
+        if first.len() < PROPOSALS {
+            return Ok(Vec::new());
+        }
+        let all = self.plans(shape, layout, bias, MOST_PROPOSALS)?;
+        Ok(all.iter().map(|plan| plan.solution()).filter(|solution| !first.contains(solution)).collect())
     }
 
     /// The step for a product by an algorithm, or by the one that the library prefers; `None` if it has no such algorithm
@@ -96,9 +114,15 @@ impl HipblasLtSteps {
         (operands, bias): (GemmOperands, Address),
         solution: Option<i32>,
     ) -> Result<Option<Step>> {
-        let plans = self.plans(shape, operands.layout, bias)?;
         let is_chosen = |plan: &Arc<Plan>| solution.is_none_or(|solution| plan.solution() == solution);
-        let Some(plan) = plans.into_iter().find(is_chosen) else { return Ok(None) };
+        let first = self.plans(shape, operands.layout, bias, PROPOSALS)?;
+        let may_be_later = first.len() == PROPOSALS;
+        let mut plan = first.into_iter().find(is_chosen);
+        if plan.is_none() && may_be_later {
+            let more = self.plans(shape, operands.layout, bias, MOST_PROPOSALS)?;
+            plan = more.into_iter().find(is_chosen);
+        }
+        let Some(plan) = plan else { return Ok(None) };
         let descriptor = self.descriptor(shape, operands.layout, bias)?;
         Ok(descriptor.map(|descriptor| Step::hipblaslt(name.to_owned(), plan, descriptor, operands)))
     }
@@ -127,18 +151,25 @@ impl HipblasLtSteps {
         Some(Step::hipblaslt(name.to_owned(), plan, Arc::new(descriptor), operands))
     }
 
-    /// The algorithms for a shape, with weights of this layout.
+    /// The algorithms for a shape, with weights of this layout: `most` of them.
     ///
-    /// The number of algorithms that is requested is always the same, so that hipBLASLt does here what it did in the
-    /// helper process that survived the same request.
-    fn plans(&self, shape: &GemmShape, layout: WeightLayout, bias: Address) -> Result<Vec<Arc<Plan>>> {
-        if let Some(known) = self.plans.borrow().get(&(*shape, layout)) {
+    /// `most` is one of two numbers, so that hipBLASLt does here what it did in the helper process that survived the same
+    /// request.
+    fn plans(
+        &self,
+        shape: &GemmShape,
+        layout: WeightLayout,
+        bias: Address,
+        most: usize,
+    ) -> Result<Vec<Arc<Plan>>> {
+        let question = (*shape, layout, most);
+        if let Some(known) = self.plans.borrow().get(&question) {
             return Ok(known.clone());
         }
         let Some(descriptor) = self.descriptor(shape, layout, bias)? else { return Ok(Vec::new()) };
-        let plans = self.handle.plans(shape, &descriptor, WORKSPACE_BYTES, PROPOSALS)?;
+        let plans = self.handle.plans(shape, &descriptor, WORKSPACE_BYTES, most)?;
         let plans: Vec<Arc<Plan>> = plans.into_iter().map(Arc::new).collect();
-        self.plans.borrow_mut().insert((*shape, layout), plans.clone());
+        self.plans.borrow_mut().insert(question, plans.clone());
         Ok(plans)
     }
 

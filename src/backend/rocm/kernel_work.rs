@@ -27,7 +27,7 @@ fn product(sizes: &[i32]) -> f64 {
 }
 
 fn moving(elements: f64, element: ElementType) -> Work {
-    Work { operations: 0.0, bytes: elements * element.bytes() as f64 }
+    Work { bytes: elements * element.bytes() as f64, ..Work::default() }
 }
 
 /// The number of squares of a batch with so many positions.
@@ -71,7 +71,7 @@ impl KernelWork for QuantiseArguments {
     /// An element becomes a byte.
     fn work(&self, _grid: Grid, element: ElementType) -> Work {
         let elements = product(&[self.rows, self.width]);
-        Work { bytes: elements + moving(elements, element).bytes, operations: 0.0 }
+        Work { bytes: elements + moving(elements, element).bytes, ..Work::default() }
     }
 }
 
@@ -80,7 +80,8 @@ impl KernelWork for GemmBytesArguments {
         let GemmArguments { rows, inputs, outputs, .. } = self.product;
         let factors = product(&[rows, inputs]) + product(&[outputs, inputs]);
         let results = moving(product(&[rows, outputs]), element);
-        Work { operations: 2.0 * product(&[rows, inputs, outputs]), bytes: factors + results.bytes }
+        let operations = 2.0 * product(&[rows, inputs, outputs]);
+        Work { operations, byte_operations: operations, bytes: factors + results.bytes }
     }
 }
 
@@ -115,7 +116,8 @@ impl KernelWork for ScalarHeadArguments {
         let ScalarHeadArguments { positions, hidden, outputs, .. } = *self;
         let numbers = moving(product(&[positions, hidden]) + product(&[outputs, hidden]), element);
         let results = product(&[positions, outputs]) * size_of::<f32>() as f64;
-        Work { operations: 2.0 * product(&[positions, hidden, outputs]), bytes: numbers.bytes + results }
+        let operations = 2.0 * product(&[positions, hidden, outputs]);
+        Work { operations, bytes: numbers.bytes + results, ..Work::default() }
     }
 }
 

@@ -28,6 +28,16 @@ pub(super) enum ByteKind {
     Floats(Fp8Format),
 }
 
+impl ByteKind {
+    /// The type of the factors of a product.
+    pub(super) fn element(self) -> ElementType {
+        match self {
+            ByteKind::Integers => ElementType::Int8,
+            ByteKind::Floats(format) => ElementType::Fp8(format),
+        }
+    }
+}
+
 /// Weights of 8 bits, for the kernels of `hip/kernels/bytes.hip`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ByteWeights {
@@ -88,7 +98,7 @@ impl SquareTable {
 pub(super) fn component_type(element: ElementType) -> ElementType {
     match element {
         ElementType::Fp32 => ElementType::Fp32,
-        ElementType::Fp16 | ElementType::Bf16 => ElementType::Fp16,
+        _ => ElementType::Fp16,
     }
 }
 

@@ -1,7 +1,6 @@
 //! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
 
 use super::error::{Result, RocmError};
-use super::ffi::program::Stopwatch;
 use super::precision::MOVES_LEFT;
 use super::slot::{Requests, Slot, SlotMaker};
 use crate::backend::Value;
@@ -64,8 +63,6 @@ impl Load<'_> {
 pub(super) struct Run {
     begin: Instant,
     elapsed: Duration,
-    /// As `elapsed`, on the device's clock, in milliseconds.
-    on_device: f32,
     batches: usize,
 }
 
@@ -73,11 +70,6 @@ impl Run {
     /// Batches per second, up to the slot's own end.
     pub(super) fn batches_per_second(&self) -> f32 {
         self.batches as f32 / self.elapsed.as_secs_f32()
-    }
-
-    /// Batches per millisecond of the device's clock, up to the slot's own end.
-    pub(super) fn batches_per_millisecond_on_device(&self) -> f32 {
-        self.batches as f32 / self.on_device.max(f32::MIN_POSITIVE)
     }
 }
 
@@ -104,16 +96,13 @@ pub(super) fn run_together(
                         .and_then(|()| (0..warm_up).try_for_each(|_| slot.evaluate(requests, |_| {})));
                     start.wait();
                     warm?;
-                    let mut stopwatch = Stopwatch::new(slot.device())?;
-                    stopwatch.begin(slot.stream())?;
                     let begin = Instant::now();
                     let mut batches = 0;
                     while batches < fewest || begin.elapsed() < time {
                         slot.evaluate(requests, |_| {})?;
                         batches += 1;
                     }
-                    let elapsed = begin.elapsed();
-                    Ok(Run { begin, elapsed, on_device: stopwatch.lap(slot.stream())?, batches })
+                    Ok(Run { begin, elapsed: begin.elapsed(), batches })
                 })
             })
             .collect();

@@ -9,7 +9,7 @@ use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::pinned::Staging;
 use super::gemm::{GemmProblem, Gemms};
-use super::samples::{PATTERN_BYTES, pattern};
+use super::samples::{PATTERN_BYTES, byte_scale, pattern};
 use super::{preshuffle, transposed};
 
 /// The most memory for the weights of the layers of one shape, in bytes.
@@ -33,6 +33,8 @@ pub(super) struct Matrices {
     preshuffled: Option<DeviceBuffer>,
     x: DeviceBuffer,
     y: DeviceBuffer,
+    /// The scales of x and of the weights of products of 8-bit numbers, of fp32; `None` without such products.
+    scales: Option<[DeviceBuffer; 2]>,
 }
 
 impl Matrices {
@@ -61,7 +63,22 @@ impl Matrices {
             fill(device, &buffer, &pattern)?;
             Ok(buffer)
         };
-        Ok(Matrices { weights: buffer(most[0])?, preshuffled, x: buffer(most[1])?, y: buffer(most[2])? })
+        let scales = byte_scales(products).map(|contents| -> Result<[DeviceBuffer; 2]> {
+            let [x, weights] = contents.map(|scales| uploaded(device, &scales));
+            Ok([x?, weights?])
+        });
+        Ok(Matrices {
+            weights: buffer(most[0])?,
+            preshuffled,
+            x: buffer(most[1])?,
+            y: buffer(most[2])?,
+            scales: scales.transpose()?,
+        })
+    }
+
+    /// The addresses of the scales of x and of the weights; null without products of 8-bit numbers.
+    pub(super) fn scales(&self) -> [Address; 2] {
+        self.scales.as_ref().map_or([Address::NULL; 2], |scales| [scales[0].address(), scales[1].address()])
     }
 
     /// The results of products.
@@ -115,8 +132,31 @@ fn weight_bytes(shape: &GemmShape) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// Fills a buffer with the pattern.
-fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Result<()> {
+/// The scales for the largest products of 8-bit numbers: those of the rows of x, and of the outputs. Integers have two
+/// numbers for each row of x, of which the second one is zero here, and then whatever the second number of an output is
+/// counts for nothing.
+fn byte_scales(products: &[Wanted]) -> Option<[Vec<f32>; 2]> {
+    let of_bytes = || products.iter().map(|product| product.shape).filter(GemmShape::is_of_bytes);
+    let is_of_integers = of_bytes().next()?.input_type == ElementType::Int8;
+    let rows = of_bytes().map(|shape| shape.rows).max()?;
+    let outputs = of_bytes().map(|shape| shape.outputs.next_multiple_of(8)).max()?;
+    let row = |index: usize| match is_of_integers {
+        true => vec![byte_scale(index), 0.0],
+        false => vec![byte_scale(index)],
+    };
+    Some([(0..rows).flat_map(row).collect(), (0..2 * outputs).map(byte_scale).collect()])
+}
+
+/// Numbers in a buffer of their own.
+fn uploaded(device: Device, numbers: &[f32]) -> Result<DeviceBuffer> {
+    let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+    let buffer = DeviceBuffer::zeroed(device, bytes.len(), "the scales of timed products")?;
+    Staging::new(device)?.upload(&buffer, 0, &bytes, "the scales of timed products")?;
+    Ok(buffer)
+}
+
+/// Fills a buffer with the pattern, which has [`PATTERN_BYTES`] at most.
+pub(super) fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Result<()> {
     let mut staging = Staging::new(device)?;
     for start in (0..buffer.bytes()).step_by(PATTERN_BYTES) {
         let count = pattern.len().min(buffer.bytes() - start);

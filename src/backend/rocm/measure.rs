@@ -7,6 +7,7 @@
 //! there is none, in the engine.
 
 use super::avoided::{Asked, BlasLibrary};
+use super::bytes;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
@@ -33,8 +34,8 @@ const GRAPH_MICROSECONDS: f32 = 300.0;
 /// A proposal is timed again only if its first time is at most this multiple of the best first time.
 const FINALIST_RATIO: f32 = 1.15;
 
-/// The number of rocBLAS's kernels that are timed with the other choices, after all of them were timed briefly, with so
-/// many products each.
+/// The number of each library's other kernels that are timed with the first choices, after all of them were timed
+/// briefly, with so many products each.
 const MOST_SOLUTIONS: usize = 4;
 const BRIEF_LAUNCHES: usize = 4;
 
@@ -84,6 +85,10 @@ impl<'a> Measurer<'a> {
     ) -> Result<Measurer<'a>> {
         let device = gpu.device;
         let stream = Stream::new(device)?;
+        let mut contents = Contents::new(element);
+        if let Some(product) = products.iter().find(|product| product.shape.is_of_bytes()) {
+            contents = contents.and(product.shape.input_type, element);
+        }
         Ok(Measurer {
             gemms,
             kernels,
@@ -93,7 +98,7 @@ impl<'a> Measurer<'a> {
             stream,
             matrices: Matrices::new(device, gemms, element, products)?,
             staging: Staging::new(device)?,
-            contents: Contents::new(element),
+            contents,
             effort,
             table: GemmTable::new(),
             goes_on: true,
@@ -144,6 +149,10 @@ impl<'a> Measurer<'a> {
     }
 
     fn untimed(&self, shape: &GemmShape) -> Measured {
+        if shape.is_of_bytes() {
+            let choice = own::whole_choices(shape, self.gemms.compute_units()).into_iter().next();
+            return self.measured(choice.map_or(GemmChoice::ROCBLAS, GemmChoice::Own), Measured::NOT_YET);
+        }
         let choice = self.gemms.choice(shape).unwrap_or(GemmChoice::ROCBLAS);
         self.measured(choice, Measured::NOT_YET)
     }
@@ -158,6 +167,10 @@ impl<'a> Measurer<'a> {
     fn ask(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
         let Wanted { shape, layers } = product;
         if self.table.contains_key(shape) {
+            return;
+        }
+        if shape.is_of_bytes() {
+            self.row(shape, self.untimed(shape), tell);
             return;
         }
         tell(Event::Begin(Asked::plain(BlasLibrary::HipblasLt), shape));
@@ -198,6 +211,9 @@ impl<'a> Measurer<'a> {
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
         let layers = self.layers(product);
+        if shape.is_of_bytes() {
+            return self.fastest_of_bytes(&layers, tell);
+        }
         let mut candidates = self.of_libraries(&layers, WeightLayout::Plain, tell);
         candidates.extend(self.gemms.own_choices(&shape));
         let samples = Samples::new(&shape, WeightLayout::Plain, &self.contents);
@@ -218,6 +234,37 @@ impl<'a> Measurer<'a> {
         best.into_iter().chain(split).min_by(Measured::by_worth)
     }
 
+    /// Finds the fastest tile for a product of 8-bit numbers whose results are right.
+    fn fastest_of_bytes(
+        &mut self,
+        layers: &[GemmProblem],
+        tell: &mut impl FnMut(Event<'_>) -> bool,
+    ) -> Option<Measured> {
+        let shape = &layers[0].shape;
+        let choices = bytes::choices(shape, self.kernels, self.gemms.compute_units());
+        let choices = choices.into_iter().map(GemmChoice::Own).collect();
+        let samples = Samples::new(shape, WeightLayout::Plain, &self.contents);
+        let mut times = Times::default();
+        self.time_each(layers, choices, &samples, &mut times, tell);
+        let launches = times.launches.unwrap_or(2);
+        self.best(layers, times.timed, launches, tell)
+    }
+
+    /// The step that computes a product with `choice`; `None` if it cannot.
+    fn step(&self, layer: &GemmProblem, choice: GemmChoice) -> Result<Option<Step>> {
+        let GemmProblem { shape, operands, bias, .. } = layer;
+        match choice {
+            GemmChoice::Own(own) if shape.is_of_bytes() => {
+                let scales = self.matrices.scales();
+                let launch = bytes::launch(shape, (*operands, *bias), scales, self.kernels, own);
+                Ok(launch.map(|((function, grid), arguments)| {
+                    Step::kernel("product".to_owned(), function, grid, arguments)
+                }))
+            }
+            _ => self.gemms.step_by("product", layer, choice),
+        }
+    }
+
     /// The libraries' choices for a product with weights of this layout.
     fn of_libraries(
         &mut self,
@@ -228,8 +275,19 @@ impl<'a> Measurer<'a> {
         let shape = &layers[0].shape;
         tell(Event::Begin(Asked::new(BlasLibrary::HipblasLt, layout), shape));
         let mut choices = self.gemms.library_choices(&layers[0], layout, self.effort.proposals());
+        if self.effort == Effort::Full {
+            let more = self.gemms.more_proposals(&layers[0], layout);
+            choices.extend(self.fastest_of(layers, more, tell));
+        }
         if self.effort == Effort::Full && self.gemms.may_use_rocblas(shape, layout) {
-            choices.extend(self.fastest_solutions(layers, layout, tell));
+            tell(Event::Begin(Asked::new(BlasLibrary::Rocblas, layout), shape));
+            // A rocBLAS that fails to list its kernels can still choose one itself.
+            let operands = layers[0].operands_in(layout);
+            let solutions = operands.and_then(|operands| self.lanes.rocblas_solutions(shape, &operands).ok());
+            let solutions = solutions.unwrap_or_default().into_iter();
+            let solutions =
+                solutions.map(|solution| GemmChoice::Rocblas { solution: Some(solution), layout });
+            choices.extend(self.fastest_of(layers, solutions.collect(), tell));
         }
         choices
     }
@@ -252,7 +310,8 @@ impl<'a> Measurer<'a> {
     /// weights.
     fn try_transposed(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
         let shape = product.shape;
-        let Some(known) = self.table.get(&shape).filter(|row| row.is_timed()).copied() else { return };
+        let known = self.table.get(&shape).filter(|row| row.is_timed() && !shape.is_of_bytes()).copied();
+        let Some(known) = known else { return };
         let layers = self.layers(product);
         let mut times = Times { launches: Some(launches(known.microseconds)), timed: Vec::new() };
         self.time_transposed(&layers, &mut times, tell);
@@ -319,28 +378,20 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// The fastest of rocBLAS's kernels for a product with weights of this layout. There can be hundreds of them, so
-    /// each is timed briefly.
-    fn fastest_solutions(
+    /// The fastest of some choices for a product. There can be hundreds of them, so each is timed briefly.
+    fn fastest_of(
         &mut self,
         layers: &[GemmProblem],
-        layout: WeightLayout,
+        choices: Vec<GemmChoice>,
         tell: &mut impl FnMut(Event<'_>) -> bool,
     ) -> Vec<GemmChoice> {
         let shape = &layers[0].shape;
-        let asked = Asked::new(BlasLibrary::Rocblas, layout);
-        tell(Event::Begin(asked, shape));
-        // A rocBLAS that fails to list its kernels can still choose one itself.
-        let operands = layers[0].operands_in(layout);
-        let solutions = operands.and_then(|operands| self.lanes.rocblas_solutions(shape, &operands).ok());
-        let solutions = solutions.unwrap_or_default();
         let mut timed = Vec::new();
-        for solution in solutions {
-            self.goes_on &= tell(Event::Begin(asked, shape));
+        for choice in choices {
+            self.goes_on &= tell(Event::Begin(choice.asked(), shape));
             if !self.goes_on {
                 break;
             }
-            let choice = GemmChoice::Rocblas { solution: Some(solution), layout };
             // The first run may load the kernel, and the shorter one of two counts.
             let time = self.program(layers, choice, BRIEF_LAUNCHES).map(|program| self.time(&program, 2));
             if let Some(Ok(microseconds)) = time {
@@ -396,7 +447,7 @@ impl<'a> Measurer<'a> {
         choice: GemmChoice,
         samples: &Samples,
     ) -> Result<Option<Difference>> {
-        let Some(step) = self.gemms.step_by("product", layer, choice)? else { return Ok(None) };
+        let Some(step) = self.step(layer, choice)? else { return Ok(None) };
         self.run_once(&Program::new(vec![step], Vec::new()), samples.initial_byte)?;
         let rows = self.staging.download(self.matrices.y(), &samples.pieces, "a product")?;
         Ok(Some(samples.compare(&rows)))
@@ -438,8 +489,7 @@ impl<'a> Measurer<'a> {
     /// A program with `launches` products; `None` if it cannot be computed.
     fn program(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Program> {
         let some = layers.iter().cycle().take(launches);
-        let steps: Option<Vec<Step>> =
-            some.map(|layer| self.gemms.step_by("product", layer, choice).ok().flatten()).collect();
+        let steps: Option<Vec<Step>> = some.map(|layer| self.step(layer, choice).ok().flatten()).collect();
         Some(Program::new(steps?, Vec::new()))
     }
 

@@ -6,8 +6,10 @@ use super::own::OwnChoice;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The number of algorithms to request from hipBLASLt.
+/// The number of algorithms to request from hipBLASLt, and that for a thorough tuning. Only a product whose row names an
+/// algorithm beyond the first ones needs the larger request at a start, which a helper process has then survived.
 pub(super) const PROPOSALS: usize = 16;
+pub(super) const MOST_PROPOSALS: usize = 32;
 
 /// Preshuffled and transposed weights take memory, so that a product must be faster with them by this factor.
 const WORTH_A_COPY: f32 = 1.02;
@@ -63,6 +65,9 @@ pub(super) enum Effort {
     Quick,
     /// Every choice.
     Full,
+    /// Every choice, and then whole evaluations of the product's batch size ([`super::defaults`]). The layout of the
+    /// weights in such a row is the one with which the evaluation was timed, so it counts whatever other rows say.
+    Passes,
 }
 
 impl Effort {
@@ -71,19 +76,20 @@ impl Effort {
         match self {
             Effort::Quick => "quick",
             Effort::Full => "full",
+            Effort::Passes => "passes",
         }
     }
 
     /// The effort with this [`Effort::key`].
     pub(super) fn from_key(key: &str) -> Option<Effort> {
-        [Effort::Quick, Effort::Full].into_iter().find(|effort| effort.key() == key)
+        [Effort::Quick, Effort::Full, Effort::Passes].into_iter().find(|effort| effort.key() == key)
     }
 
     /// The number of hipBLASLt's proposals to time for each shape.
     pub(super) fn proposals(self) -> usize {
         match self {
             Effort::Quick => 8,
-            Effort::Full => PROPOSALS,
+            Effort::Full | Effort::Passes => PROPOSALS,
         }
     }
 
@@ -91,7 +97,7 @@ impl Effort {
     pub(super) fn finalists(self) -> usize {
         match self {
             Effort::Quick => 3,
-            Effort::Full => 4,
+            Effort::Full | Effort::Passes => 4,
         }
     }
 
@@ -99,7 +105,7 @@ impl Effort {
     pub(super) fn preshuffled(self) -> usize {
         match self {
             Effort::Quick => 1,
-            Effort::Full => 3,
+            Effort::Full | Effort::Passes => 3,
         }
     }
 
@@ -107,7 +113,7 @@ impl Effort {
     pub(super) fn final_rounds(self) -> usize {
         match self {
             Effort::Quick => 4,
-            Effort::Full => 8,
+            Effort::Full | Effort::Passes => 8,
         }
     }
 }

@@ -13,10 +13,13 @@
 //! | [`trial`] | lets another process open the device first |
 //! | [`settings`] | the settings of passes that `rukh tune` measures |
 //! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
+//! | [`defaults`] | compares whole evaluations with the tuned products and with the default's |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
 //! | [`load`] | batches in several slots at once, and their speed |
+//! | [`winners`](mod@winners) | who computes a network's products, according to a table |
 //! | [`tuning`] | finds which library computes each product fastest |
 //! | [`tuning_notices`] | what tuning says about libraries that misbehave |
+//! | [`two_ways`] | the rows of the tuned products and of the default's, and which of them to keep |
 //! | [`options`] | the backend's options |
 //! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
 //! | [`report`] | the text that the two processes exchange |
@@ -135,7 +138,9 @@ mod tune;
 mod tuning;
 mod tuning_file;
 mod tuning_notices;
+mod two_ways;
 mod uploader;
+mod winners;
 mod winograd;
 
 pub use backend::RocmBackend;

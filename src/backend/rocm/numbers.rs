@@ -18,6 +18,8 @@ pub(super) fn decode(element: ElementType, bytes: &[u8]) -> Vec<f64> {
         ElementType::Fp32 => of_four.iter().map(|&bytes| f64::from(f32::from_le_bytes(bytes))).collect(),
         ElementType::Fp16 => of_two.iter().map(|&bytes| f16::from_le_bytes(bytes).to_f64()).collect(),
         ElementType::Bf16 => of_two.iter().map(|&bytes| bf16::from_le_bytes(bytes).to_f64()).collect(),
+        ElementType::Int8 => bytes.iter().map(|&byte| f64::from(i8::from_le_bytes([byte]))).collect(),
+        ElementType::Fp8(format) => bytes.iter().map(|&code| f64::from(format.value(code))).collect(),
     }
 }
 
@@ -46,6 +48,8 @@ pub(super) fn allowed(element: ElementType) -> f64 {
         ElementType::Fp32 => 3e-5,
         ElementType::Fp16 => 2e-3,
         ElementType::Bf16 => 1.6e-2,
+        // No result has these types.
+        ElementType::Int8 | ElementType::Fp8(_) => 0.0,
     }
 }
 

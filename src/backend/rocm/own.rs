@@ -134,12 +134,21 @@ impl OwnChoice {
 
     /// The name of the kernel.
     pub(super) fn kernel_name(self, element: ElementType) -> String {
-        match TILES.get(self.tile) {
-            Some(Tile { size: TileSize { rows, columns, threads }, .. }) => {
-                format!("gemm_{}_{rows}x{columns}_{threads}", element.name())
-            }
-            None => format!("gemm_any_{}", element.name()),
+        let (family, suffix) = (family(element), self.suffix());
+        // Products of 8-bit numbers have results in fp16.
+        match (suffix.is_empty(), element.bytes()) {
+            (true, _) => format!("gemm_any_{}", element.name()),
+            (false, 1) => format!("{family}_f16{suffix}"),
+            (false, _) => format!("{family}_{}{suffix}", element.name()),
         }
+    }
+
+    /// What the tile adds to the name of its kernel; empty for the kernel of any widths.
+    pub(super) fn suffix(self) -> String {
+        let size = TILES.get(self.tile).map(|tile| tile.size);
+        size.map_or(String::new(), |TileSize { rows, columns, threads }| {
+            format!("_{rows}x{columns}_{threads}")
+        })
     }
 
     fn size_and_cost(self) -> Tile {
@@ -264,20 +273,20 @@ fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
     products + sums * COST_OF_A_SUM / compute_units as f64 + COST_OF_A_LAUNCH
 }
 
-/// The tile that should be the fastest for a product in one part, with its kernel. `kernel` takes a tile's rows, columns
-/// and threads.
-pub(super) fn best_tile(
-    shape: &GemmShape,
-    compute_units: usize,
-    kernel: impl Fn(usize, usize, u32) -> Option<Function>,
-) -> Option<(TileSize, Function)> {
-    let choices = (0..TILES.len()).map(OwnChoice::whole);
-    let known = choices.filter_map(|choice| {
-        let size = choice.size();
-        let function = kernel(size.rows, size.columns, size.threads)?;
-        Some((cost(shape, choice, compute_units), size, function))
-    });
-    known.min_by(|(a, ..), (b, ..)| a.total_cmp(b)).map(|(_, size, function)| (size, function))
+/// The first part of the names of the kernels that multiply factors of this type.
+pub(super) fn family(element: ElementType) -> &'static str {
+    match element {
+        ElementType::Int8 => "gemm_bytes",
+        ElementType::Fp8(_) => "gemm_fp8",
+        ElementType::Fp32 | ElementType::Fp16 | ElementType::Bf16 => "gemm",
+    }
+}
+
+/// All tiles for a product in one part with plain weights, the one that should be the fastest first.
+pub(super) fn whole_choices(shape: &GemmShape, compute_units: usize) -> Vec<OwnChoice> {
+    let mut choices: Vec<OwnChoice> = (0..TILES.len()).map(OwnChoice::whole).collect();
+    choices.sort_by(|&a, &b| cost(shape, a, compute_units).total_cmp(&cost(shape, b, compute_units)));
+    choices
 }
 
 /// Whether our kernels can load and store the operands 16 bytes at a time.

@@ -95,7 +95,7 @@ pub(super) fn times(
                 let is_whole = round > 1;
                 return Ok(if is_whole { medians(&sizes, found) } else { Vec::new() });
             }
-            let time = time_of_a_batch(&mut slots, batch)?;
+            let time = time_of_a_batch(&mut slots, batch, 0)?;
             if round > 0 {
                 times.push(time);
             }
@@ -104,19 +104,13 @@ pub(super) fn times(
     Ok(medians(&sizes, found))
 }
 
-/// The milliseconds in which all slots together evaluate a batch, while each of them evaluates one after another. The
-/// speeds of the slots are added up, because one that has ended waits for the others.
-fn time_of_a_batch(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
-    let runs = run_together(slots, batch, 0, (LEAST_BATCHES, LEAST_TIME))?;
+/// The milliseconds of the host's clock in which all slots together evaluate a batch, while each of them evaluates one
+/// after another, after `warm_up` batches that are not timed. The launches, the waits and the copies count, as in a
+/// search. The speeds of the slots are added up, because one that has ended waits for the others.
+pub(super) fn time_of_a_batch(slots: &mut [Slot], batch: &Requests, warm_up: usize) -> Result<f32> {
+    let runs = run_together(slots, batch, warm_up, (LEAST_BATCHES, LEAST_TIME))?;
     let batches_per_second: f32 = runs.iter().map(Run::batches_per_second).sum();
     Ok(1e3 / batches_per_second.max(f32::MIN_POSITIVE))
-}
-
-/// As [`time_of_a_batch`], on the device's clock, after a batch that is not timed.
-pub(super) fn time_of_a_batch_on_device(slots: &mut [Slot], batch: &Requests) -> Result<f32> {
-    let runs = run_together(slots, batch, 1, (LEAST_BATCHES, LEAST_TIME))?;
-    let batches_per_millisecond: f32 = runs.iter().map(Run::batches_per_millisecond_on_device).sum();
-    Ok(1.0 / batches_per_millisecond.max(f32::MIN_POSITIVE))
 }
 
 fn medians(sizes: &[usize], found: Vec<Vec<f32>>) -> Vec<PassTime> {

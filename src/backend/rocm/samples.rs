@@ -20,6 +20,9 @@ const COLUMNS: usize = 32;
 const UNWRITTEN_BYTE: u8 = 0xff;
 const ADDED_BYTE: u8 = 0x3f;
 
+/// The largest error of a product in e4m3: some cards add up such products with a mantissa of 13 bits.
+const FP8_ALLOWED: f64 = 2e-2;
+
 /// The largest number that fp16 has.
 const LARGEST_FP16: f64 = 65_504.0;
 
@@ -38,18 +41,35 @@ pub(super) fn pattern(element: ElementType) -> Vec<u8> {
     while pattern.len() < PATTERN_BYTES {
         element.append(number(), &mut pattern);
     }
+    if element == ElementType::Fp16 {
+        // The bytes are 8-bit numbers, too, none of which may be one of the NaNs of e4m3. Only the last bit changes.
+        let nans = pattern.iter_mut().filter(|byte| matches!(byte, 0x7f | 0x80 | 0xff));
+        nans.for_each(|byte| *byte ^= 1);
+    }
     pattern
 }
 
+/// The scale of row `index` of a factor of 8-bit numbers. Results are ordinary numbers with it, because sums over some
+/// hundred products of such numbers are near 100,000.
+pub(super) fn byte_scale(index: usize) -> f32 {
+    4e-3 * (1.0 + (index % 5) as f32 / 8.0)
+}
+
 /// The contents of the matrices, as elements of each type.
-pub(super) struct Contents([(ElementType, Vec<f64>); 3]);
+pub(super) struct Contents(Vec<(ElementType, Vec<f64>)>);
 
 impl Contents {
     /// The contents of the matrices that are filled for products of `element`.
     pub(super) fn new(element: ElementType) -> Contents {
         let bytes = pattern(element);
         let types = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
-        Contents(types.map(|element| (element, numbers::decode(element, &bytes))))
+        Contents(types.map(|element| (element, numbers::decode(element, &bytes))).into())
+    }
+
+    /// The same, as factors of 8 bits, too. The matrices are filled for products of `element`.
+    pub(super) fn and(mut self, factors: ElementType, element: ElementType) -> Contents {
+        self.0.push((factors, numbers::decode(factors, &pattern(element))));
+        self
     }
 
     fn of(&self, element: ElementType) -> &[f64] {
@@ -61,6 +81,8 @@ impl Contents {
 /// The elements to compare.
 pub(super) struct Samples {
     output: ElementType,
+    /// Whether the factors are numbers in e4m3.
+    is_fp8: bool,
     /// The byte with which the result must be filled before the product.
     pub(super) initial_byte: u8,
     /// The bytes of the rows to read.
@@ -121,7 +143,9 @@ impl Samples {
             let column = (0..shape.inputs).map(|input| first + input * weights.stride + output);
             column.map(|place| values[place % values.len()]).collect()
         };
-        let mut samples = Samples { output, initial_byte, pieces: Vec::new(), rows: Vec::new() };
+        let is_fp8 = matches!(shape.input_type, ElementType::Fp8(_));
+        let mut samples = Samples { output, is_fp8, initial_byte, pieces: Vec::new(), rows: Vec::new() };
+        let scale = |index: usize| if shape.is_of_bytes() { f64::from(byte_scale(index)) } else { 1.0 };
         let code = activation_code(own::activation(shape.epilogue)).unwrap_or(0);
         for (index, place) in spread(shape.batch * shape.rows, ROWS, 1).into_iter().enumerate() {
             let (batch, row) = (place / shape.rows, place % shape.rows);
@@ -131,6 +155,7 @@ impl Samples {
             let of_column = |column: usize| {
                 let w = weights_of(batch, column);
                 let sum: f64 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
+                let sum = sum * scale(row) * scale(column);
                 let bias = if shape.epilogue == Epilogue::None { 0.0 } else { biases[column % biases.len()] };
                 let sum = sum + added + bias;
                 (column, activation(code, sum))
@@ -149,7 +174,7 @@ impl Samples {
 
     /// The largest error that a product may have.
     pub(super) fn allowed(&self) -> f64 {
-        numbers::allowed(self.output)
+        if self.is_fp8 { FP8_ALLOWED } else { numbers::allowed(self.output) }
     }
 
     /// Compares the rows of [`Samples::pieces`], one after another, with what they must be.

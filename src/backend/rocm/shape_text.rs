@@ -2,8 +2,16 @@
 //! a helper process use it.
 
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use super::fp8::Fp8Format;
 
-const TYPES: [ElementType; 3] = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
+const TYPES: [ElementType; 6] = [
+    ElementType::Fp32,
+    ElementType::Fp16,
+    ElementType::Bf16,
+    ElementType::Int8,
+    ElementType::Fp8(Fp8Format::Ocp),
+    ElementType::Fp8(Fp8Format::Fnuz),
+];
 
 const EPILOGUES: [(Epilogue, &str); 9] = [
     (Epilogue::None, "none"),
@@ -85,6 +93,8 @@ mod tests {
         let shapes = [
             plain,
             GemmShape { epilogue: Epilogue::BiasRelu, ..plain },
+            GemmShape { input_type: ElementType::Int8, ..plain },
+            GemmShape { input_type: ElementType::Fp8(Fp8Format::Fnuz), ..plain },
             GemmShape { batch: 36, batch_strides: [1, 2, 3], accumulate: true, ..plain },
         ];
         for shape in shapes {

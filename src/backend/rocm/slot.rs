@@ -256,15 +256,6 @@ impl Slot {
         std::mem::swap(&mut self.buckets, &mut self.other_buckets);
     }
 
-    pub(super) fn device(&self) -> Device {
-        self.device
-    }
-
-    /// The stream on which all batches of the slot run.
-    pub(super) fn stream(&self) -> &Stream {
-        self.exchange.stream()
-    }
-
     /// Makes the slot's device current. A thread calls this before it uses the slot for the first time.
     pub(super) fn make_current(&self) -> Result<()> {
         self.device.make_current()

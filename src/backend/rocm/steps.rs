@@ -195,23 +195,26 @@ impl<'a> StepList<'a> {
         let row_scales = self.region_bytes(Region::RowScales, rows * 2 * size_of::<f32>());
         let memory = ByteOperands { x, bytes, row_scales, y };
         let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
-        let compute_units = self.gemms.compute_units();
+        let byte_shape = GemmShape { input_type: weights.kind.element(), ..shape };
         let bias = layer.bias;
-        let launches = byte_product(name, (&shape, weights, bias), &memory, self.kernels, compute_units)?;
+        let operands = GemmOperands::plain(weights.weights, bytes, y);
+        let choice = self.gemms.byte_choice(GemmProblem::plain(byte_shape, operands, bias));
+        let choice = (self.gemms.compute_units(), choice);
+        let launches = byte_product(name, (&byte_shape, weights, bias), &memory, self.kernels, choice)?;
         let ByteProduct { rounding: (rounding, rounded), product: (product, factors) } = launches;
         self.kernel(format!("{name} rounding"), rounding, rounded);
         let ByteKind::Floats(format) = weights.kind else {
             self.kernel(name, product, factors);
             return Ok(());
         };
+        let work = factors.work(product.1, self.element);
         let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
-        let operands = GemmOperands::plain(weights.weights, bytes, y);
         let problem = GemmProblem::plain(shape, operands, bias);
         let plain = GemmProblem { shape: GemmShape { epilogue: Epilogue::None, ..shape }, ..problem };
         if let Some(step) = self.gemms.scaled_step(name, &problem, &scaled) {
-            self.push(step);
+            self.push(step.with_work(work));
         } else if let Some(step) = self.gemms.scaled_step(name, &plain, &scaled) {
-            self.push(step);
+            self.push(step.with_work(work));
             let activation_name = format!("{name} activation");
             self.activate(&activation_name, y, bias, (rows, layer.outputs), activation)?;
         } else {

@@ -1,7 +1,10 @@
 //! From which number of rows on the products of a layer use preshuffled weights ([`super::preshuffle`]).
+//!
+//! Where whole evaluations were timed ([`Effort::Passes`]), a product's own row says it instead, so that no other row
+//! changes what was timed.
 
 use super::ffi::gemm::{GemmShape, WeightLayout};
-use super::measured::{GemmChoice, GemmTable};
+use super::measured::{Effort, GemmChoice, GemmTable};
 use std::collections::{BTreeMap, HashMap};
 
 /// A layer's shape without what depends on the batch size.
@@ -9,14 +12,20 @@ fn layer(shape: &GemmShape) -> GemmShape {
     GemmShape { rows: 0, batch_strides: [shape.batch_strides[0], 0, 0], ..*shape }
 }
 
-/// For each layer whose weights should be preshuffled, the number of rows from which on products use them.
+/// Which products use preshuffled weights.
 #[derive(Default)]
-pub(super) struct Thresholds(HashMap<GemmShape, usize>);
+pub(super) struct Thresholds {
+    /// For each layer whose weights should be preshuffled, the number of rows from which on products use them.
+    least_rows: HashMap<GemmShape, usize>,
+    /// The products whose rows say whether they do.
+    settled: HashMap<GemmShape, bool>,
+}
 
 impl Thresholds {
     /// Whether a product of this shape uses preshuffled weights.
     pub(super) fn include(&self, shape: &GemmShape) -> bool {
-        self.0.get(&layer(shape)).is_some_and(|&rows| shape.rows >= rows)
+        let by_rows = || self.least_rows.get(&layer(shape)).is_some_and(|&rows| shape.rows >= rows);
+        self.settled.get(shape).copied().unwrap_or_else(by_rows)
     }
 }
 
@@ -25,9 +34,14 @@ impl Thresholds {
 /// difference is as large as possible. A layer that gains only with a few numbers of rows gets no copy.
 pub(super) fn thresholds(table: &GemmTable) -> Thresholds {
     let mut layers: HashMap<GemmShape, BTreeMap<usize, i32>> = HashMap::new();
+    let mut settled = HashMap::new();
     for (shape, measured) in table.iter().filter(|(_, measured)| measured.is_timed()) {
         if let GemmChoice::Own(choice) = measured.choice {
-            let vote = if choice.layout() == WeightLayout::Preshuffled { 1 } else { -1 };
+            let is_preshuffled = choice.layout() == WeightLayout::Preshuffled;
+            if measured.effort == Effort::Passes {
+                settled.insert(*shape, is_preshuffled);
+            }
+            let vote = if is_preshuffled { 1 } else { -1 };
             *layers.entry(layer(shape)).or_default().entry(shape.rows).or_default() += vote;
         }
     }
@@ -42,13 +56,13 @@ pub(super) fn thresholds(table: &GemmTable) -> Thresholds {
         (best.0 > 0).then_some(best.1)
     };
     let chosen = layers.into_iter().filter_map(|(layer, votes)| Some((layer, threshold(votes)?)));
-    Thresholds(chosen.collect())
+    Thresholds { least_rows: chosen.collect(), settled }
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::ffi::gemm::ElementType;
-    use super::super::measured::{Effort, Measured};
+    use super::super::measured::Measured;
     use super::super::own::OwnChoice;
     use super::*;
 
@@ -58,11 +72,15 @@ mod tests {
 
     /// The numbers of rows that use preshuffled weights, where those in the list were faster with them.
     fn chosen(rows: &[(usize, bool)]) -> Vec<usize> {
+        chosen_after(Effort::Full, rows)
+    }
+
+    fn chosen_after(effort: Effort, rows: &[(usize, bool)]) -> Vec<usize> {
         let row = |&(rows, is_preshuffled): &(usize, bool)| {
             let layout = if is_preshuffled { WeightLayout::Preshuffled } else { WeightLayout::Plain };
             let choice = OwnChoice::new(0, 1, layout).expect("a tile");
             let choice = GemmChoice::Own(choice);
-            (shape(rows), Measured { choice, microseconds: 1.0, error: 0.0, effort: Effort::Full })
+            (shape(rows), Measured { choice, microseconds: 1.0, error: 0.0, effort })
         };
         let thresholds = thresholds(&rows.iter().map(row).collect());
         rows.iter().map(|(rows, _)| *rows).filter(|&rows| thresholds.include(&shape(rows))).collect()
@@ -79,5 +97,13 @@ mod tests {
         assert_eq!(chosen(&[(64, no), (128, yes), (256, no), (512, no)]), [0; 0], "one of three gains");
         assert_eq!(chosen(&[(64, yes), (128, no)]), [0; 0]);
         assert_eq!(chosen(&[]), [0; 0]);
+    }
+
+    #[test]
+    fn rows_of_whole_evaluations_count_whatever_other_rows_say() {
+        let [yes, no] = [true, false];
+        let chosen = |rows: &[(usize, bool)]| chosen_after(Effort::Passes, rows);
+        assert_eq!(chosen(&[(64, yes), (128, no), (256, no), (512, no)]), [64]);
+        assert_eq!(chosen(&[(64, no), (128, yes), (256, no), (512, yes)]), [128, 512]);
     }
 }

@@ -16,6 +16,7 @@ use super::settings;
 use super::slot::SlotMaker;
 use super::startup::{sized_maker, slot_maker};
 use super::tuning::{self, Control};
+use super::winners::winners;
 use crate::backend::BackendError;
 use crate::net::Network;
 use crate::os_error::in_words;
@@ -24,8 +25,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// A small batch, in positions, for which no setting may be slower.
-const SMALL_BATCH: usize = 16;
+/// Small batches, in positions, for which no setting may be slower.
+const SMALL_BATCHES: [usize; 2] = [16, 4];
 
 /// The time of a measurement with one setting, and the fewest batches of each slot.
 const LOAD_TIME: Duration = Duration::from_millis(300);
@@ -40,7 +41,7 @@ pub enum TuneStage {
     Settings,
     /// Whole forward passes, round by round.
     Passes,
-    /// Whole forward passes with the tuned products and with the default's.
+    /// Whole evaluations with the tuned products and with the default's.
     Defaults,
 }
 
@@ -73,17 +74,17 @@ pub struct TuneOutcome {
     /// By how much a batch takes longer in its batch size than in the fastest size that holds it, at most; 0 if
     /// nothing was measured now.
     pub padding: f32,
-    /// The number of batch sizes that keep the default's products, because whole passes are faster with those; `None`
-    /// if that was not measured.
-    pub defaults: Option<usize>,
+    /// The batch sizes, in positions, that keep the default's products, because whole evaluations are not measurably
+    /// faster with the tuned ones; `None` if that was not measured.
+    pub defaults: Option<Vec<usize>>,
     /// Messages for the user.
     pub notices: Vec<String>,
 }
 
 /// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
 /// have been measured, finds the fastest settings of the options that the user left open, times whole passes with them, and
-/// places the ladder of batch sizes. Where whole passes of a batch size are slower with the tuned products than with the
-/// default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how much there is; if
+/// places the ladder of batch sizes. Where whole evaluations of a batch size are not faster with the tuned products than
+/// with the default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how much there is; if
 /// it returns false, tuning ends. What has been measured is kept in any case, and the next call goes on from there.
 ///
 /// # Errors
@@ -135,7 +136,8 @@ fn tune_device(
         let load =
             Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
         let usual = recommended_batch(gpu.compute_units).min(maker.maximum_batch);
-        let sizes = if usual > SMALL_BATCH { vec![usual, SMALL_BATCH] } else { vec![usual] };
+        let smaller = SMALL_BATCHES.into_iter().filter(|&small| small < usual);
+        let sizes: Vec<usize> = std::iter::once(usual).chain(smaller).collect();
         let is_free = |option: &str| options.leaves(option);
         let found = settings::fastest(&load, &sizes, is_free, &mut notices, &mut |done, all| {
             begin.elapsed() < budget && tell(TuneStage::Settings, done, all)
@@ -153,16 +155,23 @@ fn tune_device(
         ladder = passes::ladder_of(&times);
         keep(passes::keep(&key, &ladder), "the batch sizes are", &mut notices);
     }
-    if let (Some(settings), 0, None, false) = (&measured, tuned.left, compared, ladder.is_empty()) {
+    let padding = passes::padding_of(&times, &ladder);
+    if let (Some(settings), 0, None, false) = (&measured, tuned.left, &compared, ladder.is_empty()) {
         let maker = settings.applied(SlotMaker { ladder: &ladder, ..maker }, |option| options.leaves(option));
         let left = || budget.saturating_sub(begin.elapsed());
         let mut tell = |done, all| begin.elapsed() < budget && tell(TuneStage::Defaults, done, all);
-        compared = defaults::compare(&maker, options, &origin, &mut tuned, (left(), &mut tell))?;
-        if let Some(count) = compared {
-            keep(defaults::keep(&key, count, &origin, &tuned), "the comparison is", &mut notices);
+        let found = defaults::compare(&maker, options, &origin, &mut tuned, (left(), &mut tell))?;
+        if let Some(found) = found {
+            notices.extend(found.notices);
+            if found.ladder != ladder {
+                ladder = found.ladder;
+                keep(passes::keep(&key, &ladder), "the batch sizes are", &mut notices);
+            }
+            keep(defaults::keep(&key, &found.sizes, &origin, &tuned), "the comparison is", &mut notices);
+            compared = Some(found.sizes);
         }
     }
-    let winners = tuning::winners(&maker)?;
+    let winners = winners(&maker)?;
     let count = |library: BlasLibrary| winners.libraries.iter().filter(|&&by| by == library).count();
     let by_library = BlasLibrary::ALL.map(|library| (library.name(), count(library)));
     Ok(TuneOutcome {
@@ -175,7 +184,7 @@ fn tune_device(
         preshuffled: winners.preshuffled,
         transposed: winners.transposed,
         settings: measured.map(|settings| settings.to_string()),
-        padding: passes::padding_of(&times, &ladder),
+        padding,
         ladder,
         passes: times,
         defaults: compared,

@@ -8,14 +8,15 @@ use super::avoided::{Avoided, BlasLibrary};
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
-use super::ffi::hip::Address;
+use super::ffi::gemm::{Epilogue, GemmShape};
+use super::ffi::hip::{Address, Versioned};
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
 use super::measured::extended;
 use super::options::{RocmOptions, Tuning};
+use super::own::{OwnChoice, family};
 use super::probe::{WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
@@ -31,8 +32,8 @@ use std::time::{Duration, Instant};
 
 /// The device, the library versions and the kernels that a table is valid for.
 pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
-    let hip = gpu.device.runtime_version().unwrap_or(0);
-    let driver = gpu.device.driver_version().unwrap_or(0);
+    let hip = gpu.device.version(Versioned::Runtime).unwrap_or(0);
+    let driver = gpu.device.version(Versioned::Driver).unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
@@ -178,36 +179,12 @@ pub(super) struct Tuned {
     pub(super) left: usize,
     /// The rows of the file.
     pub(super) table: GemmTable,
+    /// The rows that an earlier start has measured quickly, as they were before this tuning.
+    pub(super) quick: GemmTable,
     /// The rows of the user's files, which have precedence.
     pub(super) named: GemmTable,
     /// Whether the file may be overwritten.
     pub(super) may_write: bool,
-}
-
-/// Who computes a network's products.
-pub(super) struct Winners {
-    /// The library of each product.
-    pub(super) libraries: Vec<BlasLibrary>,
-    /// The products that were faster with preshuffled weights, and those that use them.
-    pub(super) preshuffled: [usize; 2],
-    /// The products that a library computes with transposed weights.
-    pub(super) transposed: usize,
-}
-
-/// Who computes the products of the maker's network, according to its table.
-///
-/// # Errors
-/// The memory for a pass is missing.
-pub(super) fn winners(maker: &SlotMaker<'_>) -> Result<Winners> {
-    let products = products(maker, &maker.workspace()?)?;
-    let table = maker.gemms.table();
-    let choice = |layers: &Vec<GemmProblem>| Some(table.get(&layers[0].shape)?.choice);
-    let choices: Vec<GemmChoice> = products.iter().filter_map(choice).collect();
-    let count = |layout| choices.iter().filter(|choice| choice.layout() == layout).count();
-    let (faster, transposed) = (count(WeightLayout::Preshuffled), count(WeightLayout::Transposed));
-    let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
-    let libraries = choices.iter().map(|choice| choice.library()).collect();
-    Ok(Winners { libraries, preshuffled: [faster, used], transposed })
 }
 
 /// The table is written no more often than this while it grows, so that an interrupt loses little.
@@ -254,6 +231,8 @@ pub(super) fn tune(
     let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
     let effort = control.effort;
+    let is_quick = |row: &Measured| row.is_timed() && row.effort == Effort::Quick;
+    let quick = table.iter().filter(|(_, row)| is_quick(row)).map(|(shape, row)| (*shape, *row)).collect();
     let is_missing = |table: &GemmTable, now: &GemmTable, shape: &GemmShape| {
         !now.contains_key(shape) && table.get(shape).is_none_or(|row| !row.is_enough_for(effort))
     };
@@ -311,7 +290,20 @@ pub(super) fn tune(
     later.retain(|shape, _| options.helper.is_none() || table.contains_key(shape));
     if !later.is_empty() {
         let workspace = maker.workspace()?;
-        refused += products.iter().filter(|layers| !check(maker, &workspace, &mut later, layers)).count();
+        for layers in &products {
+            // A helper has survived the usual request, and not a larger one.
+            let is_offered = |choice: GemmChoice| {
+                matches!(choice, GemmChoice::HipblasLt { solution: None, .. })
+                    || maker.gemms.proposals(&layers[0], choice.layout()).contains(&choice)
+            };
+            let shape = layers[0].shape;
+            let is_unknown = later.get(&shape).is_some_and(|row| !is_offered(row.choice));
+            if is_unknown {
+                later.remove(&shape);
+            }
+            let runs = !is_unknown && check(maker, &workspace, &mut later, layers);
+            refused += usize::from(!runs);
+        }
         let _ = workspace.exchange.stream().synchronize();
     }
     if refused > 0 {
@@ -321,7 +313,7 @@ pub(super) fn tune(
     }
     let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
     now.extend(later);
-    let tuned = Tuned { notices, is_settled, path, measured, left, table, named: now, may_write };
+    let tuned = Tuned { notices, is_settled, path, measured, left, table, quick, named: now, may_write };
     maker.gemms.set_table(tuned.whole());
     Ok(tuned)
 }
@@ -458,6 +450,16 @@ fn check(
         // It is measured anew, without that library.
         table.remove(&shape);
         return true;
+    }
+    if shape.is_of_bytes() {
+        let is_known = |own: OwnChoice| {
+            own.splits() == 1 && maker.kernels.function(family(shape.input_type), &own.suffix()).is_ok()
+        };
+        let runs = matches!(choice, GemmChoice::Own(own) if is_known(own));
+        if !runs {
+            table.remove(&shape);
+        }
+        return runs;
     }
     // Where products use preshuffled weights is chosen later. The kernel is the same.
     let choice = match choice {

@@ -19,6 +19,7 @@
 use super::avoided::BlasLibrary;
 use super::cells::{Cells, RowError, damaged, number, python};
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
+use super::fp8::Fp8Format;
 use super::gemm::{Effort, GemmChoice, GemmTable, Measured};
 use super::left_out::{Fault, LeftOut};
 use super::own::OwnChoice;
@@ -68,10 +69,13 @@ const NEEDED_COLUMNS: [&str; 11] =
     ["gfx", "cu_num", "M", "N", "K", "bias", "dtype", "outdtype", "libtype", "solidx", "us"];
 
 /// The names that aiter gives to the element types.
-const TYPES: [(ElementType, &str); 3] = [
+const TYPES: [(ElementType, &str); 6] = [
     (ElementType::Fp32, "torch.float32"),
     (ElementType::Fp16, "torch.float16"),
     (ElementType::Bf16, "torch.bfloat16"),
+    (ElementType::Int8, "torch.int8"),
+    (ElementType::Fp8(Fp8Format::Ocp), "torch.float8_e4m3fn"),
+    (ElementType::Fp8(Fp8Format::Fnuz), "torch.float8_e4m3fnuz"),
 ];
 
 /// What a table was measured on.
@@ -128,7 +132,7 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         python(shape.epilogue != Epilogue::None),
         type_name(shape.input_type).to_owned(),
         type_name(shape.output_type).to_owned(),
-        python(false),
+        python(shape.is_of_bytes()),
         python(choice.layout() == WeightLayout::Preshuffled),
         library,
         solution,
@@ -246,14 +250,18 @@ impl Cells<'_> {
         if let Some(other) = made_with.filter(|made_with| made_with != versions) {
             return Err((Fault::Stale, other.to_owned()));
         }
-        if self.flag("scaleAB")? {
+        let shape = self.shape()?;
+        // Factors of 8 bits have scales, and no others have.
+        if self.flag("scaleAB")? != shape.is_of_bytes() {
             return Err((Fault::Unknown, "scaleAB".to_owned()));
         }
-        let shape = self.shape()?;
         let library = self.needed("libtype")?;
         let Some(known) = BlasLibrary::from_key(library) else {
             return Err((Fault::Unknown, library.to_owned()));
         };
+        if shape.is_of_bytes() && known != BlasLibrary::Own {
+            return Err((Fault::Unknown, library.to_owned()));
+        }
         let layout = layout_key(self.layout(known, shape.epilogue)?);
         let solution = self.needed("solidx")?;
         let splits = self.get("splitK").unwrap_or("0");
@@ -394,6 +402,34 @@ mod tests {
         assert!(rows.values().all(|row| row.has_same_versions));
         let rows: GemmTable = rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect();
         assert_eq!(rows, table());
+    }
+
+    #[test]
+    fn products_of_8_bits_have_scales_and_kernels_of_their_own() {
+        let plain = GemmShape::plain(64, 32, 16, ElementType::Fp16);
+        let types = [ElementType::Int8, ElementType::Fp8(Fp8Format::Ocp), ElementType::Fp8(Fp8Format::Fnuz)];
+        let choice = GemmChoice::Own(OwnChoice::new(2, 1, WeightLayout::Plain).expect("a tile"));
+        let row = Measured { choice, microseconds: 2.0, error: 0.0, effort: Effort::Passes };
+        let table = GemmTable::from(types.map(|input_type| (GemmShape { input_type, ..plain }, row)));
+        let text = text(&origin(), &table);
+        for cells in [
+            "torch.int8,torch.float16,True,False,own,2,1,2.0000,gemm_bytes_f16_64x64_128,",
+            "torch.float8_e4m3fn,torch.float16,True,False,own,2,1,2.0000,gemm_fp8_f16_64x64_128,",
+            "torch.float8_e4m3fnuz,torch.float16,True,False,own,",
+        ] {
+            assert!(text.contains(cells), "{text}");
+        }
+        let Parsed { rows, left_out } = parse(&origin(), &text).unwrap();
+        assert!(left_out.is_empty(), "{left_out}");
+        assert_eq!(rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect::<GemmTable>(), table);
+        for (change, left) in [
+            (("True,False,own", "True,False,hipblaslt"), 0),
+            (("torch.float16,True", "torch.float16,False"), 0),
+            (("torch.int8", "torch.float16"), 2),
+        ] {
+            let parsed = parse(&origin(), &text.replace(change.0, change.1)).unwrap();
+            assert_eq!(parsed.rows.len(), left, "{change:?}: {}", parsed.left_out);
+        }
     }
 
     /// M=1024, N=768 and K=256 in 12.25 µs: 402,653,184 operations, and 2,490,368 bytes.

@@ -33,6 +33,8 @@ pub(in crate::cli) struct Roofline {
     pub facts: Vec<String>,
     /// Operations in a second at most.
     pub operations_per_second: f64,
+    /// The same with 8-bit numbers; 0 if there are none.
+    pub byte_operations_per_second: f64,
     /// The names and the bytes in a second of copies, the fastest first.
     pub copies: Vec<(String, f64)>,
     /// The operations.
@@ -112,7 +114,8 @@ impl Roofline {
         let frame =
             Frame { left: strip + strip_width, right: WIDTH - MARGIN, top, bottom: top + PLOT_HEIGHT };
         // The ridge, where both ceilings meet, is always inside.
-        let ridges = self.copies.iter().map(|(_, speed)| self.operations_per_second / speed);
+        let ridges =
+            self.peaks().flat_map(|(peak, _)| self.copies.iter().map(move |(_, speed)| peak / speed));
         let intensities = points.iter().map(|(_, point)| point.intensity);
         let x = Axis::of(intensities.filter(|&intensity| intensity > 0.0).chain(ridges));
         let left_end = 10_f64.powf(x.low);
@@ -124,7 +127,7 @@ impl Roofline {
             }
         };
         let speeds = points.iter().map(|(_, point)| height(point));
-        let y = Axis::of(speeds.chain([self.operations_per_second]));
+        let y = Axis::of(speeds.chain(self.peaks().map(|(peak, _)| peak)));
         let x_of = |value: f64| frame.left + x.share(value) * (frame.right - frame.left);
         let y_of = |value: f64| frame.bottom - y.share(value) * (frame.bottom - frame.top);
         axes(&frame, strip, (&x, &y), &mut canvas);
@@ -171,6 +174,15 @@ impl Roofline {
         canvas.finish(WIDTH, legend + lines as f64 * LEGEND_LINE + MARGIN / 2.0, STYLE, &self.title)
     }
 
+    /// The ceilings of products, with their names.
+    fn peaks(&self) -> impl Iterator<Item = (f64, String)> {
+        let of_bytes = Some(self.byte_operations_per_second).filter(|&peak| peak > 0.0);
+        let of_bytes =
+            of_bytes.map(|peak| (peak, format!("{} operations/s with 8-bit numbers", number(peak))));
+        let peak = self.operations_per_second;
+        std::iter::once((peak, format!("{} operations/s", number(peak)))).chain(of_bytes)
+    }
+
     /// The ceilings.
     fn roof(
         &self,
@@ -179,8 +191,7 @@ impl Roofline {
         canvas: &mut Canvas,
     ) {
         let (first, last) = (10_f64.powf(x.low), 10_f64.powf(x.high));
-        let peak = self.operations_per_second;
-        let text = format!("{} operations/s", number(peak));
+        let peak = self.operations_per_second.max(self.byte_operations_per_second);
         for (index, (name, speed)) in self.copies.iter().enumerate() {
             let ridge = (peak / speed).clamp(first, last);
             let path = format!(
@@ -198,7 +209,13 @@ impl Roofline {
             let at = first * (ridge / first).powf(0.3 + 0.12 * index as f64);
             canvas.text("muted", (x_of(at) + 8.0, y_of(at * speed) + 16.0), "start", name);
         }
-        canvas.text("muted", (x_of(last) - 4.0, y_of(peak) - 8.0), "end", &text);
+        for (peak, text) in self.peaks() {
+            let path = format!("M{:.1} {:.1}H{:.1}", x_of(first), y_of(peak), x_of(last));
+            if self.byte_operations_per_second > 0.0 {
+                canvas.shape("path", format_args!("class=\"line level s0\" d=\"{path}\"").to_string(), None);
+            }
+            canvas.text("muted", (x_of(last) - 4.0, y_of(peak) - 8.0), "end", &text);
+        }
     }
 }
 

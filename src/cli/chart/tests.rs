@@ -124,8 +124,14 @@ fn bars_of_segments_and_rooflines_of_any_values_are_drawn() {
         let point = Point { name: "a & b".to_owned(), intensity: value, bytes_per_second: value };
         let idle = Point { intensity: 0.0, ..point.clone() };
         let copies = vec![("copies".to_owned(), value)];
-        let roofline =
-            Roofline { title, facts, operations_per_second: value, copies, points: vec![point, idle] };
+        let roofline = Roofline {
+            title,
+            facts,
+            operations_per_second: value,
+            byte_operations_per_second: value,
+            copies,
+            points: vec![point, idle],
+        };
         check(&without_tooltips(&roofline.to_svg()));
     }
 }
@@ -142,6 +148,7 @@ fn an_operation_without_products_has_its_distance_to_the_slope() {
         title: String::new(),
         facts: Vec::new(),
         operations_per_second: 1e12,
+        byte_operations_per_second: 0.0,
         copies: vec![("copies".to_owned(), 1e11)],
         points: vec![point("product", 2.0, 1e10), point("norm", 0.0, 1e11), point("softmax", 0.0, 1e9)],
     }

@@ -14,6 +14,8 @@ pub(super) struct Group {
     #[serde(skip)]
     pub(super) passes: Vec<f64>,
     pub(super) operations: f64,
+    /// Those of the operations whose factors are 8-bit numbers, on a device.
+    pub(super) byte_operations: f64,
     pub(super) bytes: f64,
     pub(super) bytes_of_a_call: f64,
 }
@@ -39,6 +41,7 @@ impl Group {
             launches: 0,
             passes: Vec::new(),
             operations: 0.0,
+            byte_operations: 0.0,
             bytes: 0.0,
             bytes_of_a_call: 0.0,
         }
@@ -48,6 +51,7 @@ impl Group {
         self.calls += step.calls;
         self.launches += step.launches;
         self.operations += step.operations;
+        self.byte_operations += step.byte_operations;
         self.bytes += step.bytes;
         self.bytes_of_a_call = self.bytes_of_a_call.max(step.bytes_of_a_call);
         let passes = self.passes.len().max(step.microseconds.len());
@@ -110,6 +114,7 @@ pub(super) mod tests {
             launches: 1,
             microseconds,
             operations: 1e6,
+            byte_operations: 0.0,
             bytes: 1e3,
             bytes_of_a_call: 1e3,
         }

@@ -67,13 +67,23 @@ pub(super) struct Floors {
 impl Floors {
     /// The floors of a group.
     pub(super) fn of(group: &Group, ceilings: &Ceilings) -> Floors {
-        Floors::of_work(group.operations, group.bytes, group.bytes_of_a_call, ceilings)
+        let operations = [group.operations, group.byte_operations];
+        Floors::of_work(operations, group.bytes, group.bytes_of_a_call, ceilings)
     }
 
-    fn of_work(operations: f64, bytes: f64, bytes_of_a_call: f64, ceilings: &Ceilings) -> Floors {
+    /// The floors of so many operations, of which the second number have factors of 8 bits, and so many bytes.
+    fn of_work(
+        [operations, byte_operations]: [f64; 2],
+        bytes: f64,
+        bytes_of_a_call: f64,
+        ceilings: &Ceilings,
+    ) -> Floors {
         let time = |amount: f64, speed: f64| if speed > 0.0 { amount.max(0.0) / speed * 1e6 } else { 0.0 };
+        let speed = ceilings.operations_per_second;
+        let on_bytes = Some(ceilings.byte_operations_per_second).filter(|&known| known > 0.0);
         Floors {
-            compute: time(operations, ceilings.operations_per_second),
+            compute: time(operations - byte_operations, speed)
+                + time(byte_operations, on_bytes.unwrap_or(speed)),
             copy: time(bytes, ceilings.bytes_per_second(bytes_of_a_call)),
         }
     }
@@ -101,10 +111,11 @@ pub(super) fn terms(
         })
     };
     let growing_time = part(&Group::microseconds);
-    let (operations, bytes) = (part(&|group| group.operations), part(&|group| group.bytes));
+    let operations = [part(&|group| group.operations), part(&|group| group.byte_operations)];
+    let bytes = part(&|group| group.bytes);
     let size = group.bytes_of_a_call;
     let growing_floors = Floors::of_work(operations, bytes, size, ceilings);
-    let fixed_floors = Floors::of_work(0.0, group.bytes - bytes, size, ceilings);
+    let fixed_floors = Floors::of_work([0.0; 2], group.bytes - bytes, size, ceilings);
 
     let fixed_time = time - growing_time;
     let launches = (group.launches as f64 * ceilings.launch_microseconds).min(fixed_time);
@@ -131,6 +142,7 @@ mod tests {
     fn ceilings() -> Ceilings {
         Ceilings {
             operations_per_second: 1e12,
+            byte_operations_per_second: 4e12,
             copies: vec![CopySpeed { bytes: 1e9, bytes_per_second: 1e11 }],
             launch_microseconds: 1.0,
         }
@@ -143,6 +155,7 @@ mod tests {
             launches: 10,
             passes: vec![microseconds],
             operations,
+            byte_operations: 0.0,
             bytes,
             bytes_of_a_call: bytes,
         }
@@ -170,6 +183,22 @@ mod tests {
         assert_eq!(verdict(&group(110.0, 1e6, 8e6), &group(210.0, 2e6, 16e6)).0, Limit::Bandwidth);
         // The time grows, but no ceiling explains half of it.
         assert_eq!(verdict(&group(110.0, 1e7, 1e6), &group(210.0, 2e7, 2e6)).0, Limit::Latency);
+    }
+
+    /// Products of 8-bit numbers are four times as fast at most, so that they take 20 of 100 us.
+    #[test]
+    fn products_of_bytes_have_a_ceiling_of_their_own() {
+        let bytes = |group: Group| Group { byte_operations: group.operations, ..group };
+        let one = bytes(group(110.0, 8e7, 1e3));
+        assert_eq!(Floors::of(&one, &ceilings()).compute, 20.0);
+        assert_eq!(verdict(&one, &bytes(group(210.0, 16e7, 2e3))).0, Limit::Latency);
+        let fast = bytes(group(30.0, 8e7, 1e3));
+        assert_eq!(verdict(&fast, &bytes(group(52.0, 16e7, 2e3))).0, Limit::Compute);
+        let half = Group { byte_operations: 4e7, ..group(110.0, 8e7, 1e3) };
+        assert_eq!(Floors::of(&half, &ceilings()).compute, 50.0);
+        // A backend without such a ceiling has none of these products, but a file may say so.
+        let unknown = Ceilings { byte_operations_per_second: 0.0, ..ceilings() };
+        assert_eq!(Floors::of(&one, &unknown).compute, 80.0);
     }
 
     #[test]

@@ -67,6 +67,7 @@ fn roofline(measured: &Measured, facts: &[String]) -> Roofline {
         title: format!("Roofline, {} positions", measured.profile.positions),
         facts: facts.to_vec(),
         operations_per_second: ceilings.operations_per_second,
+        byte_operations_per_second: ceilings.byte_operations_per_second,
         copies,
         points: rows
             .into_iter()

@@ -111,7 +111,7 @@ impl Measured {
                 "The steps take {sum:.1} us together, {:+.1} % of the whole pass.",
                 (ratio(sum, whole) - 1.0) * 100.0
             ),
-            format!("Ceilings: {:.3} TFLOP/s; {}", ceilings.operations_per_second / 1e12, copies(ceilings)),
+            format!("Ceilings: {}; {}", speeds(ceilings), copies(ceilings)),
         ];
         if !profile.parallel_microseconds.is_empty() {
             lines.push(format!(
@@ -161,7 +161,18 @@ impl Measured {
 
 /// A step without the single passes.
 fn step(step: &StepProfile) -> serde_json::Value {
-    let StepProfile { stage, index, operation, kernel, calls, launches, operations, bytes, .. } = step;
+    let StepProfile {
+        stage,
+        index,
+        operation,
+        kernel,
+        calls,
+        launches,
+        operations,
+        byte_operations,
+        bytes,
+        ..
+    } = step;
     serde_json::json!({
         "stage": stage,
         "index": index,
@@ -171,8 +182,19 @@ fn step(step: &StepProfile) -> serde_json::Value {
         "launches": launches,
         "microseconds": step.mean(),
         "operations": operations,
+        "byte_operations": byte_operations,
         "bytes": bytes,
     })
+}
+
+/// The speeds of products, in words.
+fn speeds(ceilings: &Ceilings) -> String {
+    let speed = |operations: f64| format!("{:.3} TFLOP/s", operations / 1e12);
+    let all = speed(ceilings.operations_per_second);
+    match ceilings.byte_operations_per_second {
+        0.0 => all,
+        of_bytes => format!("{all}; {} with 8-bit numbers", speed(of_bytes)),
+    }
 }
 
 /// The speeds of copies, in words.
@@ -245,6 +267,7 @@ mod tests {
             backend: "cpu".to_owned(),
             ceilings: Ceilings {
                 operations_per_second: 1e12,
+                byte_operations_per_second: 0.0,
                 copies: vec![CopySpeed { bytes: 1e6, bytes_per_second: 1e10 }],
                 launch_microseconds: 0.5,
             },

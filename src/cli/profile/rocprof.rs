@@ -255,6 +255,7 @@ impl Trace {
                 launches: kernel.calls,
                 microseconds: vec![kernel.nanoseconds as f64 / 1e3],
                 operations: 0.0,
+                byte_operations: 0.0,
                 bytes: per_call * kernel.calls as f64,
                 bytes_of_a_call: per_call,
             }

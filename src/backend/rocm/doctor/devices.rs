@@ -27,7 +27,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
     let options = settings(request)?.options;
     library(report, "HIP", || {
         let hip = hip::load()?;
-        let version = hip::version(hip).ok().map(release);
+        let version = hip::version(hip, hip::Versioned::Runtime).ok().map(release);
         Ok(Loaded { version, file: hip::file(hip), runtime: None })
     });
     library(report, "rocBLAS", || {

@@ -43,7 +43,8 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
         tuning::products(&maker, &workspace)?
     };
     let wanted = |layers: &Vec<GemmProblem>| Wanted { shape: layers[0].shape, layers: layers.len() };
-    let wanted = with_plain(products.iter().map(wanted));
+    // Products of 8-bit numbers are examined with the kernels.
+    let wanted = with_plain(products.iter().map(wanted).filter(|product| !product.shape.is_of_bytes()));
     let most = if subject.is_quick { MOST_QUICK_ALGORITHMS } else { MOST_ALGORITHMS };
     let Subject { gpu, gemms, kernels, element, .. } = subject;
     let mut examiner = Examiner {

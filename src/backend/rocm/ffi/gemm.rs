@@ -1,5 +1,6 @@
 //! The description of a matrix product (GEMM), in terms that fit both BLAS libraries.
 
+use super::super::fp8::Fp8Format;
 use super::hip::Address;
 
 use half::{bf16, f16};
@@ -13,6 +14,10 @@ pub(crate) enum ElementType {
     Fp16,
     /// bfloat16: the upper half of single precision.
     Bf16,
+    /// Integers of 8 bits. Only factors of products have this type, with scales of their own.
+    Int8,
+    /// Floating-point numbers of 8 bits, as the integers.
+    Fp8(Fp8Format),
 }
 
 impl ElementType {
@@ -20,6 +25,7 @@ impl ElementType {
         match self {
             ElementType::Fp32 => 4,
             ElementType::Fp16 | ElementType::Bf16 => 2,
+            ElementType::Int8 | ElementType::Fp8(_) => 1,
         }
     }
 
@@ -29,6 +35,9 @@ impl ElementType {
             ElementType::Fp32 => "f32",
             ElementType::Fp16 => "f16",
             ElementType::Bf16 => "bf16",
+            ElementType::Int8 => "i8",
+            ElementType::Fp8(Fp8Format::Ocp) => "f8",
+            ElementType::Fp8(Fp8Format::Fnuz) => "f8z",
         }
     }
 
@@ -38,6 +47,8 @@ impl ElementType {
             ElementType::Fp32 => bytes.extend(value.to_le_bytes()),
             ElementType::Fp16 => bytes.extend(f16::from_f32(value).to_le_bytes()),
             ElementType::Bf16 => bytes.extend(bf16::from_f32(value).to_le_bytes()),
+            ElementType::Int8 => bytes.extend((value.round_ties_even() as i8).to_le_bytes()),
+            ElementType::Fp8(format) => bytes.push(format.round(value)),
         }
     }
 }
@@ -111,6 +122,11 @@ impl GemmShape {
             accumulate: false,
             epilogue: Epilogue::None,
         }
+    }
+
+    /// Whether the factors are 8-bit numbers, with scales for the rows of W and of x.
+    pub(crate) fn is_of_bytes(&self) -> bool {
+        self.input_type.bytes() == 1
     }
 
     /// The number of multiply-adds. Each is two floating-point operations.

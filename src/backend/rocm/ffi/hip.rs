@@ -79,12 +79,27 @@ pub(crate) fn file(hip: &sys::Hip) -> Option<PathBuf> {
     file_of(hip.address())
 }
 
-/// The runtime's version as `hipRuntimeGetVersion` encodes it. A machine without a device has one, too.
-pub(crate) fn version(hip: &sys::Hip) -> Result<i32> {
+/// What a version is that of.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Versioned {
+    Runtime,
+    /// AMD's runtime reports its own version here.
+    Driver,
+}
+
+/// A version as HIP encodes it. A machine without a device has one, too.
+///
+/// # Errors
+/// HIP knows none.
+pub(crate) fn version(hip: &sys::Hip, of: Versioned) -> Result<i32> {
+    let (get, name) = match of {
+        Versioned::Runtime => (hip.hipRuntimeGetVersion, "hipRuntimeGetVersion"),
+        Versioned::Driver => (hip.hipDriverGetVersion, "hipDriverGetVersion"),
+    };
     let mut version: c_int = 0;
     // SAFETY: HIP writes one integer.
-    let status = unsafe { (hip.hipRuntimeGetVersion)(&mut version) };
-    check(hip, status, || "hipRuntimeGetVersion".to_owned())?;
+    let status = unsafe { get(&mut version) };
+    check(hip, status, || name.to_owned())?;
     Ok(version)
 }
 
@@ -185,18 +200,9 @@ impl Device {
         Ok(usize::try_from(value).unwrap_or(0))
     }
 
-    /// The runtime's version as `hipRuntimeGetVersion` encodes it.
-    pub(crate) fn runtime_version(&self) -> Result<i32> {
-        version(self.hip)
-    }
-
-    /// The driver's version as `hipDriverGetVersion` encodes it. AMD's runtime reports its own version here.
-    pub(crate) fn driver_version(&self) -> Result<i32> {
-        let mut version: c_int = 0;
-        // SAFETY: HIP writes one integer.
-        let status = unsafe { (self.hip.hipDriverGetVersion)(&mut version) };
-        self.check(status, || "hipDriverGetVersion".to_owned())?;
-        Ok(version)
+    /// As the function [`version`].
+    pub(crate) fn version(&self, of: Versioned) -> Result<i32> {
+        version(self.hip, of)
     }
 
     /// The number of lanes of a wave.

@@ -56,6 +56,9 @@ fn data_type(element: ElementType) -> hip::hipDataType {
         ElementType::Fp32 => hip::HIP_R_32F,
         ElementType::Fp16 => hip::HIP_R_16F,
         ElementType::Bf16 => hip::HIP_R_16BF,
+        ElementType::Int8 => hip::HIP_R_8I,
+        ElementType::Fp8(Fp8Format::Ocp) => hip::HIP_R_8F_E4M3,
+        ElementType::Fp8(Fp8Format::Fnuz) => hip::HIP_R_8F_E4M3_FNUZ,
     }
 }
 

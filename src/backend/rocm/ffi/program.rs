@@ -177,19 +177,25 @@ pub(crate) struct Step {
 /// What a step has to do at least.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Work {
-    /// Floating-point operations of a matrix product.
+    /// Operations of a matrix product: two for each multiplication with its addition.
     pub(crate) operations: f64,
+    /// Those of the operations whose factors are 8-bit numbers.
+    pub(crate) byte_operations: f64,
     /// The bytes of inputs and results, each counted once.
     pub(crate) bytes: f64,
 }
 
 impl Work {
     fn of_product(shape: &GemmShape) -> Work {
-        Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes() }
+        Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes(), ..Work::default() }
     }
 
     fn and(self, other: Work) -> Work {
-        Work { operations: self.operations + other.operations, bytes: self.bytes + other.bytes }
+        Work {
+            operations: self.operations + other.operations,
+            byte_operations: self.byte_operations + other.byte_operations,
+            bytes: self.bytes + other.bytes,
+        }
     }
 }
 
@@ -435,21 +441,11 @@ impl Stopwatch {
 
     /// Times one run of a program in milliseconds.
     pub(crate) fn once(&mut self, stream: &Stream, lanes: &Lanes, prepared: &Prepared) -> Result<f32> {
-        self.begin(stream)?;
+        self.start.record(stream)?;
         match &prepared.graph {
             Some(graph) => graph.launch(stream)?,
             None => prepared.program.enqueue(stream, lanes)?,
         }
-        self.lap(stream)
-    }
-
-    /// The time begins when the device reaches this place of the stream.
-    pub(crate) fn begin(&mut self, stream: &Stream) -> Result<()> {
-        self.start.record(stream)
-    }
-
-    /// Waits for the stream, and returns the milliseconds of the device since [`Stopwatch::begin`].
-    pub(crate) fn lap(&mut self, stream: &Stream) -> Result<f32> {
         self.end.record(stream)?;
         stream.synchronize()?;
         self.end.milliseconds_since(&self.start)

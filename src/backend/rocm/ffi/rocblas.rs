@@ -67,6 +67,9 @@ fn data_type(element: ElementType) -> sys::rocblas_datatype {
         ElementType::Fp32 => sys::rocblas_datatype_f32_r,
         ElementType::Fp16 => sys::rocblas_datatype_f16_r,
         ElementType::Bf16 => sys::rocblas_datatype_bf16_r,
+        // rocBLAS has no scales for rows, and is not asked for such products.
+        ElementType::Int8 => sys::rocblas_datatype_i8_r,
+        ElementType::Fp8(_) => sys::rocblas_datatype_f8_r,
     }
 }
 

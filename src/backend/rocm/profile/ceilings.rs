@@ -1,14 +1,20 @@
 //! What the device can do at most: products, copies, and launches of empty kernels.
 
+use super::super::bytes::{ByteOperands, byte_product};
 use super::super::doctor::floors::{WIDTH, copying_kernel};
 use super::super::doctor::subject::Subject;
 use super::super::error::Result;
-use super::super::ffi::gemm::GemmShape;
-use super::super::ffi::hip::Stream;
-use super::super::ffi::hip::{Address, DeviceBuffer};
-use super::super::ffi::program::{BlasLibraries, Lanes, Program, Stopwatch};
-use super::super::gemm::Effort;
+use super::super::ffi::gemm::{GemmOperands, GemmShape};
+use super::super::ffi::hip::{Address, DeviceBuffer, Stream};
+use super::super::ffi::hipblaslt::ScaledFactors;
+use super::super::ffi::program::{BlasLibraries, Lanes, Program, Step, Stopwatch};
+use super::super::fp8::Fp8Format;
+use super::super::gemm::{Effort, GemmProblem};
+use super::super::layers::{ByteKind, ByteWeights};
+use super::super::matrices::fill;
 use super::super::measure::{Measurer, Wanted};
+use super::super::precision::RocmPrecision;
+use super::super::samples::PATTERN_BYTES;
 use crate::backend::profile::{Ceilings, CopySpeed};
 use std::time::{Duration, Instant};
 
@@ -37,12 +43,13 @@ pub(super) fn measure(subject: &Subject) -> Result<Ceilings> {
     let mut timer = Timer::new(subject)?;
     Ok(Ceilings {
         operations_per_second: products(subject)?,
+        byte_operations_per_second: byte_products(subject)?,
         copies: copies(subject, &mut timer)?,
         launch_microseconds: launch(subject, &mut timer)?,
     })
 }
 
-/// A stream for our own kernels. The lanes' handles must go before the stream.
+/// A stream. The lanes' handles must go before it.
 struct Timer {
     lanes: Lanes,
     stopwatch: Stopwatch,
@@ -50,10 +57,14 @@ struct Timer {
 }
 
 impl Timer {
+    /// For our own kernels.
     fn new(subject: &Subject) -> Result<Timer> {
+        Timer::with(subject, BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 })
+    }
+
+    fn with(subject: &Subject, libraries: BlasLibraries) -> Result<Timer> {
         let device = subject.gpu.device;
         let stream = Stream::new(device)?;
-        let libraries = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
         Ok(Timer {
             lanes: Lanes::new(device, &stream, 0, libraries)?,
             stopwatch: Stopwatch::new(device)?,
@@ -98,6 +109,99 @@ fn products(subject: &Subject) -> Result<f64> {
         }
     }
     Ok(best)
+}
+
+/// The operations per second of the best square product of 8-bit numbers in the backend's format; 0 if the backend
+/// multiplies none.
+fn byte_products(subject: &Subject) -> Result<f64> {
+    let kind = match subject.precision {
+        RocmPrecision::Int8 => Some(ByteKind::Integers),
+        RocmPrecision::Fp8 => Fp8Format::of(&subject.gpu.architecture).map(ByteKind::Floats),
+        _ => None,
+    };
+    let Some(kind) = kind else { return Ok(0.0) };
+    let mut timer = Timer::with(subject, subject.gemms.libraries(&subject.gpu))?;
+    let mut best = 0.0_f64;
+    for side in SIDES {
+        // A card with little memory fails only where it must.
+        let Ok(matrices) = ByteMatrices::new(subject, kind, side) else { break };
+        let begin = Instant::now();
+        for step in matrices.steps(subject)? {
+            let microseconds = timer.microseconds(&Program::new(vec![step], Vec::new()))?;
+            best = best.max(2.0 * matrices.shape.multiply_adds() / microseconds.max(1e-3) * 1e6);
+        }
+        if begin.elapsed() > LONG_ENOUGH {
+            break;
+        }
+    }
+    Ok(best)
+}
+
+/// The matrices of a square product of 8-bit numbers.
+struct ByteMatrices {
+    shape: GemmShape,
+    kind: ByteKind,
+    /// `[side][side]` of bytes each: the weights and x.
+    factors: [DeviceBuffer; 2],
+    /// Room for the scales of the weights and of x: two of fp32 for each row.
+    scales: [DeviceBuffer; 2],
+    /// `[side][side]` of the element type.
+    y: DeviceBuffer,
+}
+
+impl ByteMatrices {
+    fn new(subject: &Subject, kind: ByteKind, side: usize) -> Result<ByteMatrices> {
+        let device = subject.gpu.device;
+        let zeroed = |bytes: usize| DeviceBuffer::zeroed(device, bytes, "a timed product of 8-bit numbers");
+        let bytes = || -> Result<DeviceBuffer> {
+            let buffer = zeroed(side * side)?;
+            fill(device, &buffer, &byte_pattern())?;
+            Ok(buffer)
+        };
+        let scales = || zeroed(2 * side * size_of::<f32>());
+        Ok(ByteMatrices {
+            shape: GemmShape::plain(side, side, side, subject.element),
+            kind,
+            factors: [bytes()?, bytes()?],
+            scales: [scales()?, scales()?],
+            y: zeroed(side * side * subject.element.bytes())?,
+        })
+    }
+
+    /// The product by our own kernel, and by hipBLASLt where the engine would use it.
+    fn steps(&self, subject: &Subject) -> Result<Vec<Step>> {
+        let ByteMatrices { shape, kind, factors: [weights, x], scales: [weights_scales, row_scales], y } =
+            self;
+        let (bytes, y) = (x.address(), y.address());
+        let [weights_scales, row_scales] = [weights_scales, row_scales].map(DeviceBuffer::address);
+        let layer = ByteWeights {
+            kind: *kind,
+            weights: weights.address(),
+            scales: weights_scales,
+            factors: Address::NULL,
+        };
+        let memory = ByteOperands { x: Address::NULL, bytes, row_scales, y };
+        let own = GemmShape { input_type: kind.element(), ..*shape };
+        let choice = (subject.gemms.compute_units(), None);
+        let product =
+            byte_product("product", (&own, &layer, Address::NULL), &memory, &subject.kernels, choice)?;
+        let ((function, grid), arguments) = product.product;
+        let mut steps = vec![Step::kernel("product".to_owned(), function, grid, arguments)];
+        if let ByteKind::Floats(format) = *kind {
+            let operands = GemmOperands::plain(layer.weights, bytes, y);
+            let problem = GemmProblem::plain(*shape, operands, Address::NULL);
+            let factors = ScaledFactors { format, weights_scales, row_scales };
+            steps.extend(subject.gemms.scaled_step("product", &problem, &factors));
+        }
+        Ok(steps)
+    }
+}
+
+/// Bytes of an ordinary size, because products of zeros are faster. As numbers in e4m3 they are below 2, and none is a
+/// NaN.
+fn byte_pattern() -> Vec<u8> {
+    let byte = |place: usize| (place as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3];
+    (0..PATTERN_BYTES).map(|place| byte(place) & 0xbf | 1).collect()
 }
 
 /// Copies by a kernel between two buffers.

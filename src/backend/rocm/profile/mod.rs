@@ -288,6 +288,7 @@ fn step(fact: &StepFacts, microseconds: Vec<f64>) -> StepProfile {
         launches: fact.launches,
         microseconds,
         operations: fact.work.operations,
+        byte_operations: fact.work.byte_operations,
         bytes: fact.work.bytes,
         bytes_of_a_call: fact.work.bytes,
     }

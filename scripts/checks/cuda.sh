@@ -314,8 +314,8 @@ step_cards() {
                 for ((card = 0; card < count; card++)); do backend+=",(gpu=$card)"; done
                 backend+="'"
             fi
-            run 90 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds=3000 --positions=4 \
-                --rounds=1 --batches=256,512 --threads=$((3 * count)) "$rukh --weights=$random/$name.pb.gz $backend" || status=1
+            run 90 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds=8000 --positions=3 \
+                --rounds=1 --batches=512 --threads=$((3 * count)) "$rukh --weights=$random/$name.pb.gz $backend" || status=1
             echo "-- $name, cards: $count" && cat "$out/cards-$name-$count.log"
         done
     done

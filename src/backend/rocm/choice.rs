@@ -97,6 +97,8 @@ pub(super) fn notice(used: &Found, left_out: &[LeftOut], behind: &[Found]) -> Op
     let behind = behind.iter().map(|device| {
         let reason = if device.is_integrated && !used.is_integrated {
             "it is integrated".to_owned()
+        } else if device.compute_units == used.compute_units {
+            "it is as large, and the backend `multiplexing` uses several cards".to_owned()
         } else {
             format!("it has {} compute units, and the other {}", device.compute_units, used.compute_units)
         };
@@ -173,5 +175,10 @@ mod tests {
              other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated"
         );
         assert_eq!(notice(&order[0], &[], &[]), None);
+        assert_eq!(
+            notice(&order[0], &[], &order[1..2]).unwrap(),
+            "gpu 2 (AMD Radeon RX 7900 XTX, gfx1100) is used, and others are left out: gpu 3 (AMD Radeon RX 7900 \
+             XTX, gfx1100): it is as large, and the backend `multiplexing` uses several cards"
+        );
     }
 }

@@ -5,6 +5,7 @@
 //! number than one before it. Only then a worker reads the numbers of the pieces that are finished, so that a server that
 //! loses nothing is not asked for anything. They are in the headers of the results, whose content can be long.
 
+use crate::error::print_error_line;
 use crate::job;
 use crate::results::{MOST_PIECES, Pieces};
 use async_nats::jetstream::consumer::DeliverPolicy;
@@ -14,6 +15,7 @@ use async_nats::{HeaderMap, HeaderName};
 use futures_util::StreamExt;
 use std::error::Error;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 /// The header of a result that holds the number of its piece.
 const PIECE_HEADER: HeaderName = HeaderName::from_static("Rukh-Piece");
@@ -28,27 +30,87 @@ pub(super) fn headers(piece: u64) -> HeaderMap {
     headers
 }
 
+/// Watches the deliveries of a job, and knows the pieces that are finished as soon as the server has lost something.
+pub(super) struct Deliveries {
+    context: Context,
+    job: String,
+    /// The number of the last delivery.
+    last: u64,
+    /// It is empty as long as the server has lost nothing, and while it is read.
+    finished: Finished,
+    reading: JoinSet<Finished>,
+}
+
+impl Deliveries {
+    pub(super) fn new(context: &Context, job: &str) -> Deliveries {
+        Deliveries {
+            context: context.clone(),
+            job: job.to_owned(),
+            last: 0,
+            finished: Finished::default(),
+            reading: JoinSet::new(),
+        }
+    }
+
+    /// Asks the server whether the job has more results than deliveries.
+    pub(super) async fn look(&mut self) {
+        // If the server does not answer, the numbers of the deliveries may show it later.
+        if let Ok((results, deliveries)) = counts(&self.context, &self.job).await {
+            self.last = deliveries;
+            if results > deliveries {
+                self.read();
+            }
+        }
+    }
+
+    /// Notes the number of a delivery. If it is lower than one before, the finished pieces are read.
+    pub(super) fn note(&mut self, delivery: u64) {
+        if delivery < self.last {
+            self.read();
+        }
+        self.last = delivery;
+    }
+
+    /// Whether the finished pieces are being read. Until then it is not known whether a piece is one of them.
+    pub(super) fn is_reading(&self) -> bool {
+        !self.reading.is_empty()
+    }
+
+    /// Whether a piece is known to be finished.
+    pub(super) fn is_finished(&self, piece: u64) -> bool {
+        self.finished.pieces.contains(piece)
+    }
+
+    fn read(&mut self) {
+        if self.reading.is_empty() {
+            let finished = std::mem::take(&mut self.finished);
+            self.reading.spawn(finished.read(self.context.clone(), self.job.clone()));
+        }
+    }
+
+    /// Waits until the finished pieces are read; `None` if they are not being read. It may be dropped and called again.
+    pub(super) async fn has_read(&mut self) -> Option<()> {
+        self.finished = self.reading.join_next().await?.unwrap_or_default();
+        print_error_line(&format!(
+            "job {}: the server has lost what workers have acknowledged; {} pieces have results and are left out",
+            self.job,
+            self.finished.pieces.count()
+        ));
+        Some(())
+    }
+}
+
 /// The pieces of a job that are finished, as far as they were read.
 #[derive(Default)]
-pub(super) struct Finished {
+struct Finished {
     pieces: Pieces,
     /// The sequence of the last result that was read.
     read_to: u64,
 }
 
 impl Finished {
-    /// Whether the piece is known to be finished.
-    pub(super) fn contains(&self, piece: u64) -> bool {
-        self.pieces.contains(piece)
-    }
-
-    /// The number of pieces that are known to be finished.
-    pub(super) fn count(&self) -> u64 {
-        self.pieces.count()
-    }
-
     /// Reads the results that are new. If the server does not answer, some are left out; their pieces are done again.
-    pub(super) async fn read(mut self, context: Context, job: String) -> Finished {
+    async fn read(mut self, context: Context, job: String) -> Finished {
         // Results that are not read cost time only.
         let _ = self.try_read(&context, &job).await;
         self
@@ -87,17 +149,13 @@ impl Finished {
     }
 }
 
-/// Whether a job has more results than deliveries, and the number of its last delivery.
+/// The number of the results of a job, and then of its deliveries.
 ///
 /// # Errors
 /// The server does not answer, or the job is gone.
-pub(super) async fn has_lost_deliveries(
-    context: &Context,
-    job: &str,
-) -> Result<(bool, u64), Box<dyn Error + Send + Sync>> {
+async fn counts(context: &Context, job: &str) -> Result<(u64, u64), Box<dyn Error + Send + Sync>> {
     // The results come first, because there may be more of them a moment later.
     let results = context.get_stream(job::done_stream(job)).await?.cached_info().state.last_sequence;
     let work = context.get_stream_no_info(job::work_stream(job)).await?;
-    let deliveries = work.consumer_info(job::CONSUMER).await?.delivered.consumer_sequence;
-    Ok((results > deliveries, deliveries))
+    Ok((results, work.consumer_info(job::CONSUMER).await?.delivered.consumer_sequence))
 }

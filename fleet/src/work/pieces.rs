@@ -12,12 +12,11 @@
 //!
 //! If the server delivers pieces again that have a result already ([`super::finished`]), they are only acknowledged.
 
-use super::finished::{Finished, has_lost_deliveries};
+use super::finished::Deliveries;
 use super::runner::{Outcome, Runner};
 use super::store::{Held, NoPiece, store};
 use super::umpire::Umpire;
 use super::{Worker, runner};
-use crate::error::print_error_line;
 use crate::job::{Job, PieceResult};
 use crate::server::{self, jobs};
 use async_nats::jetstream::consumer::PullConsumer;
@@ -80,6 +79,7 @@ pub(super) async fn work(
     runner: &mut Runner,
 ) -> End {
     worker.reporter.set_engine(runner.describe());
+    let deliveries = Deliveries::new(&worker.context, &job.name);
     let mut shift = Shift {
         job,
         worker,
@@ -89,10 +89,8 @@ pub(super) async fn work(
         next_key: 0,
         working: JoinSet::new(),
         storing: JoinSet::new(),
-        finished: Finished::default(),
-        reading: JoinSet::new(),
+        deliveries,
         unchecked: VecDeque::new(),
-        last_delivery: 0,
         skipping: Skipping::No,
         is_alone: false,
         mean_s: 1.0,
@@ -133,13 +131,10 @@ struct Shift<'a> {
     working: JoinSet<(u64, Outcome, Duration)>,
     /// Results that are being stored, with the keys and the positions of their pieces.
     storing: JoinSet<(u64, u64)>,
-    /// The pieces that have a result already. It is empty as long as the server has lost nothing.
-    finished: Finished,
-    /// Reads `finished` anew. Pieces that come meanwhile are `unchecked`.
-    reading: JoinSet<Finished>,
+    /// Knows the pieces that have a result although the server delivers them. Pieces that come while these are read are
+    /// `unchecked`.
+    deliveries: Deliveries,
     unchecked: VecDeque<u64>,
-    /// The number of the last delivery.
-    last_delivery: u64,
     skipping: Skipping,
     /// Whether the piece that is being worked on is tried alone.
     is_alone: bool,
@@ -154,13 +149,7 @@ struct Shift<'a> {
 impl Shift<'_> {
     async fn run(&mut self, consumer: &PullConsumer, runner: &mut Runner) -> End {
         let mut stop = self.worker.stop.clone();
-        // If the server does not answer, the numbers of the deliveries may show later what it has lost.
-        if let Ok((is_lost, last)) = has_lost_deliveries(&self.worker.context, &self.job.name).await {
-            self.last_delivery = last;
-            if is_lost {
-                self.read_finished();
-            }
-        }
+        self.deliveries.look().await;
         let mut batch: Option<Batch> = None;
         let mut pull_after = Instant::now();
         // The pieces of the current batch, and whether the last one was empty.
@@ -236,7 +225,11 @@ impl Shift<'_> {
                     }
                 }
                 Some(stored) = self.storing.join_next() => self.stored(stored.ok()),
-                Some(read) = self.reading.join_next() => self.has_read(read.unwrap_or_default()).await,
+                Some(()) = self.deliveries.has_read() => {
+                    for key in std::mem::take(&mut self.unchecked) {
+                        self.take(key).await;
+                    }
+                }
                 _ = hold.tick() => {
                     for held in self.held.values().filter(|held| held.taken.elapsed() > third / 2) {
                         held.in_progress().await;
@@ -259,47 +252,22 @@ impl Shift<'_> {
         }
     }
 
-    /// Reads which pieces are finished.
-    fn read_finished(&mut self) {
-        if self.reading.is_empty() {
-            let finished = std::mem::take(&mut self.finished);
-            self.reading.spawn(finished.read(self.worker.context.clone(), self.job.name.clone()));
-        }
-    }
-
-    /// Takes the pieces that have come while the finished ones were read.
-    async fn has_read(&mut self, finished: Finished) {
-        print_error_line(&format!(
-            "job {}: the server has lost what workers have acknowledged; {} pieces have results and are left out",
-            self.job.name,
-            finished.count()
-        ));
-        self.finished = finished;
-        for key in std::mem::take(&mut self.unchecked) {
-            self.take(key).await;
-        }
-    }
-
     /// Receives a piece that was delivered.
     async fn receive(&mut self, held: Held) {
-        // The server counts its deliveries, so it has lost some.
-        if held.delivery < self.last_delivery {
-            self.read_finished();
-        }
-        self.last_delivery = held.delivery;
+        self.deliveries.note(held.delivery);
         let key = self.next_key;
         self.next_key += 1;
         self.held.insert(key, Arc::new(held));
-        match self.reading.is_empty() {
-            true => self.take(key).await,
-            false => self.unchecked.push_back(key),
+        match self.deliveries.is_reading() {
+            true => self.unchecked.push_back(key),
+            false => self.take(key).await,
         }
     }
 
     /// Lets a piece wait for its turn, unless it has a result already.
     async fn take(&mut self, key: u64) {
         let Some(held) = self.held.get(&key) else { return };
-        if self.finished.contains(held.piece.piece) {
+        if self.deliveries.is_finished(held.piece.piece) {
             held.acknowledge().await;
             self.held.remove(&key);
             self.skipping = Skipping::Yes;

@@ -133,7 +133,8 @@ async fn publish(
     let mut pause = Duration::from_millis(100);
     let mut has_said = false;
     loop {
-        let error = match context.publish_with_headers(subject.clone(), headers.clone(), bytes.clone()).await {
+        let error = match context.publish_with_headers(subject.clone(), headers.clone(), bytes.clone()).await
+        {
             Ok(ack) => match ack.await {
                 Ok(ack) => return Stored::At(ack.sequence),
                 Err(error) => error,

@@ -13,7 +13,7 @@ import subprocess
 import time
 
 #: The seconds that a worker needs for a piece of an analysis.
-PIECE_SECONDS = 0.25
+PIECE_SECONDS = 1.0
 
 #: The most positions of a piece, which is the default of `submit`.
 MOST_POSITIONS = 256

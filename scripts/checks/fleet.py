@@ -229,7 +229,7 @@ def engine_rate(options):
     lines = [" ".join(line.split()[:4]) + " 0 1\n" for line in lines]
     command = [options.engine, "analyze", *shlex.split(options.engine_flags), f"--nodes={options.nodes}", "--json"]
     seconds, number = 0.0, 8
-    while seconds < 2.0 and number < 20_000:
+    while seconds < 4.0 and number < 20_000:
         number *= 2
         with tempfile.NamedTemporaryFile("w", suffix=".fen") as file:
             file.writelines(lines[index % len(lines)] for index in range(number))
@@ -248,7 +248,8 @@ def choose_amounts(options):
     if options.positions is None:
         options.positions = max(POSITIONS_OF_A_GAME, min(100_000, int(rate * options.most_seconds)))
     if options.kill_every is None:
-        options.kill_every = max(KILL_EVERY, PIECES_OF_A_LIFE * max(POSITIONS_OF_A_GAME, options.per_piece) / rate)
+        seconds = PIECES_OF_A_LIFE * max(POSITIONS_OF_A_GAME, options.per_piece) / rate
+        options.kill_every = max(KILL_EVERY, min(seconds, options.most_seconds / 4))
     print(f"{options.positions} positions, a kill every {options.kill_every:.1f} seconds", file=sys.stderr)
 
 

@@ -1,8 +1,8 @@
 //! Knows which pieces of a job have a result, so that they are not done again.
 //!
 //! A server that is killed while it writes down what workers have acknowledged may lose it. Then it delivers all pieces
-//! again, as if for the first time. Two signs say so: a job has more results than deliveries, or a delivery has a lower
-//! number than one before it. Only then a worker reads the numbers of the pieces that are finished, so that a server that
+//! again, as if for the first time. Two signs say so: a job has many more results than deliveries, or a delivery has a much
+//! lower number than one before it. Only then a worker reads the numbers of the pieces that are finished, so that a server that
 //! loses nothing is not asked for anything. They are in the headers of the results, whose content can be long.
 
 use crate::error::print_error_line;
@@ -22,6 +22,21 @@ const PIECE_HEADER: HeaderName = HeaderName::from_static("Rukh-Piece");
 
 /// How long the server may take for the next results.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The pause before reading goes on.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How often reading goes on after the server has not answered.
+const MOST_TRIES: u32 = 6;
+
+/// A server that is killed always loses the last moments. Those pieces are done again in less time than the finished ones
+/// of a long job are read. So only a loss of at least this part of the deliveries counts, as a divisor.
+const LOST_PART: u64 = 10;
+
+/// Whether a number of deliveries is so much lower than expected that the server has lost what it knew of them.
+fn is_loss(expected: u64, found: u64) -> bool {
+    expected.saturating_sub(found) > expected / LOST_PART
+}
 
 /// The headers of the result of a piece.
 pub(super) fn headers(piece: u64) -> HeaderMap {
@@ -52,20 +67,20 @@ impl Deliveries {
         }
     }
 
-    /// Asks the server whether the job has more results than deliveries.
+    /// Asks the server whether the job has many more results than deliveries.
     pub(super) async fn look(&mut self) {
         // If the server does not answer, the numbers of the deliveries may show it later.
         if let Ok((results, deliveries)) = counts(&self.context, &self.job).await {
             self.last = deliveries;
-            if results > deliveries {
+            if is_loss(results, deliveries) {
                 self.read();
             }
         }
     }
 
-    /// Notes the number of a delivery. If it is lower than one before, the finished pieces are read.
+    /// Notes the number of a delivery. If it is much lower than the one before, the finished pieces are read.
     pub(super) fn note(&mut self, delivery: u64) {
-        if delivery < self.last {
+        if is_loss(self.last, delivery) {
             self.read();
         }
         self.last = delivery;
@@ -111,8 +126,12 @@ struct Finished {
 impl Finished {
     /// Reads the results that are new. If the server does not answer, some are left out; their pieces are done again.
     async fn read(mut self, context: Context, job: String) -> Finished {
-        // Results that are not read cost time only.
-        let _ = self.try_read(&context, &job).await;
+        for _ in 0..MOST_TRIES {
+            if self.try_read(&context, &job).await.is_ok() {
+                break;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
         self
     }
 
@@ -158,4 +177,15 @@ async fn counts(context: &Context, job: &str) -> Result<(u64, u64), Box<dyn Erro
     let results = context.get_stream(job::done_stream(job)).await?.cached_info().state.last_sequence;
     let work = context.get_stream_no_info(job::work_stream(job)).await?;
     Ok((results, work.consumer_info(job::CONSUMER).await?.delivered.consumer_sequence))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_loss;
+
+    #[test]
+    fn only_a_large_part_of_the_deliveries_is_a_loss() {
+        assert!(is_loss(1_000_000, 1) && is_loss(20, 1) && is_loss(1_000_000, 500_000));
+        assert!(!is_loss(1_000_000, 999_000) && !is_loss(200, 192) && !is_loss(5, 9) && !is_loss(0, 0));
+    }
 }

@@ -87,8 +87,9 @@ fn pieces_with_results_are_not_done_again_when_the_server_has_lost_what_was_ackn
     fleet.worker("new", &engine, &[]);
     let (figures, is_good) = fleet.collect("t", "out");
     assert!(is_good && figures["done"] == 2000 && figures["missing"] == 0, "{figures}");
-    // Without the check these are more than 800. The last results before the kill may come too late for it.
-    assert!(figures["repeated"].as_u64() < Some(100), "{figures}");
+    // Without the check these are more than 800. The worker that lives on also ends the pieces that it holds, at most 260,
+    // whose results may come after the finished pieces were read.
+    assert!(figures["repeated"].as_u64() < Some(400), "{figures}");
     let log = fleet.text("old.log");
     assert!(log.contains("the server has lost what workers have acknowledged"), "{log}");
 }

@@ -24,6 +24,7 @@ pub(crate) struct ServerArgs {
         long,
         global = true,
         env = "RUKH_FLEET_SERVER",
+        hide_env_values = true,
         default_value = "nats://127.0.0.1:4222",
         value_name = "URL"
     )]

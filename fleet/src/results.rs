@@ -81,7 +81,7 @@ impl Log {
 }
 
 /// The most pieces of a job. A larger number is no piece's, and would need much memory.
-const MOST_PIECES: u64 = 1 << 32;
+pub(crate) const MOST_PIECES: u64 = 1 << 32;
 
 /// A result as it was stored.
 ///

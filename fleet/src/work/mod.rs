@@ -6,6 +6,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`pieces`] | pulls the pieces of a job, has them worked on, stores the results |
+//! | [`finished`] | knows which pieces have a result already |
 //! | [`store`] | stores a result and acknowledges its piece |
 //! | [`runner`] | works on a piece, by its kind |
 //! | [`analysis`] | the engine that analyses documents |
@@ -14,6 +15,7 @@
 //! | [`umpire`] | ends a tournament whose test is decided |
 
 mod analysis;
+mod finished;
 mod games;
 mod pieces;
 mod report;

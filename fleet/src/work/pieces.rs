@@ -9,7 +9,10 @@
 //! An engine that takes too long for a piece is ended, with the same consequences.
 //! A piece that was delivered too often without any result, because its workers were killed, is tried alone as well, and
 //! then put aside.
+//!
+//! If the server delivers pieces again that have a result already ([`super::finished`]), they are only acknowledged.
 
+use super::finished::Deliveries;
 use super::runner::{Outcome, Runner};
 use super::store::{Held, NoPiece, store};
 use super::umpire::Umpire;
@@ -76,6 +79,7 @@ pub(super) async fn work(
     runner: &mut Runner,
 ) -> End {
     worker.reporter.set_engine(runner.describe());
+    let deliveries = Deliveries::new(&worker.context, &job.name);
     let mut shift = Shift {
         job,
         worker,
@@ -85,6 +89,9 @@ pub(super) async fn work(
         next_key: 0,
         working: JoinSet::new(),
         storing: JoinSet::new(),
+        deliveries,
+        unchecked: VecDeque::new(),
+        skipping: Skipping::No,
         is_alone: false,
         mean_s: 1.0,
         mean_positions: 256.0,
@@ -98,6 +105,16 @@ pub(super) async fn work(
     }
     shift.worker.reporter.set_running(0);
     end
+}
+
+/// Whether the server delivers pieces that have a result already.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Skipping {
+    No,
+    /// It does, so many pieces are pulled at once.
+    Yes,
+    /// It did, so there may be more pieces here than this worker needs.
+    Ended,
 }
 
 /// A worker's work on a job.
@@ -114,6 +131,11 @@ struct Shift<'a> {
     working: JoinSet<(u64, Outcome, Duration)>,
     /// Results that are being stored, with the keys and the positions of their pieces.
     storing: JoinSet<(u64, u64)>,
+    /// Knows the pieces that have a result although the server delivers them. Pieces that come while these are read are
+    /// `unchecked`.
+    deliveries: Deliveries,
+    unchecked: VecDeque<u64>,
+    skipping: Skipping,
     /// Whether the piece that is being worked on is tried alone.
     is_alone: bool,
     /// The mean time and the mean number of positions of a piece.
@@ -127,6 +149,7 @@ struct Shift<'a> {
 impl Shift<'_> {
     async fn run(&mut self, consumer: &PullConsumer, runner: &mut Runner) -> End {
         let mut stop = self.worker.stop.clone();
+        self.deliveries.look().await;
         let mut batch: Option<Batch> = None;
         let mut pull_after = Instant::now();
         // The pieces of the current batch, and whether the last one was empty.
@@ -147,8 +170,16 @@ impl Shift<'_> {
             }
             self.start_pieces(runner);
             let slots = self.slots(runner);
-            let ahead = pieces_ahead(self.mean_s, slots);
-            let missing = (slots + ahead).saturating_sub(self.waiting.len() + self.working.len());
+            let ahead = match self.skipping {
+                Skipping::Yes => MOST_AHEAD,
+                Skipping::No | Skipping::Ended => pieces_ahead(self.mean_s, slots),
+            };
+            if self.skipping == Skipping::Ended && batch.is_none() {
+                self.skipping = Skipping::No;
+                self.give_back_surplus(slots + ahead).await;
+            }
+            let here = self.waiting.len() + self.unchecked.len() + self.working.len();
+            let missing = (slots + ahead).saturating_sub(here);
             let has_room = self.suspects.is_empty() && self.storing.len() <= slots + ahead;
             if batch.is_none()
                 && has_room
@@ -167,7 +198,7 @@ impl Shift<'_> {
                         from_batch += 1;
                         is_exhausted = false;
                         match Held::new(message) {
-                            Ok(held) => self.take(held),
+                            Ok(held) => self.receive(held).await,
                             Err(no_piece) => {
                                 let NoPiece { result, message } = *no_piece;
                                 let reason = result.error.as_deref().unwrap_or_default();
@@ -194,6 +225,11 @@ impl Shift<'_> {
                     }
                 }
                 Some(stored) = self.storing.join_next() => self.stored(stored.ok()),
+                Some(()) = self.deliveries.has_read() => {
+                    for key in std::mem::take(&mut self.unchecked) {
+                        self.take(key).await;
+                    }
+                }
                 _ = hold.tick() => {
                     for held in self.held.values().filter(|held| held.taken.elapsed() > third / 2) {
                         held.in_progress().await;
@@ -216,10 +252,30 @@ impl Shift<'_> {
         }
     }
 
-    /// Takes a piece that was delivered.
-    fn take(&mut self, held: Held) {
+    /// Receives a piece that was delivered.
+    async fn receive(&mut self, held: Held) {
+        self.deliveries.note(held.delivery);
         let key = self.next_key;
         self.next_key += 1;
+        self.held.insert(key, Arc::new(held));
+        match self.deliveries.is_reading() {
+            true => self.unchecked.push_back(key),
+            false => self.take(key).await,
+        }
+    }
+
+    /// Lets a piece wait for its turn, unless it has a result already.
+    async fn take(&mut self, key: u64) {
+        let Some(held) = self.held.get(&key) else { return };
+        if self.deliveries.is_finished(held.piece.piece) {
+            held.acknowledge().await;
+            self.held.remove(&key);
+            self.skipping = Skipping::Yes;
+            return;
+        }
+        if self.skipping == Skipping::Yes {
+            self.skipping = Skipping::Ended;
+        }
         let most = self.job.most_deliveries;
         if held.deliveries > 2 * most {
             let mut result = PieceResult::new(held.piece.piece);
@@ -227,13 +283,20 @@ impl Shift<'_> {
                 "it was delivered {} times, and its workers were lost, also when it was tried alone",
                 held.deliveries - 1
             ));
-            self.held.insert(key, Arc::new(held));
             self.put_aside(key, result);
             return;
         }
         let queue = if held.deliveries > most { &mut self.suspects } else { &mut self.waiting };
         queue.push_back(key);
-        self.held.insert(key, Arc::new(held));
+    }
+
+    /// Gives pieces back that are more than `most` to other workers.
+    async fn give_back_surplus(&mut self, most: usize) {
+        for key in self.waiting.split_off(most.min(self.waiting.len())) {
+            if let Some(held) = self.held.remove(&key) {
+                held.give_back(Duration::ZERO).await;
+            }
+        }
     }
 
     /// Starts as many pieces as there are slots. A suspect has the engine alone.
@@ -378,7 +441,9 @@ impl Shift<'_> {
 
     /// Lets the pieces that are being worked on end, as far as that is possible in time.
     async fn finish(&mut self, time: Duration, end: End) -> End {
-        let waiting: Vec<u64> = self.waiting.drain(..).chain(self.suspects.drain(..)).collect();
+        let unchecked = self.unchecked.drain(..);
+        let waiting: Vec<u64> =
+            self.waiting.drain(..).chain(self.suspects.drain(..)).chain(unchecked).collect();
         for held in waiting.iter().filter_map(|key| self.held.remove(key)) {
             held.give_back(Duration::ZERO).await;
         }

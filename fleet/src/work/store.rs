@@ -1,7 +1,9 @@
 //! Stores a result and acknowledges its piece.
 
+use super::finished::headers;
 use crate::error::print_error_line;
 use crate::job::{self, Piece, PieceResult};
+use async_nats::HeaderMap;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::Message;
 use async_nats::jetstream::context::{Context, PublishErrorKind};
@@ -18,6 +20,8 @@ pub(super) struct Held {
     pub(super) deliveries: u32,
     /// When it was delivered.
     pub(super) taken: Instant,
+    /// The number of this delivery among all of the job, from 1.
+    pub(super) delivery: u64,
     message: Message,
 }
 
@@ -33,12 +37,16 @@ impl Held {
     /// # Errors
     /// The message is no piece. The result says so, and the message is to be acknowledged.
     pub(super) fn new(message: Message) -> Result<Held, Box<NoPiece>> {
-        let (deliveries, sequence) = match message.info() {
-            Ok(info) => (u32::try_from(info.delivered).unwrap_or(u32::MAX), info.stream_sequence),
-            Err(_) => (1, 1),
+        let (deliveries, sequence, delivery) = match message.info() {
+            Ok(info) => (
+                u32::try_from(info.delivered).unwrap_or(u32::MAX),
+                info.stream_sequence,
+                info.consumer_sequence,
+            ),
+            Err(_) => (1, 1, u64::MAX),
         };
         match serde_json::from_slice(&message.payload) {
-            Ok(piece) => Ok(Held { piece, deliveries, taken: Instant::now(), message }),
+            Ok(piece) => Ok(Held { piece, deliveries, taken: Instant::now(), delivery, message }),
             Err(error) => {
                 let mut result = PieceResult::new(sequence.saturating_sub(1));
                 result.error = Some(format!("the piece cannot be read: {error}"));
@@ -71,7 +79,7 @@ impl Held {
 /// Stores a result with the training data of its games. Without the server, or while its disk is full, it waits.
 pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult, chunks: &[Bytes]) {
     for chunk in chunks {
-        match publish(context, job, job::chunk_subject(job), chunk, result.piece).await {
+        match publish(context, job, job::chunk_subject(job), HeaderMap::new(), chunk, result.piece).await {
             Stored::At(sequence) => result.chunks.push(sequence),
             Stored::TooLong => {
                 result = too_long(&result, "the training data of a game", chunk.len());
@@ -86,7 +94,7 @@ pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult,
             Some(_) => job::failed_subject(job),
         };
         let bytes = Bytes::from(serde_json::to_vec(&result).unwrap_or_default());
-        match publish(context, job, subject, &bytes, result.piece).await {
+        match publish(context, job, subject, headers(result.piece), &bytes, result.piece).await {
             // A message of this length is never stored, so the piece would come back for ever.
             Stored::TooLong if result.error.is_none() => {
                 result = too_long(&result, "the result", bytes.len());
@@ -114,11 +122,19 @@ enum Stored {
 }
 
 /// Stores a message about a piece. Without the server, or while its disk is full, it waits.
-async fn publish(context: &Context, job: &str, subject: String, bytes: &Bytes, piece: u64) -> Stored {
+async fn publish(
+    context: &Context,
+    job: &str,
+    subject: String,
+    headers: HeaderMap,
+    bytes: &Bytes,
+    piece: u64,
+) -> Stored {
     let mut pause = Duration::from_millis(100);
     let mut has_said = false;
     loop {
-        let error = match context.publish(subject.clone(), bytes.clone()).await {
+        let error = match context.publish_with_headers(subject.clone(), headers.clone(), bytes.clone()).await
+        {
             Ok(ack) => match ack.await {
                 Ok(ack) => return Stored::At(ack.sequence),
                 Err(error) => error,

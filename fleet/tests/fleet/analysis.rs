@@ -2,6 +2,7 @@
 
 use crate::harness::*;
 use serde_json::json;
+use std::fs;
 
 /// The broken games are in the middle of the file, and one file ends in the middle of a game.
 #[test]
@@ -69,4 +70,26 @@ fn test_pieces_are_done_once_although_workers_are_killed() {
     fleet.worker("last", &engine, &[]);
     let (figures, is_good) = fleet.collect("t", "out");
     assert!(is_good && figures["done"] == 4000 && figures["missing"] == 0, "{figures}");
+}
+
+/// A server that is killed while it writes the state of a consumer has none when it starts again.
+#[test]
+fn pieces_with_results_are_not_done_again_when_the_server_has_lost_what_was_acknowledged() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    fleet.succeeds(&["submit", "test", "--job=t", "--pieces=2000", "--silence=2"]);
+    let engine = fleet.engine.clone();
+    // One worker lives on, and another one begins when the state is lost.
+    fleet.worker("old", &engine, &[]);
+    fleet.until("some results", |status| status["jobs"][0]["results"].as_u64() > Some(800));
+    fleet.kill_server();
+    fs::remove_file(fleet.path("store/jetstream/$G/streams/rukh-work-t/obs/workers/o.dat")).unwrap();
+    fleet.start_server();
+    fleet.worker("new", &engine, &[]);
+    let (figures, is_good) = fleet.collect("t", "out");
+    assert!(is_good && figures["done"] == 2000 && figures["missing"] == 0, "{figures}");
+    // Without the check these are more than 800. The worker that lives on also ends the pieces that it holds, at most 260,
+    // whose results may come after the finished pieces were read.
+    assert!(figures["repeated"].as_u64() < Some(400), "{figures}");
+    let log = fleet.text("old.log");
+    assert!(log.contains("the server has lost what workers have acknowledged"), "{log}");
 }

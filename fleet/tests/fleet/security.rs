@@ -184,6 +184,8 @@ fn a_worker_needs_the_password_and_the_authority_of_the_servers_certificate() {
     server.lets_in(&[user, right, authority]);
     server.refuses(&[user, wrong, authority], &["authorization violation", user, wrong, authority]);
     server.refuses(&[authority], &["authorization violation", "no credentials", authority]);
+    let address = format!("--server=nats://worker:wrong-secret@{}", server.address);
+    server.refuses(&[&address, authority], &["authorization violation", "worker:***@"]);
     let stranger = "--tls-ca=FOLDER/stranger.pem";
     server.refuses(&[user, right, stranger], &["certificate", stranger]);
     // What the client says then depends on the authorities that the machine trusts.

@@ -370,7 +370,7 @@ eight_bits() {
     milliseconds=300
     for round in 1 2 3; do
         for backend in rocm-fp16 "rocm-$format"; do
-            sweep_backend=$backend measure 25 "$format-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
+            sweep_backend=$backend measure 60 "$format-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
         done
     done
     return $status

@@ -1,9 +1,9 @@
 //! Knows which pieces of a job have a result, so that they are not done again.
 //!
 //! A server that is killed while it writes down what workers have acknowledged may lose it. Then it delivers all pieces
-//! again, as if for the first time. Two signs say so: a job has many more results than deliveries, or a delivery has a much
-//! lower number than one before it. Only then a worker reads the numbers of the pieces that are finished, so that a server that
-//! loses nothing is not asked for anything. They are in the headers of the results, whose content can be long.
+//! again, as if for the first time. Two signs say so: a job has many more results than deliveries, or a delivery has a
+//! much lower number than one before it. Only then a worker reads the numbers of the pieces that are finished, so that a
+//! server that loses nothing is not asked for anything. They are in the headers of the results, whose content can be long.
 
 use crate::error::print_error_line;
 use crate::job;
@@ -79,7 +79,8 @@ impl Deliveries {
     }
 
     /// Notes the number of a delivery. If it is much lower than the one before, the finished pieces are read.
-    pub(super) fn note(&mut self, delivery: u64) {
+    pub(super) fn note(&mut self, delivery: Option<u64>) {
+        let Some(delivery) = delivery else { return };
         if is_loss(self.last, delivery) {
             self.read();
         }

@@ -20,8 +20,8 @@ pub(super) struct Held {
     pub(super) deliveries: u32,
     /// When it was delivered.
     pub(super) taken: Instant,
-    /// The number of this delivery among all of the job, from 1.
-    pub(super) delivery: u64,
+    /// The number of this delivery among all of the job, from 1, if the message says it.
+    pub(super) delivery: Option<u64>,
     message: Message,
 }
 
@@ -41,9 +41,9 @@ impl Held {
             Ok(info) => (
                 u32::try_from(info.delivered).unwrap_or(u32::MAX),
                 info.stream_sequence,
-                info.consumer_sequence,
+                Some(info.consumer_sequence),
             ),
-            Err(_) => (1, 1, u64::MAX),
+            Err(_) => (1, 1, None),
         };
         match serde_json::from_slice(&message.payload) {
             Ok(piece) => Ok(Held { piece, deliveries, taken: Instant::now(), delivery, message }),

@@ -209,12 +209,15 @@ impl Roofline {
             let at = first * (ridge / first).powf(0.3 + 0.12 * index as f64);
             canvas.text("muted", (x_of(at) + 8.0, y_of(at * speed) + 16.0), "start", name);
         }
+        let highest = peak;
         for (peak, text) in self.peaks() {
             let path = format!("M{:.1} {:.1}H{:.1}", x_of(first), y_of(peak), x_of(last));
+            // The names of two ceilings stand apart even if the lines nearly touch.
+            let name_at = if peak < highest { y_of(peak) + 18.0 } else { y_of(peak) - 8.0 };
             if self.byte_operations_per_second > 0.0 {
                 canvas.shape("path", format_args!("class=\"line level s0\" d=\"{path}\"").to_string(), None);
             }
-            canvas.text("muted", (x_of(last) - 4.0, y_of(peak) - 8.0), "end", &text);
+            canvas.text("muted", (x_of(last) - 4.0, name_at), "end", &text);
         }
     }
 }

@@ -44,13 +44,16 @@ const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
 
 /// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned products, so
 /// a new one goes to the end.
-const TILES: [Tile; 6] = [
+const TILES: [Tile; 9] = [
     tile(128, 128, 256, 1.0),
     tile(128, 128, 128, 1.0),
     tile(64, 64, 128, 1.3),
     tile(32, 64, 128, 1.8),
     tile(64, 32, 128, 1.8),
     tile(16, 32, 32, 2.6),
+    tile(64, 128, 128, 1.1),
+    tile(64, 128, 256, 1.2),
+    tile(64, 128, 64, 1.05),
 ];
 
 /// The kernel for widths that are not multiples of [`VECTOR`].
@@ -149,6 +152,14 @@ impl OwnChoice {
         size.map_or(String::new(), |TileSize { rows, columns, threads }| {
             format!("_{rows}x{columns}_{threads}")
         })
+    }
+
+    /// The tile and the number of parts of the summed axis, for reports: `64x128_128 in 2 parts`.
+    pub(super) fn name(self) -> String {
+        let suffix = self.suffix();
+        let tile = if suffix.is_empty() { "any width" } else { suffix.trim_start_matches('_') };
+        let splits = if self.splits > 1 { format!(" in {} parts", self.splits) } else { String::new() };
+        format!("{tile}{splits}")
     }
 
     fn size_and_cost(self) -> Tile {

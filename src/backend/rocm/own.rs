@@ -406,6 +406,26 @@ mod tests {
     }
 
     #[test]
+    fn the_tile_of_64_x_128_is_the_first_where_larger_ones_leave_units_idle() {
+        let first = |rows, compute_units| {
+            let shape = GemmShape::plain(rows, 768, 768, ElementType::Fp16);
+            let TileSize { rows, columns, .. } = whole_choices(&shape, compute_units)[0].size();
+            (rows, columns)
+        };
+        // Of 192 tiles of 128 x 128, 132 units compute 60 in a second round. 96 units compute all in two full rounds.
+        assert_eq!(first(4096, 132), (64, 128));
+        assert_eq!(first(4096, 96), (128, 128));
+        assert_eq!(first(64 * 512, 132), (128, 128));
+    }
+
+    #[test]
+    fn a_report_names_a_tile_and_its_parts() {
+        let in_parts = OwnChoice { splits: 3, ..OwnChoice::whole(2) };
+        let names = [OwnChoice::whole(0), in_parts, OwnChoice::whole(TILES.len())].map(OwnChoice::name);
+        assert_eq!(names, ["128x128_256", "64x64_128 in 3 parts", "any width"]);
+    }
+
+    #[test]
     fn no_part_of_the_summed_axis_is_empty() {
         for inputs in (8..2000).step_by(8) {
             let shape = GemmShape::plain(16, 64, inputs, ElementType::Fp16);

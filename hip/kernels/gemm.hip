@@ -134,16 +134,26 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
         gemm_chain<T, Tile, threads>(in_memory(arguments), shared);                                                             \
     }
 #if MATRIX_LAYOUT == MATRIX_QUADS
-// Waves of 64 x 64 results halve the traffic of shared memory, which would limit larger blocks. Smaller tiles have
-// fewer products per step, and longer steps make up for that.
+// Waves of 64 x 64 results halve the traffic of shared memory, which would limit larger blocks. Two such waves make a
+// tile of 64 x 128; with four waves of 32 x 64 it reads half as much again, but more waves hide what the memory takes.
+// Smaller tiles have fewer products per step, and longer steps make up for that.
 #define GEMM_16_BITS(type, T)                                                                                  \
     GEMM_AND_CHAIN(type, T, MatrixCore, 128, 128, 128, 64)                                                     \
+    GEMM_AND_CHAIN(type, T, MatrixCore, 64, 128, 128, 64)                                                      \
+    GEMM(type, T, MatrixCore, 64, 128, 64, 64)                                                                 \
     GEMM_AND_CHAIN(type, T, MatrixCore, 64, 64, 128, 128)                                                      \
     GEMM_AND_CHAIN(type, T, MatrixCore, 64, 32, 128, 128)                                                      \
     GEMM(type, T, MatrixCore, 16, 32, 32, 128)
 #elif MATRIX_LAYOUT != MATRIX_NONE
+#if MATRIX_LAYOUT == MATRIX_QUARTERS
+// Shared memory has room for two blocks, so that with 128 threads a SIMD would have one wave.
+#define GEMM_64X128(type, T) GEMM_AND_CHAIN(type, T, MatrixCore, 64, 128, 256, 64)
+#else
+#define GEMM_64X128(type, T) GEMM_AND_CHAIN(type, T, MatrixCore, 64, 128, 128, 64)
+#endif
 #define GEMM_16_BITS(type, T)                                                                                  \
     GEMM_AND_CHAIN(type, T, MatrixCore, 128, 128, 256, 64)                                                     \
+    GEMM_64X128(type, T)                                                                                       \
     GEMM_AND_CHAIN(type, T, MatrixCore, 64, 64, 128, 64)                                                       \
     GEMM(type, T, MatrixCore, 32, 64, 128, 64)                                                                 \
     GEMM_AND_CHAIN(type, T, MatrixCore, 64, 32, 128, 64)
@@ -174,3 +184,4 @@ INSTANCES(bf16, Bfloat)
 #undef GEMM_AND_CHAIN
 #undef GEMM
 #undef GEMM_16_BITS
+#undef GEMM_64X128

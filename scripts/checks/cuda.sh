@@ -324,7 +324,8 @@ step_cards() {
 
 # Compares our own products, with plain and with preshuffled weights, with the libraries', product by product and in whole
 # passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every product
-# and of every tile are checked, with guards around the matrices. Takes at most 390 s after the networks are made.
+# and of every tile are checked, with guards around the matrices. Writes own.md, the tables for docs/benchmarks.md.
+# Takes at most 390 s after the networks are made.
 step_own() {
     large_networks
     local name status=0 reports=() begin=$SECONDS
@@ -338,6 +339,7 @@ step_own() {
         [ -s "$out/own-$name.json" ] && reports+=("$out/own-$name.json")
     done
     python3 "$here/scripts/checks/cuda_tables.py" own "${reports[@]}" | tee "$out/own.txt" || status=1
+    python3 "$here/scripts/checks/cuda_tables.py" own_markdown "${reports[@]}" >"$out/own.md" || status=1
     milliseconds=300
     for name in "${names[@]}"; do
         [ $((SECONDS - begin)) -lt 335 ] || { echo "$name NOT DONE for lack of time"; continue; }
@@ -347,6 +349,11 @@ step_own() {
             "gemm=auto,tuning_file=$name-all.csv,wait=spin" || status=1
         preshuffled "$store/tables/$name-own.csv" "$store/tables/$name-all.csv"
     done
+    {
+        echo
+        python3 "$here/scripts/checks/cuda_tables.py" passes "$out/own-passes.txt"
+    } >>"$out/own.md" || status=1
+    cat "$out/own.md"
     return $status
 }
 
@@ -425,19 +432,21 @@ step_fp8() {
     eight_bits fp8
 }
 
-# Checks correctness with parallel branches, with kernels that are launched early, and with tuned matrix products.
+# Checks correctness with parallel branches, with kernels that are launched early, with tuned matrix products, and with
+# launches that our own products share with what follows them, which fp32 does not have.
 step_branches() {
     local name status=0 log
     mkdir -p "$work/some"
     for name in attn smolgen multihead relu-nogate se-attnpol se-conv; do
         ln -sf "$here/tests/data/micro-$name".* "$work/some/"
     done
-    for log in fork overlap tuned; do
-        local overlap="" options="fork=1024,wait=spin" most=512
+    for log in fork overlap tuned shared; do
+        local overlap="" options="fork=1024,wait=spin" most=512 formats=fp32,fp16
         [ $log != overlap ] || overlap=1
         [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }
+        [ $log != shared ] || { options="gemm=own,fuse=true,wait=spin,tune=off" && formats=fp16,bf16; }
         RUKH_CUDA_SHIM_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
-            --formats=fp32,fp16 --options="$options" "$work/some" || status=1
+            --formats=$formats --options="$options" "$work/some" || status=1
         echo "-- $log"
         grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rocm-cuda-shim" "$out/branches-$log.log" | cut -c1-300 | head -20
     done
@@ -445,29 +454,37 @@ step_branches() {
 }
 
 # Checks the memory accesses and races of all our kernels that a few networks use, with a padded batch. Our own products
-# take the place of cuBLASLt's, in whose kernels (nvjet_*) racecheck reports races on sm_90.
+# take the place of cuBLASLt's, in whose kernels (nvjet_*) racecheck reports races on sm_90. With `fuse` they share
+# launches with what follows them. That comes last, because it is not known how long blocks that wait for others take
+# under a tool.
 step_sanitize() {
-    local sanitizer tool network format status=0
+    local sanitizer tool fuse network name format log status=0
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
     if [ -z "$sanitizer" ]; then
         echo "skipped: compute-sanitizer was not found"
         return 0
     fi
     export RUKH_CUDA_SHIM_NVRTC_OPTIONS=-lineinfo
-    for tool in memcheck racecheck; do
-        # The shim asks for kernels that a build may lack, which is no error.
-        local options=()
-        [ "$tool" = memcheck ] && options=(--report-api-errors no)
-        for network in micro-smolgen:fp16 micro-multihead:bf16 micro-se-conv:fp16 micro-se-old:fp32; do
-            format=${network#*:}
-            local backend=rocm-$format
-            [ "$format" = fp32 ] && backend=rocm
-            XDG_CACHE_HOME=$work/cache-lineinfo run 60 "sanitize-$tool-${network%:*}.log" "$sanitizer" --tool "$tool" \
-                "${options[@]}" --error-exitcode 9 "$rukh" backendbench --weights="$here/tests/data/${network%:*}.pb.gz" \
-                --backend="$backend" --backend-opts="max_batch=8,streams=1,warm_up=false,gemm=own" --batches=6 \
-                --start-batch-size=7 --max-batch-size=7 || status=1
-            echo "$tool ${network%:*} $format: $(grep -E "ERROR SUMMARY|RACECHECK SUMMARY" "$out/sanitize-$tool-${network%:*}.log" | tail -1)"
-            grep -E -A3 "hazard|Invalid" "$out/sanitize-$tool-${network%:*}.log" | head -12 | cut -c1-300
+    for fuse in false true; do
+        for tool in memcheck racecheck; do
+            # The shim asks for kernels that a build may lack, which is no error.
+            local options=()
+            [ "$tool" = memcheck ] && options=(--report-api-errors no)
+            for network in micro-smolgen:fp16 micro-multihead:bf16 micro-se-conv:fp16 micro-se-old:fp32; do
+                IFS=: read -r name format <<<"$network"
+                local backend=rocm-$format
+                if [ "$format" = fp32 ]; then
+                    [ $fuse = false ] || continue
+                    backend=rocm
+                fi
+                log=sanitize-$tool-$name-fuse-$fuse.log
+                XDG_CACHE_HOME=$work/cache-lineinfo run 60 "$log" "$sanitizer" --tool "$tool" \
+                    "${options[@]}" --error-exitcode 9 "$rukh" backendbench --weights="$here/tests/data/$name.pb.gz" \
+                    --backend="$backend" --backend-opts="max_batch=8,streams=1,warm_up=false,gemm=own,fuse=$fuse" \
+                    --batches=6 --start-batch-size=7 --max-batch-size=7 || status=1
+                echo "$tool $name $format, fuse=$fuse: $(grep -hE "ERROR SUMMARY|RACECHECK SUMMARY" "$out/$log" | tail -1)"
+                grep -E -A3 "hazard|Invalid" "$out/$log" | head -12 | cut -c1-300
+            done
         done
     done
     unset RUKH_CUDA_SHIM_NVRTC_OPTIONS

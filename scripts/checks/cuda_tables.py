@@ -5,6 +5,8 @@ usage: cuda_tables.py speed FILE ...             the fastest options of each net
        cuda_tables.py compare THIS OTHER         the median speed of one version, its ratio to that of the other, and the
                                                  lowest ratio
        cuda_tables.py own FILE.json ...          our own kernels beside the libraries, from reports of `rukh doctor`
+       cuda_tables.py own_markdown FILE.json ... the ratios of the same, as tables for docs/benchmarks.md
+       cuda_tables.py passes FILE                whole passes with libraries and with our own kernels, as such a table
        cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
 """
 import json
@@ -72,44 +74,54 @@ def speed(files):
 OWN = {"Rukh's tiles": "own", "Rukh's tiles, preshuffled weights": "shuffled", "Rukh's kernel": "few rows"}
 
 
+def products(file):
+    """The rows of a report's table of products, as dictionaries."""
+    with open(file) as stream:
+        stages = json.load(stream)["stages"]
+    for table in (table for stage in stages for table in stage["tables"] if table["name"] == "products"):
+        for cells in table["rows"]:
+            yield dict(zip(table["columns"], cells))
+
+
+def fastest(file):
+    """The fastest row of each product by our tiles (`own`), by our tiles with preshuffled weights (`shuffled`), by our
+    kernel for few rows (`few rows`), and by a library (`library`): {product: {by: row}}."""
+    found = {}
+    for row in products(file):
+        if row["µs"] is not None:
+            known = found.setdefault(row["product"], {})
+            by = OWN.get(row["by"], "library")
+            if by not in known or row["µs"] < known[by]["µs"]:
+                known[by] = row
+    return found
+
+
 def own(files):
     """Prints the time of each product by our tiles, with plain and with preshuffled weights, and by the fastest library,
     and the geometric means of the ratios. Fails if a result is wrong."""
     wrong = 0
     for file in files:
-        with open(file) as stream:
-            stages = json.load(stream)["stages"]
-        tables = [table for stage in stages for table in stage["tables"] if table["name"] == "products"]
-        times, layers = {}, {}
-        for table in tables:
-            for cells in table["rows"]:
-                row = dict(zip(table["columns"], cells))
-                if row["verdict"] == "wrong":
-                    print(f"WRONG {row['by']} {row['product']}: {row['detail']}")
-                    wrong += row["by"].startswith("Rukh")
-                if row["µs"] is not None:
-                    by = OWN.get(row["by"], "library")
-                    known = times.setdefault(row["product"], {})
-                    if row["µs"] < known.get(by, (1e30,))[0]:
-                        known[by] = (row["µs"], row["best"], row["TFLOP/s"])
-                    layers[row["product"]] = row["layers"]
-        print(f"\n{os.path.basename(file)}, microseconds; tile: the number of the best of the choices, from 0")
+        for row in products(file):
+            if row["verdict"] == "wrong":
+                print(f"WRONG {row['by']} {row['product']}: {row['detail']}")
+                wrong += row["by"].startswith("Rukh")
+        print(f"\n{os.path.basename(file)}, microseconds; rows x columns of the fastest tile, and its threads")
         print(
-            f"{'library':>8} {'own':>8} {'ratio':>6} {'TFLOP/s':>8} {'tile':>4} {'shuffled':>8} {'few rows':>8}"
-            "  layers, product"
+            f"{'library':>8} {'own':>8} {'ratio':>6} {'TFLOP/s':>8} {'shuffled':>8} {'few rows':>8}"
+            f" {'tile':24} layers, product"
         )
         ratios, gains = [], []
-        for name, found in times.items():
+        for name, found in fastest(file).items():
             if "own" in found and "shuffled" in found:
-                gains.append(found["own"][0] / found["shuffled"][0])
+                gains.append(found["own"]["µs"] / found["shuffled"]["µs"])
             if "library" not in found or "own" not in found:
                 continue
-            library, mine = found["library"][0], found["own"][0]
+            library, mine = found["library"]["µs"], found["own"]["µs"]
             ratios.append(library / mine)
-            shuffled, few = (f"{found[by][0]:8.2f}" if by in found else " " * 8 for by in ("shuffled", "few rows"))
-            _, best, rate = found["own"]
-            cells = f"{library:8.2f} {mine:8.2f} {library / mine:6.2f} {rate:8.1f} {best:4} {shuffled} {few}"
-            print(f"{cells}  {layers[name]} x {name}")
+            others = (f"{found[by]['µs']:8.2f}" if by in found else " " * 8 for by in ("shuffled", "few rows"))
+            tile, layers = found["own"]["detail"], found["own"]["layers"]
+            cells = f"{library:8.2f} {mine:8.2f} {library / mine:6.2f} {found['own']['TFLOP/s']:8.1f} {' '.join(others)}"
+            print(f"{cells} {tile:24} {layers} x {name}")
         if ratios:
             print(f"geometric mean of {len(ratios)} products: {statistics.geometric_mean(ratios):.3f}")
         if gains:
@@ -120,6 +132,94 @@ def own(files):
                 f" {statistics.geometric_mean(gains):.3f}, from {min(gains):.3f} to {max(gains):.3f}"
             )
     sys.exit(1 if wrong else 0)
+
+
+def shape_and_rows(product):
+    """A product without its number of rows, as outputs x inputs and what else is special, and the number of rows."""
+    outputs, rows, inputs, rest = re.fullmatch(r"m=(\d+) n=(\d+) k=(\d+)(.*)", product).groups()
+    # The distances between the products of a batch may depend on the number of rows.
+    rest = re.sub(r"(batch=.*) \[[^]]*\]", r"\1", rest)
+    words = [word for word in rest.split() if word not in ("f16", "bf16")]
+    return " ".join([f"{outputs} x {inputs}", *words]), int(rows)
+
+
+def tables_of_rows(ratios):
+    """Puts {shape: {rows: ratios}} into tables whose shapes have the same numbers of rows: [(numbers of rows, shapes)].
+    A shape of which not all were measured is with those that have all of its numbers."""
+    tables = []
+    for shape, found in sorted(ratios.items(), key=lambda item: -len(item[1])):
+        table = next((table for table in tables if found.keys() <= table[0]), None)
+        if table is None:
+            tables.append((set(found), [shape]))
+        else:
+            table[1].append(shape)
+    return [(sorted(rows), shapes) for rows, shapes in tables]
+
+
+def own_markdown(files):
+    """Prints tables for docs/benchmarks.md: the library's time divided by ours, for each product in each number of rows."""
+    everything, summary, details = [], [], []
+    for file in files:
+        network = os.path.basename(file).removeprefix("own-").removesuffix(".json")
+        ratios, tiles = {}, {}
+        for name, found in fastest(file).items():
+            if "library" not in found or "own" not in found:
+                continue
+            shape, rows = shape_and_rows(name)
+            ratio = found["library"]["µs"] / found["own"]["µs"]
+            ratios.setdefault(shape, {}).setdefault(rows, []).append(ratio)
+            tile = found["own"]["detail"].split(" in ")[0]
+            tiles[tile] = tiles.get(tile, 0) + 1
+        all_ratios = [ratio for found in ratios.values() for some in found.values() for ratio in some]
+        if not all_ratios:
+            continue
+        everything += all_ratios
+        fastest_tiles = ", ".join(f"{tile} {count}" for tile, count in sorted(tiles.items(), key=lambda item: -item[1]))
+        mean = statistics.geometric_mean(all_ratios)
+        summary.append(
+            f"| {network} | {len(all_ratios)} | {mean:.2f} | {min(all_ratios):.2f} | {max(all_ratios):.2f} | {fastest_tiles} |"
+        )
+        for rows, shapes in tables_of_rows(ratios):
+            details += ["", f"| {network}: outputs x inputs; rows | " + " | ".join(map(str, rows)) + " |"]
+            details.append("|---|" + "---:|" * len(rows))
+            for shape in shapes:
+                cells = (", ".join(f"{ratio:.2f}" for ratio in ratios[shape].get(count, [])) for count in rows)
+                details.append(f"| {shape} | " + " | ".join(cells) + " |")
+            columns = ([ratio for shape in shapes for ratio in ratios[shape].get(count, [])] for count in rows)
+            means = (f"{statistics.geometric_mean(column):.2f}" for column in columns)
+            details.append("| geometric mean | " + " | ".join(means) + " |")
+    print("The library's time divided by ours. A tile is named by its rows and columns and the threads of its block.")
+    print()
+    print("| network | products | geometric mean | lowest | highest | the fastest of our tiles |")
+    print("|---|---:|---:|---:|---:|---|")
+    print("\n".join(summary))
+    if everything:
+        print(f"| all | {len(everything)} | {statistics.geometric_mean(everything):.2f} | {min(everything):.2f} |", end="")
+        print(f" {max(everything):.2f} | |")
+    print("\n".join(details))
+
+
+# The columns of the table of whole passes, by the options that begin so.
+PASSES = {"gemm=library": "library", "gemm=own,fuse=false": "own", "gemm=own,fuse=true": "own, `fuse=true`", "gemm=auto": "auto"}
+
+
+def passes(file):
+    """Prints a table for docs/benchmarks.md: evaluations per second in whole passes."""
+    rates = {}
+    for name, options, sizes in measurements(file):
+        way = next((way for start, way in PASSES.items() if options.startswith(start)), None)
+        for size, rate in sizes.items():
+            rates.setdefault((name, size), {})[way] = rate
+    ways = list(PASSES.values())
+    print("| | batch | " + " | ".join(ways) + " | own / library |")
+    print("|---|---:|" + "---:|" * (len(ways) + 1))
+    last = None
+    for (name, size), found in rates.items():
+        cells = [f"{found[way]:,.0f}" if way in found else "-" for way in ways]
+        both = "library" in found and "own" in found
+        ratio = f"{found['own'] / found['library']:.2f}" if both else "-"
+        print(f"| {name if name != last else ''} | {size} | " + " | ".join([*cells, ratio]) + " |")
+        last = name
 
 
 def numbers(text):
@@ -190,6 +290,10 @@ def main():
         speed(sys.argv[2:])
     elif sys.argv[1:2] == ["own"]:
         own(sys.argv[2:])
+    elif sys.argv[1:2] == ["own_markdown"]:
+        own_markdown(sys.argv[2:])
+    elif sys.argv[1:2] == ["passes"] and len(sys.argv) == 3:
+        passes(sys.argv[2])
     elif sys.argv[1:2] == ["compare"] and len(sys.argv) == 4:
         compare(*sys.argv[2:])
     elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:

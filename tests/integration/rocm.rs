@@ -9,6 +9,7 @@ mod graphs;
 mod int8;
 mod launches;
 mod own;
+mod true_widths;
 mod value_error;
 mod versions;
 

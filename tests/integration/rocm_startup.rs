@@ -258,7 +258,8 @@ fn graphs_that_compute_something_else_are_given_up() {
 
 #[test]
 fn launches_of_several_products_that_compute_something_else_are_given_up() {
-    let kernels = ["64x64_128", "64x32_128", "128x128_256"].map(|tile| format!("gemm_chain_f16_{tile}"));
+    let kernels =
+        ["64x64_128", "64x32_128", "64x128_128", "128x128_256"].map(|tile| format!("gemm_chain_f16_{tile}"));
     let options = "max_batch=2,streams=1,wait=block,tune=off,gemm=own";
     finds_the_rung(options, "gfx1100", &kernels.join(","), "without launches that products share");
 }

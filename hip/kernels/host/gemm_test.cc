@@ -208,6 +208,19 @@ int main() {
     test_tile<Half>("gemm_f16, small", SMALL(f16), gemm_sum_f16, gemm_any_f16, ACTIVATION_RELU_2);
     const Tile narrow = {gemm_f16_64x32_128, 64, 32, 128};
     test_gemm<Half>("gemm_f16_64x32", narrow, gemm_sum_f16, {67, 40, 72, 1, 1, ACTIVATION_NONE, true, true, true});
+#if MATRIX_LAYOUT == MATRIX_QUARTERS
+    const Tile wide = {gemm_bf16_64x128_256, 64, 128, 256};
+    auto wide_chain = gemm_chain_f16_64x128_256;
+#else
+    const Tile wide = {gemm_bf16_64x128_128, 64, 128, 128};
+    auto wide_chain = gemm_chain_f16_64x128_128;
+#endif
+    test_tile<Bfloat>("gemm_bf16_64x128", wide, gemm_sum_bf16, gemm_any_bf16, ACTIVATION_SWISH);
+    test_chain<Half>(wide_chain, wide, 136, 2);
+#if MATRIX_LAYOUT == MATRIX_QUADS
+    const Tile two_waves = {gemm_f16_64x128_64, 64, 128, 64};
+    test_tile<Half>("gemm_f16_64x128, two waves", two_waves, gemm_sum_f16, gemm_any_f16, ACTIVATION_MISH);
+#endif
     test_chain<Half>(gemm_chain_f16_64x32_128, narrow, 88, 1);
     test_chain<Bfloat>(gemm_chain_bf16_64x64_128, medium, 72, 3);
     test_chain<Half>(gemm_chain_f16_64x32_128, narrow, 1032, 2);

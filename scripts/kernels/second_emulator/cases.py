@@ -26,6 +26,7 @@ class Case:
     format: Format
     run: Callable[[Bench], None]
     matrix: bool = False  # the kernel exists only on machines with a matrix instruction
+    lanes: int | None = None  # the kernel exists only on machines whose waves have so many lanes
 
 
 def attention(depth: int, logits: bool, heads: int, positions: int, b: Bench) -> None:
@@ -395,8 +396,10 @@ def cases_of(format: Format) -> list[Case]:
     """All checks in one element type."""
     found: list[Case] = []
 
-    def add(kernel: str, label: str, run: Callable[[Bench], None], matrix: bool = False) -> None:
-        found.append(Case(kernel.replace("_T", f"_{format.name}"), label, format, run, matrix))
+    def add(
+        kernel: str, label: str, run: Callable[[Bench], None], matrix: bool = False, lanes: int | None = None
+    ) -> None:
+        found.append(Case(kernel.replace("_T", f"_{format.name}"), label, format, run, matrix, lanes))
 
     if format is F32:
         add("preshuffle", "", preshuffle)
@@ -425,6 +428,12 @@ def cases_of(format: Format) -> list[Case]:
             add("gemm_chain_T_64x64_128", f"{outputs} outputs, {splits} parts", run)
         add("gemm_chain_T_128x128_256", "", partial(chain, (128, 128, 256), 136, 1))
         add("gemm_chain_T_64x32_128", "", partial(chain, (64, 32, 128), 40, 1))
+        for threads, lanes in ((128, 32), (256, 64)):
+            size = (64, 128, threads)
+            add(f"gemm_T_64x128_{threads}", "", partial(gemm, size, (61, 144, 40), 1, NONE, True), True, lanes)
+            run = partial(gemm, size, (37, 152, 104), 2, MISH, True, is_preshuffled=True)
+            add(f"gemm_T_64x128_{threads}", "preshuffled weights", run, True, lanes)
+            add(f"gemm_chain_T_64x128_{threads}", "", partial(chain, size, 136, 1), True, lanes)
     if format is F16:
         add("quantise_T", "factors", partial(quantise, 9, 144, True))
         add("quantise_T", "width 1040", partial(quantise, 3, 1040, False))

@@ -43,10 +43,11 @@ def run_case(code: KernelObject, case: Case, compiled: dict[int, Compiled]) -> R
 
 
 def applicable(code: KernelObject, cases: list[Case]) -> list[Case]:
-    """The checks for this object: without a matrix instruction it has none of the kernels that need one."""
-    if any(case.matrix and case.kernel in code.kernels for case in cases):
-        return cases
-    return [case for case in cases if not case.matrix]
+    """The checks for this object: without a matrix instruction it has none of the kernels that need one, and some kernels
+    have as many threads as suit the number of lanes."""
+    has_matrix = any(case.matrix and case.kernel in code.kernels for case in cases)
+    lanes = {kernel.lanes for kernel in code.kernels.values()}
+    return [case for case in cases if (has_matrix or not case.matrix) and (case.lanes is None or case.lanes in lanes)]
 
 
 def run_all(code: KernelObject, only: str = "") -> list[Result]:

@@ -112,6 +112,9 @@ def compile_scalar(i: Instruction, lanes: int) -> Step:
         return with_immediate(found.group(1), found.group(2), o)
     if found := re.match(r"s_cmp_(\w\w)_(\w\d\d)", name):
         return comparison(found.group(1), found.group(2), o)
+    if found := re.fullmatch(r"s_bitcmp([01])_b32", name):
+        wanted = U32(int(found.group(1)))
+        return compare(lambda a, b: a >> (b & U32(31)) & U32(1) == wanted, scalar(o[0]), scalar(o[1]))
     if found := re.match(r"s_(\w+)_saveexec_b(32|64)", name):
         return save_exec(BITWISE[found.group(1)], o, lanes)
     if name in ARITHMETIC:

@@ -84,6 +84,18 @@ class Scalar(unittest.TestCase):
         execute(w, "s_mul_hi_i32 s3, s2, -1")
         self.assertEqual(w.s[3, 0], 0)
 
+    def test_a_bit_is_compared(self) -> None:
+        w = waves()
+        w.s[1], w.s[2] = 0b100, 34
+        for text, expected in (
+            ("s_bitcmp1_b32 s1, 2", True),
+            ("s_bitcmp1_b32 s1, 0", False),
+            ("s_bitcmp0_b32 s1, 0", True),
+            ("s_bitcmp1_b32 s1, s2", True),  # the number of the bit has five bits
+        ):
+            execute(w, text)
+            self.assertEqual(bool(w.scc[0]), expected, text)
+
     def test_inline_integers_of_64_bits_have_a_sign_and_literals_do_not(self) -> None:
         w = waves()
         execute(w, "s_mov_b64 s[2:3], -2", "s_mov_b64 s[4:5], 0xfffffffe")

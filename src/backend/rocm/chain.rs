@@ -29,8 +29,10 @@ const CONVOLUTION_COUNTERS: usize = std::mem::offset_of!(ConvolutionArguments, c
 const CHANNELS: usize = 64;
 const WINOGRAD_THREADS: u32 = 128;
 
-/// The elements of the largest tile of the products in a convolution's kernels.
-const LARGEST_CONVOLUTION_TILE: usize = 64 * 64;
+/// A convolution takes one launch if its products are fastest with tiles of at most so many elements. The kernels of
+/// whole convolutions have tiles of 64 x 64, which read a third more than tiles of 64 x 128, and twice as much as tiles of
+/// 128 x 128.
+const LARGEST_CONVOLUTION_TILE: usize = 64 * 128;
 
 /// The widest row that 32 threads normalise. A whole block normalises a wider one.
 const NARROW_NORM: usize = 1024;
@@ -197,7 +199,7 @@ impl WholeConvolution {
 
 impl OwnKernels {
     /// The step of a whole convolution; `None` if there is no kernel for it, or if the `usual` choice for its products
-    /// has tiles that are larger than those of the kernels.
+    /// has tiles of more than [`LARGEST_CONVOLUTION_TILE`] elements.
     pub(super) fn convolution(
         &self,
         name: &str,

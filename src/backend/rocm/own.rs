@@ -44,13 +44,16 @@ const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
 
 /// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned products, so
 /// a new one goes to the end.
-const TILES: [Tile; 6] = [
+const TILES: [Tile; 9] = [
     tile(128, 128, 256, 1.0),
     tile(128, 128, 128, 1.0),
     tile(64, 64, 128, 1.3),
     tile(32, 64, 128, 1.8),
     tile(64, 32, 128, 1.8),
     tile(16, 32, 32, 2.6),
+    tile(64, 128, 128, 1.1),
+    tile(64, 128, 256, 1.2),
+    tile(64, 128, 64, 1.05),
 ];
 
 /// The kernel for widths that are not multiples of [`VECTOR`].
@@ -149,6 +152,14 @@ impl OwnChoice {
         size.map_or(String::new(), |TileSize { rows, columns, threads }| {
             format!("_{rows}x{columns}_{threads}")
         })
+    }
+
+    /// The tile and the number of parts of the summed axis, for reports: `64x128_128 in 2 parts`.
+    pub(super) fn name(self) -> String {
+        let suffix = self.suffix();
+        let tile = if suffix.is_empty() { "any width" } else { suffix.trim_start_matches('_') };
+        let splits = if self.splits > 1 { format!(" in {} parts", self.splits) } else { String::new() };
+        format!("{tile}{splits}")
     }
 
     fn size_and_cost(self) -> Tile {
@@ -392,6 +403,26 @@ mod tests {
         let any = TILES.len();
         assert_eq!(OwnChoice::new(any, 1, preshuffled), None, "weights of any width are never preshuffled");
         assert_eq!(OwnChoice::new(0, 1, transposed), None, "only libraries read transposed weights");
+    }
+
+    #[test]
+    fn the_tile_of_64_x_128_is_the_first_where_larger_ones_leave_units_idle() {
+        let first = |rows, compute_units| {
+            let shape = GemmShape::plain(rows, 768, 768, ElementType::Fp16);
+            let TileSize { rows, columns, .. } = whole_choices(&shape, compute_units)[0].size();
+            (rows, columns)
+        };
+        // Of 192 tiles of 128 x 128, 132 units compute 60 in a second round. 96 units compute all in two full rounds.
+        assert_eq!(first(4096, 132), (64, 128));
+        assert_eq!(first(4096, 96), (128, 128));
+        assert_eq!(first(64 * 512, 132), (128, 128));
+    }
+
+    #[test]
+    fn a_report_names_a_tile_and_its_parts() {
+        let in_parts = OwnChoice { splits: 3, ..OwnChoice::whole(2) };
+        let names = [OwnChoice::whole(0), in_parts, OwnChoice::whole(TILES.len())].map(OwnChoice::name);
+        assert_eq!(names, ["128x128_256", "64x64_128 in 3 parts", "any width"]);
     }
 
     #[test]

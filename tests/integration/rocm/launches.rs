@@ -1,7 +1,7 @@
 //! The number of kernels and of library calls that one batch takes.
 //!
-//! It depends on a network's layers and not on their widths, so that small networks with the layers of well-known ones
-//! show it.
+//! It depends on a network's layers and hardly on their widths, so that small networks with the layers of well-known ones
+//! show it. `true_widths.rs` shows what depends on widths.
 
 use super::{RocmPrecision, backend_of, evaluate, inside, libraries, options, sample};
 use rukh::backend::rocm::{GemmLibrary, RocmOptions};
@@ -15,7 +15,7 @@ const CALLS: [&str; 4] =
     ["hipModuleLaunchKernel", "rocblas_gemm_ex", "rocblas_gemm_strided_batched_ex", "hipblasLtMatmul"];
 
 /// What stands on stderr before and after the batch whose calls are counted.
-const MARK: &str = "the batch that is counted";
+pub(super) const MARK: &str = "the batch that is counted";
 
 /// The well-known network, the committed network with the same kinds of layers, the number of its encoders or blocks,
 /// and the calls of a batch with our own products, with launches that these share, with a library's products, and with
@@ -27,7 +27,7 @@ const SHAPES: [(&str, &str, usize, [usize; 4]); 3] = [
 ];
 
 /// The network of a set with `count` encoders or blocks.
-fn with_depth(set: &GoldenSet, count: usize) -> Network {
+pub(super) fn with_depth(set: &GoldenSet, count: usize) -> Network {
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
     match &mut network.body {
         Body::Attention { stack, .. } => {
@@ -60,17 +60,22 @@ fn evaluate_all(precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) {
     }
 }
 
-/// The number of calls that start work, for each network.
-fn count(test: &str, precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
+/// The number of calls that start work between every two marks that `body` prints to stderr in a process of its own.
+pub(super) fn counted(test: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Option<Vec<usize>> {
     let folder = libraries();
-    let stderr =
-        inside(folder.path(), test, &[("RUKH_EMULATOR_LOG", "1")], || evaluate_all(precision, gemm, fuse))?;
+    let settings: Vec<_> = settings.iter().copied().chain([("RUKH_EMULATOR_LOG", "1")]).collect();
+    let stderr = inside(folder.path(), test, &settings, body)?;
     let is_counted = |line: &str| {
         let call = line.strip_prefix("rocm-emulator: ").and_then(|call| call.split_once(" = "));
         call.is_some_and(|(name, _)| CALLS.contains(&name))
     };
     let parts: Vec<&str> = stderr.split(MARK).skip(1).step_by(2).collect();
     Some(parts.iter().map(|part| part.lines().filter(|line| is_counted(line)).count()).collect())
+}
+
+/// The number of calls that start work, for each network.
+fn count(test: &str, precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
+    counted(test, &[], || evaluate_all(precision, gemm, fuse))
 }
 
 fn check(test: &str, precision: RocmPrecision, (gemm, fuse): (GemmLibrary, bool), column: usize) {

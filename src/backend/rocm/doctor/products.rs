@@ -177,7 +177,7 @@ impl Examiner<'_> {
                 let own =
                     |examiner: &Self, layer: &GemmProblem| Ok(examiner.own_step(&layer.shape, Some(layer)));
                 let outcome = self.outcome(trial, 0, own)?;
-                row("Rukh's kernel", trial, &[outcome], report);
+                row("Rukh's kernel", trial, (&[outcome], &[]), report);
                 Ok(())
             });
         }
@@ -199,6 +199,11 @@ impl Examiner<'_> {
         report: &mut Reporter<'_>,
     ) -> Result<()> {
         let mut outcomes = Vec::new();
+        let name = |choice: &GemmChoice| match choice {
+            GemmChoice::Own(own) => own.name(),
+            GemmChoice::Rocblas { .. } | GemmChoice::HipblasLt { .. } => String::new(),
+        };
+        let names: Vec<String> = choices.iter().map(name).collect();
         for (algorithm, choice) in choices.into_iter().enumerate() {
             report.attempt(&format!("{item}, algorithm {algorithm}"), |_| {
                 let step = |examiner: &Self, layer: &GemmProblem| {
@@ -208,7 +213,7 @@ impl Examiner<'_> {
                 Ok(())
             });
         }
-        row(library, trial, &outcomes, report);
+        row(library, trial, (&outcomes, &names), report);
         Ok(())
     }
 
@@ -276,8 +281,14 @@ impl Examiner<'_> {
     }
 }
 
-/// Adds the row of a product by a library.
-fn row(library: &str, trial: &Trial<'_>, outcomes: &[Outcome], report: &mut Reporter<'_>) {
+/// Adds the row of a product by a library. If no result is wrong, it names the fastest of our tiles; the names of the
+/// libraries' algorithms are empty.
+fn row(
+    library: &str,
+    trial: &Trial<'_>,
+    (outcomes, names): (&[Outcome], &[String]),
+    report: &mut Reporter<'_>,
+) {
     let best = outcomes.iter().min_by(|a, b| a.microseconds.total_cmp(&b.microseconds));
     let error = outcomes.iter().map(|outcome| outcome.difference.error).fold(0.0, f64::max);
     let rate = |outcome: &Outcome| 2e-6 * trial.product.shape.multiply_adds() / outcome.microseconds;
@@ -291,7 +302,10 @@ fn row(library: &str, trial: &Trial<'_>, outcomes: &[Outcome], report: &mut Repo
     let (verdict, detail) = match (wrong.first(), outcomes.is_empty()) {
         (Some(first), _) => ("wrong".into(), format!("{} of {} wrong, {first}", wrong.len(), outcomes.len())),
         (None, true) => (Value::Null, "no algorithm".to_owned()),
-        (None, false) => ("right".into(), String::new()),
+        (None, false) => {
+            let name = best.and_then(|best| names.get(best.algorithm));
+            ("right".into(), name.cloned().unwrap_or_default())
+        }
     };
     let cells = [
         ("product", trial.name.as_str().into()),

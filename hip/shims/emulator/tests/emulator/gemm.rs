@@ -3,7 +3,7 @@
 use std::ptr::{null, null_mut};
 
 use crate::kernels::{LayerNorm, Type, module, run};
-use crate::{Libraries, libraries, noise};
+use crate::{Libraries, architecture, has_matrix_instructions, libraries, noise};
 
 /// `GemmArguments` of kernels.h.
 #[repr(C)]
@@ -220,12 +220,19 @@ fn check_layout(
     }
 }
 
+/// The size and the threads of the tile of 64 x 128, which only architectures with matrix instructions have.
+fn wide_tile() -> Option<((usize, usize), u32)> {
+    let threads = if architecture().starts_with("gfx9") { 256 } else { 128 };
+    has_matrix_instructions().then_some(((64, 128), threads))
+}
+
 #[test]
 fn products_of_odd_sizes_are_right_and_nothing_else_is_written() {
-    let tiles = [((128, 128), 256), ((64, 64), 128), ((32, 64), 128), ((64, 32), 128)];
+    let mut tiles = vec![((128, 128), 256), ((64, 64), 128), ((32, 64), 128), ((64, 32), 128)];
+    tiles.extend(wide_tile());
     for kind in [Type::F16, Type::Bf16, Type::F32] {
-        for (tile, threads) in tiles {
-            if kind == Type::F32 && tile.0.min(tile.1) < 64 {
+        for &(tile, threads) in &tiles {
+            if kind == Type::F32 && ![(128, 128), (64, 64)].contains(&tile) {
                 continue;
             }
             let name = format!("gemm_{}_{}x{}_{threads}", kind.name(), tile.0, tile.1);
@@ -392,4 +399,8 @@ fn a_chain_of_products_and_norms_computes_what_single_kernels_compute() {
     }
     check_chain(Type::F16, (128, 128, 256), (1, 1032, 1));
     check_chain(Type::Bf16, (64, 32, 128), (64, 40, 2));
+    if let Some(((rows, columns), threads)) = wide_tile() {
+        check_chain(Type::F16, (rows, columns, threads), (2, 136, 2));
+        check_chain(Type::Bf16, (rows, columns, threads), (1, 1032, 1));
+    }
 }

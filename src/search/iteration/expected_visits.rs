@@ -7,7 +7,6 @@
 //!
 //! If the root itself is in the batch, its policy is unknown, and all its moves are taken.
 
-use super::prefetch::SMALL_TREE;
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates};
 use crate::backend::{Added, EvalRequest};
@@ -15,6 +14,8 @@ use crate::search::state::{Minibatch, SearchContext};
 use crate::tree::{NodeId, State};
 use std::collections::HashSet;
 
+/// In a tree with fewer visits, batches have few leaves, and each evaluation in the cache saves a batch.
+pub(super) const SMALL_TREE: u32 = 2000;
 /// The simulated visits for each wanted position, in one descent after another.
 const VISITS_PER_POSITION: [usize; 3] = [2, 8, 32];
 /// The most untried moves that are listed at a node. It is enough for nearly all simulated visits, and links for more

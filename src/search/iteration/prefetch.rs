@@ -1,16 +1,13 @@
 //! Step 4, prefetch: fills up the batch with positions that the search will probably need soon, so that their
 //! evaluations are in the cache. [`super::expected_visits`] chooses them, or this file does as lc0 does.
 
-use super::expected_visits::add_expected;
+use super::expected_visits::{SMALL_TREE, add_expected};
 use super::mate::mate_plies;
 use super::scratch::Scratch;
 use super::selection::{Candidate, Choice, MAX_DEPTH, list_candidates};
 use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
-
-/// In a tree with fewer visits, batches have few leaves, and each evaluation in the cache saves a batch.
-pub(super) const SMALL_TREE: u32 = 2000;
 
 /// Adds positions for the cache to `batch`: as many as the device evaluates for free, or up to `params.max_prefetch`
 /// requests in all. Does nothing for a backend on the CPU, because a larger batch does not make a position cheaper there.

@@ -80,8 +80,7 @@ pub(super) fn launch(
     kernels: &Kernels,
     choice: OwnChoice,
 ) -> Option<ByteLaunch> {
-    let suffix = Some(choice.suffix()).filter(|suffix| !suffix.is_empty() && choice.splits() == 1)?;
-    let function = kernels.function(family(shape.input_type), &suffix).ok()?;
+    let function = kernel(shape, kernels, choice)?;
     let size = choice.size();
     let product = product_arguments(shape, operands, bias, 1);
     let tiles = shape.rows.div_ceil(size.rows) * shape.outputs.div_ceil(size.columns);
@@ -89,8 +88,14 @@ pub(super) fn launch(
     Some(((function, grid(tiles, 1, size.threads)), arguments))
 }
 
+/// The kernel of a tile; `None` if the device's code lacks it.
+pub(super) fn kernel(shape: &GemmShape, kernels: &Kernels, choice: OwnChoice) -> Option<Function> {
+    let suffix = Some(choice.suffix()).filter(|suffix| !suffix.is_empty() && choice.splits() == 1)?;
+    kernels.function(family(shape.input_type), &suffix).ok()
+}
+
 /// The tiles that the device has a kernel for, the one that should be the fastest first.
 pub(super) fn choices(shape: &GemmShape, kernels: &Kernels, compute_units: usize) -> Vec<OwnChoice> {
-    let is_there = |choice: &OwnChoice| kernels.function(family(shape.input_type), &choice.suffix()).is_ok();
+    let is_there = |&choice: &OwnChoice| kernel(shape, kernels, choice).is_some();
     whole_choices(shape, compute_units).into_iter().filter(is_there).collect()
 }

@@ -199,22 +199,26 @@ impl Gemms {
 
     /// The algorithms that hipBLASLt proposes for a product with weights of this layout; none if it must not be asked.
     pub(super) fn proposals(&self, problem: &GemmProblem, layout: WeightLayout) -> Vec<GemmChoice> {
-        let GemmProblem { shape, bias, .. } = problem;
-        if !self.may_ask(Asked::new(BlasLibrary::HipblasLt, layout), shape) {
-            return Vec::new();
-        }
-        let solutions = self.hipblaslt.as_ref().map(|steps| steps.solutions(shape, layout, *bias));
-        let solutions = solutions.and_then(Result::ok).unwrap_or_default().into_iter();
-        solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
+        self.proposed(problem, layout, HipblasLtSteps::solutions)
     }
 
     /// The algorithms that hipBLASLt proposes for a thorough tuning, without those of [`Gemms::proposals`].
     pub(super) fn more_proposals(&self, problem: &GemmProblem, layout: WeightLayout) -> Vec<GemmChoice> {
+        self.proposed(problem, layout, HipblasLtSteps::more_solutions)
+    }
+
+    /// The algorithms that `ask` gets from hipBLASLt; none if it must not be asked.
+    fn proposed(
+        &self,
+        problem: &GemmProblem,
+        layout: WeightLayout,
+        ask: impl FnOnce(&HipblasLtSteps, &GemmShape, WeightLayout, Address) -> Result<Vec<i32>>,
+    ) -> Vec<GemmChoice> {
         let GemmProblem { shape, bias, .. } = problem;
         if !self.may_ask(Asked::new(BlasLibrary::HipblasLt, layout), shape) {
             return Vec::new();
         }
-        let solutions = self.hipblaslt.as_ref().map(|steps| steps.more_solutions(shape, layout, *bias));
+        let solutions = self.hipblaslt.as_ref().map(|steps| ask(steps, shape, layout, *bias));
         let solutions = solutions.and_then(Result::ok).unwrap_or_default().into_iter();
         solutions.map(|solution| GemmChoice::HipblasLt { solution: Some(solution), layout }).collect()
     }

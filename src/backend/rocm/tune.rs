@@ -82,10 +82,11 @@ pub struct TuneOutcome {
 }
 
 /// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
-/// have been measured, finds the fastest settings of the options that the user left open, times whole passes with them, and
-/// places the ladder of batch sizes. Where whole evaluations of a batch size are not faster with the tuned products than
-/// with the default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how much there is; if
-/// it returns false, tuning ends. What has been measured is kept in any case, and the next call goes on from there.
+/// have been measured, finds the fastest settings of the options that the user left open, times whole passes with them,
+/// and places the ladder of batch sizes. Where whole evaluations of a batch size are not faster with the tuned products
+/// than with the default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how much
+/// there is; if it returns false, tuning ends. What has been measured is kept in any case, and the next call goes on from
+/// there.
 ///
 /// # Errors
 /// The device cannot be opened, or the network does not fit into it.

@@ -5,6 +5,7 @@
 //! itself. The result is kept in a file.
 
 use super::avoided::{Avoided, BlasLibrary};
+use super::bytes;
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
@@ -16,7 +17,6 @@ use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::measure::{Event, Measurer, Wanted};
 use super::measured::extended;
 use super::options::{RocmOptions, Tuning};
-use super::own::{OwnChoice, family};
 use super::probe::{WrongProduct, probe};
 use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
@@ -452,10 +452,8 @@ fn check(
         return true;
     }
     if shape.is_of_bytes() {
-        let is_known = |own: OwnChoice| {
-            own.splits() == 1 && maker.kernels.function(family(shape.input_type), &own.suffix()).is_ok()
-        };
-        let runs = matches!(choice, GemmChoice::Own(own) if is_known(own));
+        let runs =
+            matches!(choice, GemmChoice::Own(own) if bytes::kernel(&shape, maker.kernels, own).is_some());
         if !runs {
             table.remove(&shape);
         }

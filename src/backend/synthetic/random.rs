@@ -5,8 +5,8 @@
 //!
 //! With `delay` it simulates a graphics card, to test how busy the search keeps a device. The device has `slots` slots,
 //! and pads a batch to n positions, a power of two or one and a half times a power of two. The batch takes the slot that
-//! is free first and occupies it for `delay + n * per_position`. The time of completion is computed when the batch is submitted, and the ticket sleeps until then, so the simulated device uses
-//! no CPU time, like a real one.
+//! is free first and occupies it for `delay + n * per_position`. The time of completion is computed when the batch is
+//! submitted, and the ticket sleeps until then, so the simulated device uses no CPU time, like a real one.
 
 use crate::backend::position_key::mix;
 use crate::backend::ticket::{Done, check_batch_size};
@@ -82,29 +82,27 @@ impl RandomBackend {
 }
 
 /// The sizes to which the simulated device pads batches, in ascending order.
-const SIZES: [u32; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
+const SIZES: [usize; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 
 /// The times of the simulated device's batches.
 fn costs(options: &RandomOptions) -> BatchCosts {
-    let costs = BatchCosts::new(SIZES.map(|size| size as usize));
+    let costs = BatchCosts::new(SIZES);
     for size in SIZES {
-        costs.record(size as usize, time_of(options, size as usize));
+        costs.record(size, time_of(options, size));
     }
     costs
 }
 
-/// The time that the simulated device takes for a batch of `length` positions.
-fn time_of(options: &RandomOptions, length: usize) -> Duration {
-    let length = u32::try_from(length).unwrap_or(u32::MAX);
-    let padded = SIZES.into_iter().find(|&size| size >= length).unwrap_or(length);
-    options.delay + options.per_position * padded
+/// The time that the simulated device takes for a batch that is padded to so many positions.
+fn time_of(options: &RandomOptions, padded: usize) -> Duration {
+    options.delay + options.per_position * u32::try_from(padded).unwrap_or(u32::MAX)
 }
 
 impl Shared {
     /// The time at which a batch of `length` positions, submitted now, will be complete. Occupies a slot until then.
     /// Returns `None` if the batch takes no time.
     fn completion(&self, length: usize) -> Option<Instant> {
-        let duration = time_of(&self.options, length);
+        let duration = time_of(&self.options, self.attributes.batch_costs.padded(length));
         if duration.is_zero() || length == 0 {
             return None;
         }

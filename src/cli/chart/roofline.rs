@@ -191,15 +191,15 @@ impl Roofline {
         canvas: &mut Canvas,
     ) {
         let (first, last) = (10_f64.powf(x.low), 10_f64.powf(x.high));
-        let peak = self.operations_per_second.max(self.byte_operations_per_second);
+        let highest = self.operations_per_second.max(self.byte_operations_per_second);
         for (index, (name, speed)) in self.copies.iter().enumerate() {
-            let ridge = (peak / speed).clamp(first, last);
+            let ridge = (highest / speed).clamp(first, last);
             let path = format!(
                 "M{:.1} {:.1}L{:.1} {:.1}H{:.1}",
                 x_of(first),
                 y_of(first * speed),
                 x_of(ridge),
-                y_of((ridge * speed).min(peak)),
+                y_of((ridge * speed).min(highest)),
                 x_of(last)
             );
             let class = if index + 1 == self.copies.len() { "line s0" } else { "line level s0" };
@@ -209,7 +209,6 @@ impl Roofline {
             let at = first * (ridge / first).powf(0.3 + 0.12 * index as f64);
             canvas.text("muted", (x_of(at) + 8.0, y_of(at * speed) + 16.0), "start", name);
         }
-        let highest = peak;
         for (peak, text) in self.peaks() {
             let path = format!("M{:.1} {:.1}H{:.1}", x_of(first), y_of(peak), x_of(last));
             // The names of two ceilings stand apart even if the lines nearly touch.

@@ -3,13 +3,17 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match loop int8
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant matrix loop int8
 # fp8; if none is named, the first three run. Each step has a time limit. A call ends within ten minutes, and names the
 # steps that it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then
 # `branches sweep large`.
 # environment:
-#   LC0      for the step match: lc0 with its CUDA backend; MATCH_LIMIT (default: --movetime 100) may be --nodes 5000,
-#            MATCH_GAMES is the number of games at a time on each card (default 4), MATCH_SECONDS the time (default 300)
+#   LC0      for the step match: lc0 with its CUDA backend
+#   SEARCH_FLAGS  for the step cards: flags of the searches
+#   VARIANT  for the step variant: NAME=VALUE, an option of one side
+#   MATRIX   for the step matrix: the networks, visits and features, as flags of scripts/matches/matrix.py
+#   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
+#            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
@@ -306,8 +310,8 @@ step_cards() {
     compile_kernels || return 1
     large_networks
     local status=0 name count backend card
-    for name in t82-like bt4-full t1-like; do
-        for count in 1 "$cards"; do
+    for name in "${names[@]}"; do
+        for count in $(printf '%s\n' 1 "$cards" | uniq); do
             backend="--backend=rocm-fp16"
             if [ "$count" -gt 1 ]; then
                 backend="--backend=multiplexing --backend-opts='backend=rocm-fp16"
@@ -315,7 +319,7 @@ step_cards() {
                 backend+="'"
             fi
             run 90 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds=8000 --positions=3 \
-                --rounds=1 --batches=512 --threads=$((3 * count)) "$rukh --weights=$random/$name.pb.gz $backend" || status=1
+                --rounds=1 --batches=512 --threads=$((3 * count)) --search-flags="${SEARCH_FLAGS:-}" "$rukh --weights=$random/$name.pb.gz $backend" || status=1
             echo "-- $name, cards: $count" && cat "$out/cards-$name-$count.log"
         done
     done
@@ -383,13 +387,10 @@ eight_bits() {
     return $status
 }
 
-# Plays against lc0 with the embedded network and the same limit for each move, for so many seconds: MATCH_SECONDS. lc0
-# takes its overhead of 200 ms off the time of a move, too, so that without another value it would have no time.
-step_match() {
-    if [ ! -x "${LC0:-}" ]; then
-        echo "skipped: LC0 names no program"
-        return 0
-    fi
+# Plays games with the same limit for each move, at MATCH_GAMES boards on each card, for so many seconds: MATCH_SECONDS.
+# The arguments are those of features.py that name the two sides. Both take no overhead off the time of a move: with its
+# default of 200 ms, lc0 would have none left.
+play_on_cards() {
     local seconds=${MATCH_SECONDS:-300} limit card players=()
     read -ra limit <<<"${MATCH_LIMIT:---movetime 100}"
     compile_kernels || return 1
@@ -397,10 +398,10 @@ step_match() {
     command -v nvidia-cuda-mps-control >/dev/null && nvidia-cuda-mps-control -d 2>/dev/null
     for ((card = 0; card < cards; card++)); do
         awk -v card=$card -v cards="$cards" 'NR % cards == card' "$here/tests/data/openings.epd" >"$work/openings-$card.epd"
-        CUDA_VISIBLE_DEVICES=$card LD_LIBRARY_PATH=$(dirname "$LC0")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
+        CUDA_VISIBLE_DEVICES=$card LD_LIBRARY_PATH=$(dirname "${LC0:-/}")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
             run $((seconds + 60)) match-$card.log python3 "$here/scripts/matches/features.py" \
-            --engine "$rukh --backend=rocm-fp16" --base-engine "$LC0" --base-option Backend=cuda-fp16 \
-            --both MoveOverheadMs=0 --variant default: --weights "$here/weights/rukh-128x6.pb.gz" "${limit[@]}" \
+            --engine "$rukh --backend=rocm-fp16" --both MoveOverheadMs=0 "$@" \
+            --weights "${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}" "${limit[@]}" \
             --openings "$work/openings-$card.epd" --pairs 400 --concurrency "${MATCH_GAMES:-4}" --max-plies 450 \
             --error 1e-200 --seconds "$seconds" --save "$out/match-$card.jsonl" &
         players+=($!)
@@ -410,6 +411,32 @@ step_match() {
         wait "$player" || status=1
     done
     tail -n 3 "$out"/match-?.log
+    return $status
+}
+
+step_match() {
+    if [ ! -x "${LC0:-}" ]; then
+        echo "skipped: LC0 names no program"
+        return 0
+    fi
+    play_on_cards --base-engine "$LC0" --base-option Backend=cuda-fp16 --variant default:
+}
+
+# Plays the default search against the default search with the option VARIANT.
+step_variant() {
+    play_on_cards --base-option "" --both SmartPruningFactor=0 --variant "variant:${VARIANT:?}"
+}
+
+# Plays features of the search against the search without them, by `rukh selfplay`, for MATCH_SECONDS.
+step_matrix() {
+    compile_kernels || return 1
+    local flags
+    read -ra flags <<<"${MATRIX:?}"
+    run $((${MATCH_SECONDS:-300} + 30)) matrix.log python3 "$here/scripts/matches/matrix.py" --engine "$rukh" \
+        --seconds "${MATCH_SECONDS:-300}" --save "$store/matrix.jsonl" "${flags[@]}" -- --backend=rocm-fp16
+    local status=$?
+    cp "$store/matrix.jsonl" "$out/"
+    cat "$out/matrix.log"
     return $status
 }
 
@@ -522,7 +549,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match loop int8 fp8" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant matrix loop int8 fp8" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

@@ -14,9 +14,9 @@ import statistics
 from plain_engine import OPENINGS, PlainEngine, backend_speed, number_after, read_positions
 
 
-def search_speed(command, batch, positions, milliseconds):
+def search_speed(command, batch, positions, milliseconds, flags):
     """Evaluations and nodes per second of the searches, as means of what their last info lines say."""
-    engine = PlainEngine(f"{command} --minibatch-size={batch}")
+    engine = PlainEngine(f"{command} --minibatch-size={batch} {flags}")
     # The device's clock and the search's measurement of it settle in the first search.
     engine.ask(f"go movetime {milliseconds}", "bestmove")
     found = [engine.search(fen, f"movetime {milliseconds}") for fen in positions]
@@ -33,6 +33,7 @@ def main():
     parser.add_argument("--milliseconds", type=int, default=2000, help="time of each search")
     parser.add_argument("--rounds", type=int, default=3, help="rounds")
     parser.add_argument("--threads", type=int, default=3, help="threads of backendbench")
+    parser.add_argument("--search-flags", default="", help="flags of the searches, which backendbench lacks")
     parser.add_argument("--file", default=OPENINGS, help="EPD file")
     arguments = parser.parse_args()
     positions = read_positions(arguments.file, arguments.positions)
@@ -41,7 +42,8 @@ def main():
         alone, searches = [], []
         for _ in range(arguments.rounds):
             alone.append(backend_speed(arguments.command, batch, arguments.threads))
-            searches.append(search_speed(arguments.command, batch, positions, arguments.milliseconds))
+            searches.append(search_speed(arguments.command, batch, positions, arguments.milliseconds,
+                                         arguments.search_flags))
         rate, nodes = (statistics.median(column) for column in zip(*searches))
         print(f"{batch:5} {statistics.median(alone):9.0f} {rate:9.0f} {rate / statistics.median(alone):6.3f} {nodes:9.0f}",
               flush=True)  # fmt: skip

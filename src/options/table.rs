@@ -196,11 +196,13 @@ options! {
 
     ["Backup"]
     /// Computes a node's value anew from its children's values after each batch, so that it contains all that is known
-    /// of a transposition, and not only the visits that came this way. The other options of this section imply it.
+    /// of a transposition, and not only the visits that came this way. The other options of this section imply it if
+    /// they are on.
     use_graph_backup: bool = false, check().uci("UseGraphBackup").hidden();
     /// Weighs children whose value is low for their number of visits less, as KataGo does (0.25 there): the exponent of
-    /// the probability that such a value is due to chance. 0 turns this off.
-    value_weight_exponent: f32 = 0.0, float(0.0, 2.0).uci("ValueWeightExponent").hidden();
+    /// the probability that such a value is due to chance. 0 turns this off, and then a node's value is the mean of its
+    /// visits.
+    value_weight_exponent: f32 = 0.5, float(0.0, 2.0).uci("ValueWeightExponent").hidden();
     /// Weighs visits beyond twice a move's share by policy less if the moves before it are better, as KataGo does: the
     /// difference of values at which such visits lose 63 % of their weight (0.15 there). 0 turns this off.
     noise_prune_utility_scale: f32 = 0.0, float(0.0, 2.0).uci("NoisePruneUtilityScale").hidden();

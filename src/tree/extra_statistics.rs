@@ -28,12 +28,8 @@ pub struct ExtraStatistics {
     variance: AtomicU32,
     /// f32: the error that the network expects in its value of this node.
     error: AtomicU32,
-    /// f32: wl of the node's own evaluation, uncorrected.
-    own_wl: AtomicU32,
     /// The tag given to `begin`; 0 means no tag.
     tag: AtomicU32,
-    /// f32: d of the node's own evaluation, with the sign bit set. 0 means that the own evaluation is unknown.
-    own_d: AtomicU32,
     /// The slot of the node's bias given to `begin`; 0 means no slot.
     bias_slot: AtomicU32,
     /// f32: what this node has added to the sums of its slot: the sum of weight times difference, and the weight.
@@ -48,30 +44,15 @@ impl ExtraStatistics {
         self.extra_weight.store(0, Ordering::Relaxed);
         self.variance.store(0, Ordering::Relaxed);
         self.error.store(0, Ordering::Relaxed);
-        self.own_wl.store(0, Ordering::Relaxed);
         self.tag.store(tag, Ordering::Relaxed);
-        self.own_d.store(0, Ordering::Relaxed);
         self.bias_slot.store(bias_slot, Ordering::Relaxed);
         self.bias_sum.store(0, Ordering::Relaxed);
         self.bias_weight.store(0, Ordering::Relaxed);
     }
 
-    /// Stores the network's value of this node, before any correction, and the error that the network expects in it.
-    pub fn set_own_evaluation(&self, value: Sample, error: f32) {
-        self.own_wl.store(value.wl.to_bits(), Ordering::Relaxed);
-        self.own_d.store((-value.d.abs()).to_bits(), Ordering::Relaxed);
+    /// Stores the error that the network expects in its value of this node.
+    pub fn set_error(&self, error: f32) {
         self.error.store(error.to_bits(), Ordering::Relaxed);
-    }
-
-    /// wl of the node's own evaluation, uncorrected.
-    pub fn own_wl(&self) -> f32 {
-        f32::from_bits(self.own_wl.load(Ordering::Relaxed))
-    }
-
-    /// wl and d of the node's own evaluation, uncorrected. `None` if no search with extra statistics has evaluated it.
-    pub fn own_evaluation(&self) -> Option<(f32, f32)> {
-        let d = self.own_d.load(Ordering::Relaxed);
-        (d != 0).then(|| (self.own_wl(), f32::from_bits(d).abs()))
     }
 
     /// The slot of the node's bias; 0 means no slot.

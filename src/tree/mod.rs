@@ -25,6 +25,7 @@
 //! | [`recycler`] | the state of recycling |
 //! | [`transpositions`] | the table of shared nodes |
 //! | [`shard`] | a part of this table |
+//! | [`own_evaluation`] | the network's values of the nodes themselves, for the searches that need them |
 //! | [`extra_statistics`] | weights and variances, for the searches that need them |
 //! | [`links`] | a node's moves that were visited or come next, with their children |
 //! | [`allocator`] | the arenas and their free lists |
@@ -73,6 +74,7 @@ mod links;
 mod loom_tests;
 mod node;
 mod node_id;
+mod own_evaluation;
 mod priors;
 mod recycle;
 mod recycler;
@@ -90,6 +92,7 @@ pub use invariants::BrokenInvariant;
 pub use links::{Link, LinkId, Links};
 pub use node::{Node, Sample, Totals};
 pub use node_id::NodeId;
+pub use own_evaluation::OwnEvaluation;
 pub use recycler::RecyclingShare;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
@@ -105,6 +108,7 @@ use transpositions::Transpositions;
 pub struct Tree {
     storage: Storage,
     table: Transpositions,
+    own_evaluations: OnceLock<PerNode<OwnEvaluation>>,
     extra_statistics: OnceLock<PerNode<ExtraStatistics>>,
     root: AtomicU32,
     recycler: Recycler,
@@ -123,6 +127,7 @@ impl Tree {
         Tree {
             storage,
             table: Transpositions::new(),
+            own_evaluations: OnceLock::new(),
             extra_statistics: OnceLock::new(),
             root: AtomicU32::new(root.raw()),
             recycler: Recycler::default(),
@@ -260,6 +265,17 @@ impl Tree {
         allocator.give_back(&self.storage);
     }
 
+    /// The network's value of a node itself. The first call creates the arena of these values.
+    #[inline]
+    pub fn own_evaluation(&self, id: NodeId) -> &OwnEvaluation {
+        self.own_evaluations.get_or_init(PerNode::default).get_or_make(id.raw())
+    }
+
+    /// Whether a search has stored [`Tree::own_evaluation`].
+    pub fn has_own_evaluations(&self) -> bool {
+        self.own_evaluations.get().is_some()
+    }
+
     /// The extra statistics of a node. The first call creates their arena.
     pub fn extra_statistics(&self, id: NodeId) -> &ExtraStatistics {
         self.extra_statistics.get_or_init(PerNode::default).get_or_make(id.raw())
@@ -287,9 +303,10 @@ impl Tree {
         free.free_bytes() + free.free_nodes() * self.extra_bytes_per_node()
     }
 
-    /// The size of the extra statistics of one node in bytes; 0 if this tree has none.
+    /// The bytes that one node has in the arenas that only some searches need.
     fn extra_bytes_per_node(&self) -> u64 {
-        self.extra_statistics.get().map_or(0, |_| size_of::<ExtraStatistics>() as u64)
+        self.own_evaluations.get().map_or(0, |_| size_of::<OwnEvaluation>() as u64)
+            + self.extra_statistics.get().map_or(0, |_| size_of::<ExtraStatistics>() as u64)
     }
 
     /// The number of entries that the arena of nodes has in use or on its free lists.

@@ -302,9 +302,18 @@ impl Node {
     /// Replaces the means of wl and d. If another thread counts visits at the same time, their values may be lost until
     /// the next call; the means stay within their ranges.
     pub fn replace_means(&self, wl: f32, d: f32) {
-        let visits = i64::from(self.visits());
-        self.wl_sum.store(visits * to_fixed(wl), Ordering::Relaxed);
-        self.d_sum.store(visits * to_fixed(d), Ordering::Relaxed);
+        let mut visits = self.visits();
+        // With sums for fewer visits than are counted, the means would be too close to 0. Another thread that counts
+        // visits calls this function too, so that a second attempt is enough.
+        for _ in 0..2 {
+            self.wl_sum.store(i64::from(visits) * to_fixed(wl), Ordering::Relaxed);
+            self.d_sum.store(i64::from(visits) * to_fixed(d), Ordering::Relaxed);
+            let now = self.visits();
+            if now == visits {
+                break;
+            }
+            visits = now;
+        }
     }
 
     #[inline]

@@ -3,7 +3,7 @@
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes, text};
 use rukh::chess::Position;
 
-/// The settings that switch on each feature.
+/// The settings that switch on each feature that is off by default.
 const FEATURES: [(&str, &str); 8] = [
     ("UsePolicyTemperatureByDepth", "true"),
     ("RootPolicyTemperature", "1.5"),
@@ -31,9 +31,10 @@ fn searched(fen: &str, settings: &[(&str, &str)], count: u64) -> (f32, Vec<(u16,
 #[test]
 fn each_feature_changes_the_search_and_leaves_a_sound_tree() {
     for fen in [KIWIPETE, MIDDLEGAME] {
-        let plain = searched(fen, &[], 3_000);
+        let mean_of_visits = ("ValueWeightExponent", "0");
+        let plain = searched(fen, &[mean_of_visits], 3_000);
         for feature in FEATURES {
-            let other = searched(fen, &[feature], 3_000);
+            let other = searched(fen, &[mean_of_visits, feature], 3_000);
             assert_ne!(plain.1, other.1, "{feature:?}");
             assert!((plain.0 - other.0).abs() < 0.3, "{feature:?}: {} and {}", plain.0, other.0);
         }
@@ -71,13 +72,53 @@ fn all_features_together_leave_sound_trees_on_several_threads_over_many_moves() 
 #[test]
 fn a_graph_backup_of_a_tree_is_the_mean_of_its_visits() {
     for fen in [KIWIPETE, MIDDLEGAME] {
-        let plain = searched(fen, &[("GraphSearch", "false"), ("StickyEndgames", "false")], 2_000);
-        let graph = [("GraphSearch", "false"), ("StickyEndgames", "false"), ("UseGraphBackup", "true")];
-        let other = searched(fen, &graph, 2_000);
+        let tree = [("GraphSearch", "false"), ("StickyEndgames", "false"), ("ValueWeightExponent", "0")];
+        let plain = searched(fen, &tree, 2_000);
+        let other = searched(fen, &[&tree[..], &[("UseGraphBackup", "true")]].concat(), 2_000);
         assert!((plain.0 - other.0).abs() < 0.01, "{} and {}", plain.0, other.0);
         let most = |visits: &[(u16, u32)]| visits.iter().max_by_key(|(_, count)| *count).map(|(m, _)| *m);
         assert_eq!(most(&plain.1), most(&other.1));
     }
+}
+
+/// `(F(z) + 0.0001)^0.5`, where F is the distribution function of Student's t with 2 degrees of freedom, and z the
+/// difference in units of `sqrt(1 / (1.5 sqrt(visits)))`.
+fn value_weight(difference: f64, visits: f64) -> f64 {
+    let z = difference * (1.5 * visits.sqrt()).sqrt();
+    (0.5 + 0.5 * z / (2.0 + z * z).sqrt() + 0.0001).sqrt()
+}
+
+/// By default, a node's value is that of its own evaluation, which counts as one visit, and of its children, of which bad
+/// ones weigh less.
+#[test]
+fn values_are_weighted_means_of_the_children() {
+    let mut session =
+        Session::new(&[("Threads", "1"), ("GraphSearch", "false"), ("StickyEndgames", "false")]);
+    session.position(Some(KIWIPETE), "");
+    session.go(nodes(3_000));
+    let tree = session.engine.finished_tree();
+    let (mut waiting, mut checked) = (vec![tree.root()], 0);
+    while let Some(id) = waiting.pop() {
+        let links = tree.links(tree.node(id)).filter(|(_, link)| link.visits() > 0);
+        let children: Vec<_> =
+            links.map(|(_, link)| (link.child().unwrap(), f64::from(link.visits()))).collect();
+        waiting.extend(children.iter().map(|(child, _)| *child));
+        let Some((own, _)) = tree.own_evaluation(id).get() else { continue };
+        let values = || children.iter().map(|&(id, visits)| (-f64::from(tree.node(id).sample().wl), visits));
+        let visits: f64 = values().map(|(_, visits)| visits).sum();
+        if tree.node(id).is_terminal() || visits == 0.0 {
+            continue;
+        }
+        let mean = values().map(|(wl, visits)| wl * visits).sum::<f64>() / visits;
+        let weighted = values().map(|(wl, visits)| (wl, visits * value_weight(wl - mean, visits)));
+        let (sum, weight) =
+            weighted.fold((0.0, 0.0), |(sum, all), (wl, weight)| (sum + wl * weight, all + weight));
+        let expected = (f64::from(own) + visits * sum / weight) / (1.0 + visits);
+        let found = f64::from(tree.node(id).sample().wl);
+        assert!((found - expected).abs() < 1e-5, "{found} and {expected}, {visits} visits below");
+        checked += 1;
+    }
+    assert!(checked > 300, "only {checked} nodes were checked");
 }
 
 /// The bias is learned in one search and helps in the next, until a new game begins.

@@ -102,9 +102,11 @@ fn neutral_settings_change_nothing() {
         &[("UseCorrectionHistory", "true"), ("CorrectionHistoryLambda", "0")],
     ];
     for fen in [KIWIPETE, MIDDLEGAME] {
-        let plain = searched(fen, &[], 2_000);
+        // The weights of children by their values depend on the weights of visits.
+        let mean_of_visits = ("ValueWeightExponent", "0");
+        let plain = searched(fen, &[mean_of_visits], 2_000);
         for settings in neutral {
-            let other = searched(fen, settings, 2_000);
+            let other = searched(fen, &[settings, &[mean_of_visits]].concat(), 2_000);
             assert_eq!(plain.visits, other.visits, "{settings:?}");
             assert!((plain.wl - other.wl).abs() < 1e-5, "{settings:?}: {} and {}", plain.wl, other.wl);
         }

@@ -1,8 +1,8 @@
 //! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
-//! Nearly every search counts all visits alike, and adds up [`Totals`]. A search that uses the uncertainty of
-//! values or a correction history adds up [`Weighted`], and keeps [`ExtraStatistics`] beside each node. A search never
-//! changes from one kind to the other.
+//! Nearly every search counts all visits alike, and adds up [`Totals`]. If a node's value is not their mean, it adds up
+//! [`Recomputed`], which are the same sums. A search that uses the uncertainty of values or a correction history adds up
+//! [`Weighted`], and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes from one kind to another.
 
 use super::recompute::recompute;
 use crate::backend::Value;
@@ -10,13 +10,14 @@ use crate::chess::PositionHistory;
 use crate::search::policy::SearchParams;
 use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::policy::subtree_bias::SubtreeBias;
-use crate::search::state::{SearchContext, Step};
-use crate::tree::{ExtraStatistics, Node, NodeId, Outcome, Sample, Totals, Tree, Weighted};
+use crate::search::state::{Counting, SearchContext, Step};
+use crate::tree::{NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
-/// The finished visits of each step of a minibatch. Each search uses only one of the two lists.
+/// The finished visits of each step of a minibatch. Each search uses only one of the lists.
 #[derive(Default)]
 pub(crate) struct StepValues {
     plain: Vec<Totals>,
+    recomputed: Vec<Recomputed>,
     weighted: Vec<Weighted>,
 }
 
@@ -77,6 +78,50 @@ impl VisitAccumulator for Totals {
     }
 }
 
+/// Sums of a search that computes each node's value anew from its children's.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Recomputed(Totals);
+
+impl VisitAccumulator for Recomputed {
+    #[inline]
+    fn step_values(values: &mut StepValues) -> &mut Vec<Recomputed> {
+        &mut values.recomputed
+    }
+
+    #[inline]
+    fn of_leaf(context: &SearchContext, id: NodeId, _: Value, sample: Sample) -> Recomputed {
+        context.tree.own_evaluation(id).set(sample.wl, sample.d);
+        Recomputed(Totals::of(sample, 1))
+    }
+
+    #[inline]
+    fn of_outcome(_: &SearchParams, outcome: Outcome, visits: u32) -> Recomputed {
+        Recomputed(Totals::of(outcome.sample(), visits))
+    }
+
+    #[inline]
+    fn visits(&self) -> u32 {
+        self.0.visits
+    }
+
+    #[inline]
+    fn plus(self, other: Recomputed) -> Recomputed {
+        Recomputed(self.0.plus(other.0))
+    }
+
+    #[inline]
+    fn for_parent(self) -> Recomputed {
+        Recomputed(self.0.for_parent())
+    }
+
+    #[inline]
+    fn finish(&self, context: &SearchContext, step: &Step) {
+        context.tree.node(step.node).finish(self.0);
+        recompute(context, step.node);
+        finish_at_link(&context.tree, step, self.0.visits);
+    }
+}
+
 impl VisitAccumulator for Weighted {
     fn step_values(values: &mut StepValues) -> &mut Vec<Weighted> {
         &mut values.weighted
@@ -105,8 +150,7 @@ impl VisitAccumulator for Weighted {
 
     fn finish(&self, context: &SearchContext, step: &Step) {
         if let Some(table) = &context.correction_history {
-            let (node, extra) = (context.tree.node(step.node), context.tree.extra_statistics(step.node));
-            learn(table, node, extra, self);
+            learn(table, &context.tree, step.node, self);
         }
         context.tree.finish_weighted(step.node, self);
         if context.params.backup.is_on() {
@@ -123,11 +167,15 @@ fn finish_at_link(tree: &Tree, step: &Step, visits: u32) {
     }
 }
 
-/// Begins the extra statistics of a claimed node, if the search keeps them.
+/// Begins the extra statistics of a claimed node, if the search keeps them, and forgets the own evaluation of a node that
+/// had the same place before, if this search stores no other.
 #[inline]
 pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, history: &PositionHistory) {
-    if context.keeps_extra_statistics {
+    if context.counting == Counting::Weighted {
         begin_with_tag(context, id, history);
+    }
+    if context.clears_own_evaluations {
+        context.tree.own_evaluation(id).clear();
     }
 }
 
@@ -140,13 +188,14 @@ fn begin_with_tag(context: &SearchContext, id: NodeId, history: &PositionHistory
     context.tree.extra_statistics(id).begin(tag, bias_slot);
 }
 
-/// The value with which a visit of a leaf is counted, and its weight. The extra statistics keep the value from before
-/// the correction.
+/// The value with which a visit of a leaf is counted, and its weight. The own evaluation is the value from before the
+/// correction.
 #[cold]
 #[inline(never)]
 fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
     let extra = context.tree.extra_statistics(id);
-    extra.set_own_evaluation(sample, value.e);
+    extra.set_error(value.e);
+    context.tree.own_evaluation(id).set(sample.wl, sample.d);
     let corrected = match &context.correction_history {
         Some(table) => table.correct(extra.tag(), sample, context.params.correction_lambda),
         None => sample,
@@ -157,13 +206,20 @@ fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sa
 /// The value and the weight of a leaf that is backed up out of order.
 #[inline]
 pub(super) fn leaf_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
-    if context.keeps_extra_statistics { corrected_value(context, id, value, sample) } else { (sample, 1.0) }
+    match context.counting {
+        Counting::Plain => (sample, 1.0),
+        Counting::Recomputed => {
+            context.tree.own_evaluation(id).set(sample.wl, sample.d);
+            (sample, 1.0)
+        }
+        Counting::Weighted => corrected_value(context, id, value, sample),
+    }
 }
 
 /// The mean weight of a node's visits.
 #[inline]
 pub(super) fn mean_weight(context: &SearchContext, id: NodeId) -> f32 {
-    if context.keeps_extra_statistics { recorded_mean_weight(&context.tree, id) } else { 1.0 }
+    if context.counting == Counting::Weighted { recorded_mean_weight(&context.tree, id) } else { 1.0 }
 }
 
 #[cold]
@@ -176,10 +232,10 @@ fn recorded_mean_weight(tree: &Tree, id: NodeId) -> f32 {
 /// Counts visits that have the same value and weight, at the node of a step and at the link that led there.
 #[inline]
 pub(super) fn finish_sample(context: &SearchContext, step: &Step, sample: Sample, visits: u32, weight: f32) {
-    if context.keeps_extra_statistics {
-        finish_weighted_sample(context, step, sample, visits, weight);
-    } else {
-        Totals::of(sample, visits).finish(context, step);
+    match context.counting {
+        Counting::Plain => Totals::of(sample, visits).finish(context, step),
+        Counting::Recomputed => Recomputed(Totals::of(sample, visits)).finish(context, step),
+        Counting::Weighted => finish_weighted_sample(context, step, sample, visits, weight),
     }
 }
 
@@ -190,10 +246,12 @@ fn finish_weighted_sample(context: &SearchContext, step: &Step, sample: Sample, 
 }
 
 /// Adds the difference between the network's value of a node and the values found below it to the correction history.
-fn learn(table: &CorrectionHistory, node: &Node, extra: &ExtraStatistics, finished: &Weighted) {
+fn learn(table: &CorrectionHistory, tree: &Tree, id: NodeId, finished: &Weighted) {
+    let node = tree.node(id);
     // The first visit is the network's value itself, and a proven value says nothing about the network's.
     if node.visits() == 0 || node.is_terminal() || finished.weight <= 0.0 {
         return;
     }
-    table.learn(extra.tag(), extra.own_wl() - finished.mean_wl(), finished.weight as f32);
+    let Some((own_wl, _)) = tree.own_evaluation(id).get() else { return };
+    table.learn(tree.extra_statistics(id).tag(), own_wl - finished.mean_wl(), finished.weight as f32);
 }

@@ -3,9 +3,11 @@
 //! [`back_up_batch`] backs up all leaves of an evaluated minibatch in one pass. [`back_up`] backs up the visits whose
 //! value is known while gathering (*out of order*). Both remove the visits in flight from the steps that they pass.
 
-use super::accumulate::{StepValues, VisitAccumulator, finish_sample};
+use super::accumulate::{Recomputed, StepValues, VisitAccumulator, finish_sample};
 use super::proof::{Proof, try_prove};
-use crate::search::state::{Counters, Gathered, SearchContext, SpentMemory, Step, StepIndex, VisitCounts};
+use crate::search::state::{
+    Counters, Counting, Gathered, SearchContext, SpentMemory, Step, StepIndex, VisitCounts,
+};
 use crate::tree::{Sample, Totals, Weighted};
 
 /// Finished visits of one node with one value.
@@ -76,9 +78,10 @@ pub(crate) fn back_up_batch(
     gathered: Gathered,
     counts: VisitCounts,
 ) -> SpentMemory {
-    match context.keeps_extra_statistics {
-        false => back_up_batch_as::<Totals>(context, counters, values, &gathered.steps),
-        true => back_up_weighted_batch(context, counters, values, &gathered.steps),
+    match context.counting {
+        Counting::Plain => back_up_batch_as::<Totals>(context, counters, values, &gathered.steps),
+        Counting::Recomputed => back_up_batch_as::<Recomputed>(context, counters, values, &gathered.steps),
+        Counting::Weighted => back_up_weighted_batch(context, counters, values, &gathered.steps),
     }
     counters.count_visits(counts);
     gathered.into_memory()

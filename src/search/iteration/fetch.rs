@@ -1,11 +1,11 @@
 //! Step 6, fetch: stores the evaluations as priors and values of the leaves that waited for them.
 
-use super::accumulate::VisitAccumulator;
+use super::accumulate::{Recomputed, VisitAccumulator};
 use super::expand::{expand, value_at};
 use super::mate::rule_mate_out;
 use super::scratch::Scratch;
 use crate::backend::Evaluations;
-use crate::search::state::{Counters, Gathered, SearchContext, SharedControl, VisitCounts};
+use crate::search::state::{Counters, Counting, Gathered, SearchContext, SharedControl, VisitCounts};
 use crate::sync::atomic::Ordering;
 use crate::tree::{Totals, Weighted};
 
@@ -21,9 +21,12 @@ pub(crate) fn fetch(
 ) -> VisitCounts {
     let evaluated = gathered.waiting.len() as u64;
     counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
-    match context.keeps_extra_statistics {
-        false => fetch_as::<Totals>(context, counters, control, scratch, gathered, evaluations),
-        true => fetch_weighted(context, counters, control, scratch, gathered, evaluations),
+    match context.counting {
+        Counting::Plain => fetch_as::<Totals>(context, counters, control, scratch, gathered, evaluations),
+        Counting::Recomputed => {
+            fetch_as::<Recomputed>(context, counters, control, scratch, gathered, evaluations)
+        }
+        Counting::Weighted => fetch_weighted(context, counters, control, scratch, gathered, evaluations),
     }
 }
 

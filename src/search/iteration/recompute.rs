@@ -3,42 +3,111 @@
 //! The backup counts the visits first, so the sums of the node already contain the values of this batch. Then the means
 //! are replaced. Steps are backed up from the leaves to the root, so the children have their new values by then.
 
-use crate::search::policy::children_value::{Child, LEAST_PRIOR_UNVISITED, Mean};
+use crate::search::policy::children_value::{Child, LEAST_PRIOR_UNVISITED, Mean, value_weight};
 use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::policy::{SearchParams, math};
-use crate::search::state::SearchContext;
-use crate::tree::{ExtraStatistics, Node, NodeId, Sample};
+use crate::search::state::{Counting, SearchContext};
+use crate::tree::{ExtraStatistics, Node, NodeId, Sample, Tree};
 
 /// Replaces the means of an expanded node whose own evaluation is known. Visits below children that have left the tree
 /// keep the mean that they had.
+#[inline]
 pub(super) fn recompute(context: &SearchContext, id: NodeId) {
     let node = context.tree.node(id);
-    let extra = context.tree.extra_statistics(id);
-    let (Some((own_wl, own_d)), false) = (extra.own_evaluation(), node.is_terminal()) else { return };
+    let visits = node.visits();
+    // The value of the first visit is the own evaluation.
+    if visits <= 1 || node.is_terminal() {
+        return;
+    }
+    let Some(own) = context.tree.own_evaluation(id).get() else { return };
+    match (context.counting, context.params.backup.only_value_weights()) {
+        (Counting::Recomputed, Some(exponent)) => weigh_children(context, node, own, exponent),
+        (Counting::Recomputed, None) => recompute_from_list(context, id, own, None),
+        _ => recompute_from_list(context, id, own, Some(context.tree.extra_statistics(id))),
+    }
+}
+
+/// Replaces the means of a node by those of its own evaluation and of its children, weighted by their visits and values.
+/// This is [`recompute_from_list`] without a list, for the usual case.
+fn weigh_children(context: &SearchContext, node: &Node, (own_wl, own_d): (f32, f32), exponent: f32) {
+    let (mut children, mut counted, mut wl_sum, mut d_sum) = (0, 0, 0.0, 0.0);
+    for_each_visited(&context.tree, node, |visits, mean| {
+        children += 1;
+        counted += visits;
+        wl_sum -= f64::from(visits) * f64::from(mean.wl);
+        d_sum += f64::from(visits) * f64::from(mean.d);
+    });
+    if counted == 0 {
+        return;
+    }
+    let weight = f64::from(counted);
+    let mut below = Mean { wl: wl_sum / weight, d: d_sum / weight, weight };
+    if children > 1 && exponent > 0.0 {
+        let mut sum = 0.0;
+        (wl_sum, d_sum) = (0.0, 0.0);
+        for_each_visited(&context.tree, node, |visits, mean| {
+            let (visits, wl) = (f64::from(visits), -f64::from(mean.wl));
+            let part = visits * value_weight(wl - below.wl, visits, exponent);
+            sum += part;
+            wl_sum += part * wl;
+            d_sum += part * f64::from(mean.d);
+        });
+        below = Mean { wl: wl_sum / sum, d: d_sum / sum, weight };
+    }
+    let own = Mean { wl: f64::from(own_wl), d: f64::from(own_d), weight: 1.0 };
+    replace_means(node, own.with(below), counted);
+}
+
+/// Calls `found` with the visits through each visited link of a node, and with the child's value.
+#[inline]
+fn for_each_visited(tree: &Tree, node: &Node, mut found: impl FnMut(u32, Sample)) {
+    tree.links(node).for_each_of_rest(|_, link| {
+        if let (visits @ 1.., Some(child)) = (link.visits(), link.child()) {
+            found(visits, tree.node(child).sample());
+        }
+    });
+}
+
+/// Replaces the means of a node by `mean`, in which `counted` visits below it take part. The other visits below it, which
+/// went to children that have left the tree, keep the mean that they had.
+fn replace_means(node: &Node, mean: Mean, counted: u32) {
+    let old = node.mean();
+    let elsewhere = f64::from(node.visits().saturating_sub(1).saturating_sub(counted));
+    let mean = mean.with(Mean { wl: f64::from(old.wl), d: f64::from(old.d), weight: elsewhere });
+    let wl = mean.wl.clamp(-1.0, 1.0) as f32;
+    node.replace_means(wl, (mean.d as f32).clamp(0.0, 1.0 - wl.abs()));
+}
+
+/// [`recompute`] for all kinds of backup. `extra` are the node's extra statistics, if the search keeps them.
+#[cold]
+#[inline(never)]
+fn recompute_from_list(
+    context: &SearchContext,
+    id: NodeId,
+    own: (f32, f32),
+    extra: Option<&ExtraStatistics>,
+) {
+    let node = context.tree.node(id);
+    let (own_wl, own_d) = own;
     let params = &context.params;
     let (mut children, counted) = children_of(context, node);
-    let visits = node.visits();
-    let below = params.backup.mean_of(&mut children, f64::from(extra.variance()));
+    let variance = extra.map_or(0.0, |extra| f64::from(extra.variance()));
+    let below = params.backup.mean_of(&mut children, variance);
     let raw = Sample { wl: own_wl, d: own_d, m: 0.0 };
-    let corrected = match &context.correction_history {
-        Some(table) => table.correct(extra.tag(), raw, params.correction_lambda),
-        None => raw,
+    let corrected = match (&context.correction_history, extra) {
+        (Some(table), Some(extra)) => table.correct(extra.tag(), raw, params.correction_lambda),
+        _ => raw,
     };
-    let bias = match (&context.subtree_bias, params.backup.bias) {
-        (Some(table), Some(bias)) => {
+    let bias = match (&context.subtree_bias, params.backup.bias, extra) {
+        (Some(table), Some(bias), Some(extra)) => {
             let weight = (below.weight > 0.0).then(|| bias_weight(below.weight, bias.exponent));
             bias.factor * learn_bias(table, extra, below.wl as f32 - own_wl, weight)
         }
         _ => 0.0,
     };
-    let weight = f64::from(params.uncertainty.weight(extra.error()));
+    let weight = extra.map_or(1.0, |extra| f64::from(params.uncertainty.weight(extra.error())));
     let own = Mean { wl: f64::from(corrected.wl + bias).clamp(-1.0, 1.0), d: f64::from(corrected.d), weight };
-    let old = node.mean();
-    let elsewhere = f64::from(visits.saturating_sub(1).saturating_sub(counted));
-    let rest = Mean { wl: f64::from(old.wl), d: f64::from(old.d), weight: elsewhere };
-    let mean = own.with(below).with(rest);
-    let wl = mean.wl.clamp(-1.0, 1.0) as f32;
-    node.replace_means(wl, (mean.d as f32).clamp(0.0, 1.0 - wl.abs()));
+    replace_means(node, own.with(below), counted);
 }
 
 /// The children that take part, in the order of their priors, and the visits through their links.
@@ -52,10 +121,11 @@ fn children_of(context: &SearchContext, node: &Node) -> (Vec<Child>, u32) {
             Some(id) if visits > 0 => {
                 let child = tree.node(id);
                 let (sample, outcome) = child.sample_and_outcome();
-                let (extra, support) = (tree.extra_statistics(id), child.visits());
+                let extra = (context.counting == Counting::Weighted).then(|| tree.extra_statistics(id));
+                let support = child.visits();
                 let weight_per_visit = match uncertainty.weighting {
                     Some(_) if outcome.is_some() => f64::from(uncertainty.certain_weight()),
-                    Some(_) => extra.weight(support) / f64::from(support.max(1)),
+                    Some(_) => extra.map_or(1.0, |extra| extra.weight(support) / f64::from(support.max(1))),
                     None => 1.0,
                 };
                 counted += visits;
@@ -64,7 +134,7 @@ fn children_of(context: &SearchContext, node: &Node) -> (Vec<Child>, u32) {
                     d: f64::from(sample.d),
                     weight: f64::from(visits) * weight_per_visit,
                     support: f64::from(support),
-                    variance: f64::from(extra.variance()),
+                    variance: extra.map_or(0.0, |extra| f64::from(extra.variance())),
                     prior: f64::from(prior),
                     is_certain: outcome.is_some(),
                 });

@@ -1,6 +1,6 @@
 //! A node's value from the values of its children, where it is not the plain mean of its visits.
 //!
-//! [`BackupParams`] says which of these are on. All are off by default, and then no node is computed this way.
+//! [`BackupParams`] says which of these are on. If none is, no node is computed this way.
 //!
 //! - `UseGraphBackup`: the mean of the children's values, each weighted by the visits that came this way, and of the
 //!   node's own evaluation, which counts as one visit. A child that other parents visit too counts with all that these
@@ -125,6 +125,17 @@ impl BackupParams {
         *self != BackupParams::default()
     }
 
+    /// Whether the backup needs extra statistics of the nodes: the variance of their values, or the slots of their biases.
+    pub(crate) fn needs_extra_statistics(&self) -> bool {
+        self.tempered.is_some() || self.bias.is_some()
+    }
+
+    /// The exponent of [`value_weight`], if a child's part depends on nothing but its value and its visits.
+    pub(crate) fn only_value_weights(&self) -> Option<f32> {
+        let is_alone = self.tempered.is_none() && self.bias.is_none() && self.noise_prune_scale == 0.0;
+        is_alone.then_some(self.value_weight_exponent)
+    }
+
     /// Whether the network's values are corrected by the bias of subtrees.
     pub fn has_bias(&self) -> bool {
         self.bias.is_some()
@@ -175,9 +186,7 @@ fn weigh_by_value(children: &mut [Child], exponent: f32) {
     let mean = plain_mean(children);
     let mut total = 0.0;
     for child in children.iter_mut().filter(|child| child.weight > 0.0) {
-        let deviation = (1e-8 + 1.0 / (1.5 * child.weight.sqrt())).sqrt();
-        let probability = student_t((child.wl - mean.wl) / deviation) + LEAST_PROBABILITY;
-        child.weight *= power(probability, exponent);
+        child.weight *= value_weight(child.wl - mean.wl, child.weight, exponent);
         total += child.weight;
     }
     if total > 0.0 {
@@ -185,14 +194,22 @@ fn weigh_by_value(children: &mut [Child], exponent: f32) {
     }
 }
 
+/// The factor of a child's weight if its value differs by `difference` from the mean of the children.
+#[inline]
+pub(crate) fn value_weight(difference: f64, weight: f64, exponent: f32) -> f64 {
+    let deviation = (1e-8 + 1.0 / (1.5 * weight.sqrt())).sqrt();
+    power(student_t(difference / deviation) + LEAST_PROBABILITY, exponent)
+}
+
 /// The distribution function of Student's t with 2 degrees of freedom.
 fn student_t(z: f64) -> f64 {
     0.5 + 0.5 * z / (2.0 + z * z).sqrt()
 }
 
-/// `base^exponent` for a positive base. KataGo's default exponent needs only square roots.
+/// `base^exponent` for a positive base. The default exponent and KataGo's need only square roots.
 fn power(base: f64, exponent: f32) -> f64 {
     match exponent {
+        0.5 => base.sqrt(),
         0.25 => base.sqrt().sqrt(),
         _ => exponential(f64::from(exponent) * f64::from(natural_log(base as f32))),
     }
@@ -279,7 +296,7 @@ mod tests {
     }
 
     fn on(change: impl FnOnce(&mut Options)) -> BackupParams {
-        let mut options = Options::default();
+        let mut options = Options { value_weight_exponent: 0.0, ..Options::default() };
         change(&mut options);
         BackupParams::from_options(&options)
     }

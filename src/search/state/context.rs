@@ -29,8 +29,9 @@ pub(crate) struct SearchContext {
     pub(crate) tablebases: Option<Arc<Tablebases>>,
     pub(crate) correction_history: Option<Arc<CorrectionHistory>>,
     pub(crate) subtree_bias: Option<Arc<SubtreeBias>>,
-    /// Whether nodes have extra statistics, which uncertainty, correction history and other backups than the mean need.
-    pub(crate) keeps_extra_statistics: bool,
+    pub(crate) counting: Counting,
+    /// Whether an earlier search has left own evaluations in the tree, and this search stores none.
+    pub(crate) clears_own_evaluations: bool,
     /// Whether the user chose the CPU: it evaluated when the search began, and not in the place of a lost device.
     pub(crate) cpu_is_chosen: bool,
     /// Whether cpuct depends on more than a node's visits.
@@ -42,6 +43,31 @@ pub(crate) struct SearchContext {
     /// Visits that the root had at the start.
     pub(crate) initial_visits: u64,
     pub(crate) responder: Arc<dyn Responder>,
+}
+
+/// How a search counts visits, and what it keeps of each node besides the sums of their values.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Counting {
+    /// All visits count alike, and a node's value is their mean. Nothing else is kept.
+    Plain,
+    /// All visits count alike, and a node's value is computed from its children's values and its own evaluation.
+    Recomputed,
+    /// Visits have weights. Own evaluations and extra statistics are kept, which uncertainty, correction history and some
+    /// backups need.
+    Weighted,
+}
+
+impl Counting {
+    fn of(setup: &SearchSetup) -> Counting {
+        let SearchParams { uncertainty, backup, .. } = &setup.params;
+        if uncertainty.is_on() || setup.correction_history.is_some() || backup.needs_extra_statistics() {
+            Counting::Weighted
+        } else if backup.is_on() {
+            Counting::Recomputed
+        } else {
+            Counting::Plain
+        }
+    }
 }
 
 impl SearchContext {
@@ -56,11 +82,11 @@ impl SearchContext {
             setup.tree.link_all(root, setup.history.last(), &mut allocator);
             setup.tree.take_back(&mut allocator);
         }
+        let counting = Counting::of(setup);
         SearchContext {
             initial_visits,
-            keeps_extra_statistics: setup.params.uncertainty.is_on()
-                || setup.params.backup.is_on()
-                || setup.correction_history.is_some(),
+            counting,
+            clears_own_evaluations: counting == Counting::Plain && setup.tree.has_own_evaluations(),
             cpu_is_chosen: setup.backend.attributes().runs_on_cpu && setup.backend.devices().lost == 0,
             scales_cpuct: setup.params.uncertainty.scales_cpuct(),
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),

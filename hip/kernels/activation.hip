@@ -30,10 +30,7 @@ GPU_FUNCTION void activation(const ActivationArguments& a) {
     activate(a.activation, x.value);
     if (a.multiply) {
         const i64 gate = (i64)(row % 64) * a.width + column;
-        const Eight factor = load_eight((const T*)a.multiply + gate);
-#pragma unroll
-        for (i32 i = 0; i < 8; i++) x.value[i] *= factor.value[i];
-        x = plus(x, (const T*)a.add + gate);
+        x = gated(x, (const T*)a.multiply + gate, (const T*)a.add + gate);
     }
     store_eight((T*)a.output + place, x);
 }

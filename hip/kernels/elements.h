@@ -150,3 +150,12 @@ GPU_FUNCTION Eight plus(Eight x, const T* from) {
     for (i32 i = 0; i < 8; i++) x.value[i] += more.value[i];
     return x;
 }
+
+// x * multiply + add, with eight elements of each gate in global memory, aligned as above.
+template <class T>
+GPU_FUNCTION Eight gated(Eight x, const T* multiply, const T* add) {
+    const Eight factor = load_eight(multiply);
+#pragma unroll
+    for (i32 i = 0; i < 8; i++) x.value[i] *= factor.value[i];
+    return plus(x, add);
+}

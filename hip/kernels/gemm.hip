@@ -1,6 +1,7 @@
 // Matrix products of any size. Arguments: GemmArguments, and ChainArguments for gemm_chain (kernels.h).
 //
-//   gemm:       output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) + residual[r][n]
+//   gemm:       output[r][n] = gate(act(sum over k of x[r][k] * weights[n][k] + bias[n])) + residual[r][n], where
+//               gate(y) = y * multiply[r % 64][n] + add[r % 64][n]
 //   gemm_chain: up to three such products, of which each may read what the one before has written, and LayerNorms of
 //               their results (normalise.h)
 //   gemm_sum:   the same as gemm, where the sum over k is the sum of the partial sums that `gemm` has left
@@ -97,6 +98,10 @@ GPU_FUNCTION void gemm_any(const GemmArguments& a) {
     const i64 place = product * a.output_batch + (i64)row * a.output_stride + column;
     if (a.bias) sum[0] += load_one((const T*)a.bias + column);
     activate(a.activation, sum);
+    if (a.multiply) {
+        const i64 gate = (i64)((u32)row % 64) * a.output_stride + column;
+        sum[0] = sum[0] * load_one((const T*)a.multiply + gate) + load_one((const T*)a.add + gate);
+    }
     if (a.residual) sum[0] += load_one((const T*)a.residual + place);
     store_one((T*)a.output + place, sum[0]);
 }

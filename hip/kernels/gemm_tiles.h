@@ -91,16 +91,18 @@ struct GemmLoader {
     }
 };
 
-// Adds bias and residual to a run of eight sums, applies the activation, and stores the run. `row` is inside of the
+// Applies the epilogue to a run of eight sums, in the order of GemmArguments, and stores the run. `row` is inside of the
 // matrix, and `column` is the run's first column.
 template <class T>
 GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 column, Eight x) {
     T* output = (T*)a.output + product * a.output_batch + (i64)row * a.output_stride + column;
     const T* bias = (const T*)a.bias + column;
+    const i64 gate = (i64)((u32)row % 64) * a.output_stride + column;
     const T* residual = (const T*)a.residual + product * a.output_batch + (i64)row * a.output_stride + column;
     if (a.output_stride % 8 == 0 && column + 8 <= a.outputs) {
         if (a.bias) x = plus(x, bias);
         activate(a.activation, x.value);
+        if (a.multiply) x = gated(x, (const T*)a.multiply + gate, (const T*)a.add + gate);
         if (a.residual) x = plus(x, residual);
         store_eight(output, x);
         return;
@@ -110,6 +112,10 @@ GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 
         float one[1] = {x.value[0]};
         if (a.bias) one[0] += load_one(bias + k);
         activate(a.activation, one);
+        if (a.multiply) {
+            one[0] *= load_one((const T*)a.multiply + gate + k);
+            one[0] += load_one((const T*)a.add + gate + k);
+        }
         if (a.residual) one[0] += load_one(residual + k);
         store_one(output + k, one[0]);
         // The next element moves to the front, because registers cannot be indexed.
@@ -171,7 +177,8 @@ struct NoScales {
 template <class T, i32 VECTORS, i32 THREADS, class Core, class Scales>
 GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& scales, Words4* shared, i32 product,
                              i32 first_row, i32 first_column) {
-    const bool is_short = a.activation == ACTIVATION_NONE && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
+    const bool is_short =
+        a.activation == ACTIVATION_NONE && !a.multiply && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     if (is_short) {
         const T* residual = (const T*)a.residual + product * a.output_batch;
         T* output = (T*)a.output + product * a.output_batch;

@@ -115,7 +115,8 @@ typedef struct DenseArguments {
     rukh_i32 reserved;
 } DenseArguments;
 
-// output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) + residual[r][n], for each of `products` products.
+// output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) * multiply[r % 64][n] + add[r % 64][n]
+//                + residual[r][n], for each of `products` products.
 // Sizes and strides count elements. Except for gemm_any, inputs, x_stride and weights_stride are multiples of 8.
 //
 // Preshuffled weights are [outputs / 16][row bytes / 64][16][64 bytes], where both quotients are rounded up, and
@@ -125,6 +126,8 @@ typedef struct GemmArguments {
     const void* weights;   // [outputs][weights_stride] T
     void* output;          // [rows][output_stride] T; a row's start may be at any element
     const void* bias;      // [outputs] T; null for none
+    const void* multiply;  // [64][output_stride] T, a row for each square; null for none, and then `add` is null, too
+    const void* add;       // [64][output_stride] T
     const void* residual;  // laid out as the output, and may be the output; null for none
     float* partial;        // [splits][products][rows][outputs, rounded up to a multiple of 8]; unused if splits is 1
     long long x_batch;     // the distances from one product's matrices to the next product's
@@ -329,17 +332,17 @@ static_assert(sizeof(PlanesArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(ActivationArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(LayerNormArguments) == 88, "mirrored in arguments.rs");
 static_assert(sizeof(DenseArguments) == 72, "mirrored in arguments.rs");
-static_assert(sizeof(GemmArguments) == 112, "mirrored in arguments.rs");
+static_assert(sizeof(GemmArguments) == 128, "mirrored in arguments.rs");
 static_assert(sizeof(PreshuffleArguments) == 48, "mirrored in arguments.rs");
 static_assert(sizeof(QuantiseArguments) == 40, "mirrored in arguments.rs");
-static_assert(sizeof(GemmBytesArguments) == 128, "mirrored in arguments.rs");
-static_assert(sizeof(ChainLink) == 240, "mirrored in arguments.rs");
-static_assert(sizeof(ChainArguments) == 760, "mirrored in arguments.rs");
+static_assert(sizeof(GemmBytesArguments) == 144, "mirrored in arguments.rs");
+static_assert(sizeof(ChainLink) == 256, "mirrored in arguments.rs");
+static_assert(sizeof(ChainArguments) == 808, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionArguments) == 56, "mirrored in arguments.rs");
 static_assert(sizeof(AttentionPolicyArguments) == 72, "mirrored in arguments.rs");
 static_assert(sizeof(PolicyArguments) == 64, "mirrored in arguments.rs");
 static_assert(sizeof(ScalarHeadArguments) == 64, "mirrored in arguments.rs");
 static_assert(sizeof(WinogradArguments) == 56, "mirrored in arguments.rs");
-static_assert(sizeof(ConvolutionArguments) == 240, "mirrored in arguments.rs");
+static_assert(sizeof(ConvolutionArguments) == 256, "mirrored in arguments.rs");
 static_assert(sizeof(SqueezeExciteArguments) == 80, "mirrored in arguments.rs");
 #endif

@@ -104,10 +104,7 @@ GPU_FUNCTION void normalise_row(const LayerNormArguments& a, i32 row, i32 lanes,
         x[i] = plus(x[i], (const T*)a.betas + column(i));
         if (a.multiply) {
             const i64 gate = (i64)(row % 64) * a.width + column(i);
-            const Eight factor = load_eight((const T*)a.multiply + gate);
-#pragma unroll
-            for (i32 k = 0; k < 8; k++) x[i].value[k] *= factor.value[k];
-            x[i] = plus(x[i], (const T*)a.add + gate);
+            x[i] = gated(x[i], (const T*)a.multiply + gate, (const T*)a.add + gate);
         }
         store_eight((T*)a.output + start + column(i), x[i]);
     }

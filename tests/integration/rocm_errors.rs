@@ -330,6 +330,9 @@ const SILENT: [&str; 28] = [
 /// Calls whose last use in [`FAILING_SEARCH`] is in a capture. If it fails, the batches run step by step instead.
 const CAPTURED: [&str; 3] = ["hipModuleLaunchKernel", "hipblasLtMatmul", "hipStreamWaitEvent"];
 
+/// The lookup of the kernel for attention. If it fails, the one without matrix instructions takes its place.
+const ATTENTION_LOOKUP: &str = "hipModuleGetFunction:2";
+
 /// The options of the search in which each call fails once. `few_rows=0` avoids the kernels that a library can replace,
 /// because their absence is not an error.
 pub(crate) const FAILING_SEARCH: &str = "max_batch=4,warm_up=false,streams=1,fork=4,few_rows=0,wait=block";
@@ -360,7 +363,7 @@ fn every_failing_call_is_reported_and_a_move_is_played() {
                 text.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
             let is_captured = number == count && CAPTURED.contains(&function);
             assert!(
-                is_reported || is_captured || SILENT.contains(&function),
+                is_reported || is_captured || fail == ATTENTION_LOOKUP || SILENT.contains(&function),
                 "{fail} is not reported: {text}"
             );
             tried += 1;

@@ -99,7 +99,8 @@ static void test_product(const Tile& tile, i32 rows, i32 outputs, i32 inputs, i3
     Buffer<Half> output(residual.count());
     if (has_residual) for (size_t i = 0; i < output.count(); i++) output[i] = residual[i];
     GemmBytesArguments a = {};
-    a.product = {x.data(), weights.data(), output.data(), bias.data(), has_residual ? output.data() : nullptr, nullptr, 0, 0, 0,
+    a.product = {x.data(), weights.data(), output.data(), bias.data(), nullptr, nullptr,
+                 has_residual ? output.data() : nullptr, nullptr, 0, 0, 0,
                  rows, outputs, inputs, x_stride, weights_stride, output_stride, 1, 1, activation, 0};
     a.row_scales = row_scales.data();
     a.output_scales = output_scales.data();

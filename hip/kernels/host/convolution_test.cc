@@ -52,7 +52,7 @@ static void test_convolution(void (*input_kernel)(WinogradArguments), void (*out
         const i32 rows = 4 * positions, tiles = (rows + 63) / 64 * ((outputs + 63) / 64);
         const i32 blocks = positions * ((inputs + 63) / 64 + (outputs + 63) / 64) + 36 * tiles;
         const GemmArguments product = {transformed.data(), rounded.data(), products.data(), nullptr, nullptr, nullptr,
-                                       input_stride, (i64)outputs * inputs, output_stride, rows, outputs, inputs, inputs,
+                                       nullptr, nullptr, input_stride, (i64)outputs * inputs, output_stride, rows, outputs, inputs, inputs,
                                        inputs, outputs, 36, 1, ACTIVATION_NONE, 0};
         std::vector<u32> counters(1 + (rows + 63) / 64);
         launch(whole, ConvolutionArguments{input, product, output, counters.data(), positions, blocks}, blocks, 1, 128);

@@ -13,7 +13,7 @@ struct Tile {
 struct Shape {
     i32 rows, outputs, inputs, products, splits, activation;
     bool with_bias, with_residual, is_strided;
-    bool is_preshuffled = false;
+    bool is_preshuffled = false, is_gated = false;
 };
 
 // The preshuffled weights of `products` matrices that are `weights_batch` elements apart. What is beyond a row's end is not
@@ -31,7 +31,7 @@ static std::unique_ptr<Buffer<T>> preshuffled(Filled<T>& weights, const Shape& s
 
 template <class T>
 static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArguments), const Shape& shape) {
-    const auto [rows, outputs, inputs, products, splits, activation, with_bias, with_residual, is_strided, is_preshuffled] = shape;
+    const auto [rows, outputs, inputs, products, splits, activation, with_bias, with_residual, is_strided, is_preshuffled, is_gated] = shape;
     Check check{std::string(name) + " " + std::to_string(rows) + "x" + std::to_string(outputs) + "x" + std::to_string(inputs)};
     Random random((u64)(rows * 1000 + outputs + inputs));
     const i32 x_stride = inputs + (is_strided ? 8 : 0), weights_stride = inputs + (is_strided ? 16 : 0);
@@ -42,6 +42,9 @@ static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArgume
     const size_t x_batch = (x_size + 7) / 8 * 8, weights_batch = (weights_size + 7) / 8 * 8;
     const size_t output_batch = (size(rows, output_stride, outputs) + 7) / 8 * 8;
     Filled<T> x(x_batch * (products - 1) + x_size, random), weights(weights_batch * (products - 1) + weights_size, random, 0.3f);
+    // The last row of the gates ends with its last output: what follows is a guard page.
+    const size_t gates = is_gated ? size(64, output_stride, outputs) : 8;
+    Filled<T> multiply(gates, random), add(gates, random);
     Filled<T> bias((size_t)outputs, random), residual(output_batch * products, random);
     Buffer<T> output(output_batch * (products - 1) + size(rows, output_stride, outputs));
     Buffer<float> partial(splits == 1 ? 8 : (size_t)splits * products * rows * ((outputs + 7) / 8 * 8));
@@ -54,6 +57,8 @@ static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArgume
                                      is_preshuffled ? copy->data() : weights.data(),
                                      output.data(),
                                      with_bias ? bias.data() : nullptr,
+                                     is_gated ? multiply.data() : nullptr,
+                                     is_gated ? add.data() : nullptr,
                                      with_residual ? output.data() : nullptr,
                                      splits == 1 ? nullptr : partial.data(),
                                      (long long)x_batch,
@@ -90,8 +95,10 @@ static void test_gemm(const char* name, const Tile& tile, void (*sum)(GemmArgume
                     total += std::abs(one);
                 }
                 expected = activated(activation, expected + (with_bias ? bias.value(n) : 0.0));
+                const size_t gate = (size_t)(row % 64) * output_stride + n;
+                if (is_gated) expected = expected * multiply.value(gate) + add.value(gate);
                 expected += with_residual ? residual.value(place) : 0.0;
-                const double limit = 0.05 * precision<T>() * total + precision<T>() * std::abs(expected) * 1.01 + 1e-5;
+                const double limit = 0.05 * precision<T>() * total * (is_gated ? 2 : 1) + precision<T>() * std::abs(expected) * 1.01 + 1e-5;
                 check.compare(output.value(place), expected, limit * (activation == ACTIVATION_RELU_2 ? 8 : 1), "output", place);
             }
         }
@@ -119,11 +126,11 @@ static void test_chain(void (*kernel)(ChainArguments), const Tile& tile, i32 out
     const i32 together = outputs > 1024 ? 1 : tile.threads / 32;
     const i32 norms[2] = {tile.rows / together, (5 + together - 1) / together};
     ChainArguments a = {};
-    a.links[0].product = {x.data(), first.data(), between.data(), nullptr, nullptr, nullptr, 0, 0, 0, squares * rows,
+    a.links[0].product = {x.data(), first.data(), between.data(), nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0, 0, squares * rows,
                           channels, inputs, inputs, inputs, channels, 1, 1, ACTIVATION_NONE, 0};
     a.links[0].first_norm_block = a.links[1].first_block = first_tiles[0] + first_tiles[1];
     a.links[0].group_rows = squares * tile.rows;
-    a.links[1].product = {between.data(), weights.data(), output.data(), nullptr, nullptr, nullptr, 0, 0, 0, rows,
+    a.links[1].product = {between.data(), weights.data(), output.data(), nullptr, nullptr, nullptr, nullptr, nullptr, 0, 0, 0, rows,
                           outputs, width, width, width, outputs, 1, splits, ACTIVATION_NONE, 0};
     a.links[1].norm = {output.data(), nullptr, stream.data(), gammas.data(), betas.data(), nullptr, nullptr, stream.data(),
                        rows, outputs, 1, ACTIVATION_NONE, 0.5f, 1e-3f};
@@ -192,6 +199,17 @@ static void test_tile(const char* name, const Tile& tile, void (*sum)(GemmArgume
     test_gemm<T>(name, tile, sum, {rows - 7, columns + 19, 104, 2, 1, activation, true, true, true, true});
     test_gemm<T>(name, tile, sum, {9, 21, 32 * 5 + 8, 2, 3, ACTIVATION_NONE, true, false, false, true});
     test_gemm<T>("gemm_any", {any, 16, 16, 256}, sum, {17, 3, 13, 2, 1, activation, true, true, false});
+    // Gates: of whole vectors of outputs without another epilogue, with every epilogue, strides and more rows than squares,
+    // of an odd number of outputs, and after parts of the summed axis.
+    auto gated = [&](const char* name, const Tile& tile, Shape shape) {
+        shape.is_gated = true;
+        test_gemm<T>(name, tile, sum, shape);
+    };
+    gated(name, tile, {rows + 3, columns - 8, 72, 1, 1, ACTIVATION_NONE, false, false, false});
+    gated(name, tile, {rows - 7, columns - 8, 40, 2, 1, activation, true, true, true});
+    gated(name, tile, {rows + 3, 19, 40, 1, 1, activation, true, false, false});
+    gated(name, tile, {67, 21, 32 * 5 + 8, 2, 3, activation, true, true, false});
+    gated("gemm_any", {any, 16, 16, 256}, {67, 3, 13, 2, 1, activation, true, true, false});
 }
 
 int main() {

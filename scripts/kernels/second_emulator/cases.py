@@ -104,7 +104,7 @@ def dense(norm: bool, rows: int, inputs: int, outputs: int, kind: int, b: Bench)
 
 
 # GemmArguments.
-GEMM = "QQQQQQqqqiiiiiiiiii"
+GEMM = "QQQQQQQQqqqiiiiiiiiii"
 # ChainLink, and ChainArguments with three links.
 LINK = GEMM + LAYER_NORM + "iiiiqiiii"
 CHAIN = 3 * LINK + "QQiiiiii"
@@ -141,6 +141,7 @@ def gemm(
     b: Bench,
     *,
     is_preshuffled: bool = False,
+    is_gated: bool = False,
 ) -> None:
     """Products in one part, of rows that are eight elements apart."""
     (tile_rows, tile_columns, threads), (rows, outputs, inputs) = tile, shape
@@ -153,14 +154,20 @@ def gemm(
         copy = preshuffled(weights.values, np.dtype(b.format.storage).itemsize)
         address, weights_batch = b.put(copy).address, copy[0].size
         weights_row = copy.shape[2] * copy.shape[4]
-    pointers = [x.address, address, output.address, bias.address, added.address if residual else 0, 0]
+    multiply, add = b.numbers(64, output_stride), b.numbers(64, output_stride)
+    gates = [multiply.address, add.address] if is_gated else [0, 0]
+    pointers = [x.address, address, output.address, bias.address, *gates, added.address if residual else 0, 0]
     distances = [rows * stride, weights_batch, rows * output_stride]
     counts = [rows, outputs, inputs, stride, weights_row, output_stride, products, 1, kind, int(is_preshuffled)]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
     b.run(GEMM, [*pointers, *distances, *counts], (tiles, products), threads)
     sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
     want = np.zeros((products, rows, output_stride))
-    want[:, :, :outputs] = reference.activate(kind, sums) + (added.values[:, :, :outputs] if residual else 0)
+    results = reference.activate(kind, sums)
+    if is_gated:
+        squares = np.arange(rows) % 64
+        results = results * multiply.values[squares, :outputs] + add.values[squares, :outputs]
+    want[:, :, :outputs] = results + (added.values[:, :, :outputs] if residual else 0)
     b.compare(output, want, written=np.arange(output_stride) < outputs)
 
 
@@ -187,7 +194,7 @@ def gemm_bytes(tile: tuple[int, int, int], shape: tuple[int, int, int], kind: in
     of_rows = b.numbers(rows, 2, format=F32)
     of_outputs = b.numbers(2, width, scale=1e-4 * inputs**-0.5, format=F32)
     bias, added, output = b.numbers(outputs), b.numbers(rows, output_stride), b.output(rows, output_stride)
-    pointers = [b.integers(x), b.integers(weights), output.address, bias.address, added.address, 0]
+    pointers = [b.integers(x), b.integers(weights), output.address, bias.address, 0, 0, added.address, 0]
     counts = [rows, outputs, inputs, stride, inputs, output_stride, 1, 1, kind, 0]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
     arguments = [*pointers, 0, 0, 0, *counts, of_rows.address, of_outputs.address]
@@ -205,7 +212,7 @@ def gemm_sum(b: Bench) -> None:
     rows, outputs, splits, products = 5, 19, 3, 2
     partial = b.numbers(splits, products, rows, 24, format=F32)
     bias, output = b.numbers(outputs), b.output(products, rows, outputs)
-    pointers = [0, 0, output.address, bias.address, 0, partial.address]
+    pointers = [0, 0, output.address, bias.address, 0, 0, 0, partial.address]
     counts = [rows, outputs, 96, 96, 96, outputs, products, splits, SWISH, 0]
     b.run(GEMM, [*pointers, 0, 0, rows * outputs, *counts], (1, products), 256)
     b.compare(output, reference.activate(SWISH, partial.values.sum(0)[:, :, :outputs] + bias.values))
@@ -228,17 +235,17 @@ def chain(tile: tuple[int, int, int], outputs: int, splits: int, b: Bench) -> No
     tiles = 2 * across
     zeros = np.zeros(3 + tiles, np.uint32)
     counters = b.memory.add(zeros, writable=True)
-    link = [x.address, first.address, between.address, 0, 0, 0, 0, 0, 0]
+    link = [x.address, first.address, between.address, 0, 0, 0, 0, 0, 0, 0, 0]
     link += [squares * rows, channels, inputs, inputs, inputs, channels, 1, 1, NONE, 0]
     link += 14 * [0] + [0, sum(firsts), squares * tile_rows, 0, 0, 0, 0, *firsts]
-    second = [between.address, weights.address, product.address, 0, 0, 0, 0, 0, 0]
+    second = [between.address, weights.address, product.address, 0, 0, 0, 0, 0, 0, 0, 0]
     second += [rows, outputs, width, width, width, outputs, 1, splits, NONE, 0]
     second += [product.address, bias.address, added.address, gammas.address, betas.address, 0, 0, output.address]
     second += [rows, outputs, 1, MISH, 0.75, EPSILON]
     first_norm = sum(firsts) + tiles * splits
     before_norm = [count + across for count in firsts]
     second += [sum(firsts), first_norm, tile_rows, 3, 0, *firsts, *before_norm]
-    none = [*(19 * [0]), *(14 * [0]), *(9 * [0])]
+    none = [*(21 * [0]), *(14 * [0]), *(9 * [0])]
     blocks = first_norm + sum(norms)
     all_blocks = [count + norm for count, norm in zip(before_norm, norms, strict=True)]
     end = [partial.address, counters, 2, blocks, 1, *all_blocks, 0]
@@ -359,7 +366,7 @@ def convolution(columns: int, b: Bench) -> None:
     output = b.output(positions, 64, outputs)
     counters = b.memory.add(np.zeros(3, np.uint32), writable=True)
     first = [x.address, transformed.address, 0, 0, 0, rows * inputs, inputs, 0]
-    product = [transformed.address, weights.address, products.address, 0, 0, 0]
+    product = [transformed.address, weights.address, products.address, 0, 0, 0, 0, 0]
     product += [rows * inputs, outputs * inputs, rows * outputs]
     product += [rows, outputs, inputs, inputs, inputs, outputs, 36, 1, NONE, 0]
     last = [products.address, output.address, bias.address, residual.address, 0, rows * outputs, outputs, RELU]
@@ -417,11 +424,15 @@ def cases_of(format: Format) -> list[Case]:
             add("norm_dense_T", f"{rows} x {inputs} -> {outputs}", run, True)
         add("gemm_T_32x64_128", "", partial(gemm, (32, 64, 128), (37, 72, 72), 2, MISH, True))
         add("gemm_T_64x32_128", "", partial(gemm, (64, 32, 128), (69, 40, 72), 1, NONE, True))
+        run = partial(gemm, (64, 32, 128), (69, 43, 72), 1, MISH, False, is_gated=True)
+        add("gemm_T_64x32_128", "gates", run)
     for rows, threads in ((64, 128), (128, 256)):
         run = partial(gemm, (rows, rows, threads), (rows - 3, rows + 16, 40), 1, NONE, rows == 64)
         add(f"gemm_T_{rows}x{rows}_{threads}", "", run)
         run = partial(gemm, (rows, rows, threads), (37, rows + 24, 104), 2, MISH, True, is_preshuffled=True)
         add(f"gemm_T_{rows}x{rows}_{threads}", "preshuffled weights", run)
+        run = partial(gemm, (rows, rows, threads), (rows + 5, rows + 8, 40), 1, MISH, rows == 64, is_gated=True)
+        add(f"gemm_T_{rows}x{rows}_{threads}", "gates", run)
     if format is not F32:
         for outputs, splits in ((72, 1), (72, 2), (1032, 1)):
             run = partial(chain, (64, 64, 128), outputs, splits)
@@ -441,6 +452,7 @@ def cases_of(format: Format) -> list[Case]:
         add("gemm_bytes_T_128x128_256", "", partial(gemm_bytes, (128, 128, 256), (130, 136, 64), NONE))
     add("gemm_sum_T", "", gemm_sum)
     add("gemm_any_T", "", partial(gemm, (16, 16, 256), (18, 5, 27), 2, MISH, True))
+    add("gemm_any_T", "gates", partial(gemm, (16, 16, 256), (66, 5, 27), 1, MISH, True, is_gated=True))
     for depth, logits in ((24, True), (40, True), (21, False)):
         add("attention_any_T", f"depth {depth}", partial(attention, depth, logits, 1 + depth % 2, 1))
     for limit, width, rows, kind, gates, residual in (

@@ -17,7 +17,7 @@ use super::passes::time_of_a_batch;
 use super::slot::{Requests, Slot, SlotMaker};
 use super::tuning::{Plan, Tuned, measure, products};
 use super::tuning_file::{self, Origin};
-use super::two_ways::{TwoWays, default_rows, plain, settled};
+use super::two_ways::{TwoWays, default_rows, settled};
 use crate::cache_folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -181,7 +181,7 @@ fn ways(maker: &SlotMaker<'_>, tuned: &Tuned, quick: &GemmTable) -> Result<TwoWa
     let mut users: BTreeMap<GemmShape, BTreeSet<usize>> = BTreeMap::new();
     for positions in maker.bucket_sizes() {
         for problem in maker.gemms.survey(|| maker.program(&workspace, positions).map(|_| ()))? {
-            for shape in [problem.shape, plain(&problem.shape)] {
+            for shape in [problem.shape, problem.shape.without_epilogue()] {
                 users.entry(shape).or_default().insert(positions);
             }
         }

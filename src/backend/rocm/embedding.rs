@@ -2,9 +2,8 @@
 
 use super::encoder;
 use super::error::Result;
-use super::ffi::arguments::ActivationArguments;
+use super::ffi::gemm::GateOperands;
 use super::ffi::hip::Address;
-use super::kernels::{activation_code, grid};
 use super::layers::SquareTable;
 use super::network::{Embedding, EncoderStack};
 use super::norm::Norm;
@@ -47,14 +46,15 @@ pub(super) fn embed(
                 Some(norm) => steps.product_added_and_norm(reader, rows, position, norm)?,
                 None => {
                     steps.product_added(reader.0, reader.1, rows, (position, x))?;
-                    gate(x, embedding, activation, steps)?;
+                    let operands = (x, layer.bias, gates_of(embedding));
+                    steps.activate("embedding activation", operands, (rows, width), activation)?;
                 }
             }
         }
         (None, Some(norm)) => steps.product_and_norm(("embedding", layer), rows, planes, norm)?,
         (None, None) => {
-            steps.product("embedding", layer, rows, (planes, x))?;
-            gate(x, embedding, activation, steps)?;
+            let epilogue = (activation, gates_of(embedding));
+            steps.gated_dense("embedding", layer, rows, (planes, x), epilogue)?;
         }
     }
     if let Some((ffn, ln)) = &embedding.ffn {
@@ -65,36 +65,7 @@ pub(super) fn embed(
     Ok(x)
 }
 
-/// `x = act(x + b) * multiply + add`, x `[T][embedding]`, gates `[64][embedding]`.
-fn gate(x: Address, embedding: &Embedding, activation: Activation, steps: &mut StepList<'_>) -> Result<()> {
-    let (rows, width) = (steps.rows(), embedding.width);
-    let (Some(code), Some((multiply, add))) = (activation_code(activation), gates_of(embedding)) else {
-        return steps.activate(
-            "embedding activation",
-            x,
-            embedding.planes.dense.bias,
-            (rows, width),
-            activation,
-        );
-    };
-    let blocks = (rows * width).div_ceil(2048);
-    let launch = (steps.kernels.function("activation", "")?, grid(blocks, 1, 256));
-    let arguments = ActivationArguments {
-        input: x,
-        bias: embedding.planes.dense.bias,
-        multiply,
-        add,
-        output: x,
-        rows: rows as i32,
-        width: width as i32,
-        bias_rows: 1,
-        activation: code,
-    };
-    steps.kernel("embedding activation and gates", launch, arguments);
-    Ok(())
-}
-
 /// The addresses of the gates' factors and offsets.
-fn gates_of(embedding: &Embedding) -> Option<(Address, Address)> {
-    embedding.gates.as_ref().map(|&Gates { multiply, add }| (multiply, add))
+fn gates_of(embedding: &Embedding) -> Option<GateOperands> {
+    embedding.gates.as_ref().map(|&Gates { multiply, add }| GateOperands { multiply, add })
 }

@@ -8,7 +8,7 @@ use super::chain::{Link, WholeConvolution};
 use super::copies::CopiedLayout;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
+use super::ffi::gemm::{ElementType, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::hipblaslt::{self, ScaledFactors};
 use super::ffi::module::Function;
@@ -238,7 +238,7 @@ impl Gemms {
 
     /// Whether rocBLAS is available and may be asked for `shape` with weights of this layout. It has no epilogues.
     pub(super) fn may_use_rocblas(&self, shape: &GemmShape, layout: WeightLayout) -> bool {
-        shape.epilogue == Epilogue::None && self.may_ask(Asked::new(BlasLibrary::Rocblas, layout), shape)
+        !shape.has_epilogue() && self.may_ask(Asked::new(BlasLibrary::Rocblas, layout), shape)
     }
 
     /// The choices of our own kernels, the one that should be fastest first.
@@ -307,20 +307,20 @@ impl Gemms {
         self.own_choices(shape).into_iter().next()
     }
 
-    /// Whether hipBLASLt is available and has the epilogue.
-    pub(super) fn hipblaslt_has(&self, epilogue: Epilogue) -> bool {
-        self.hipblaslt.as_ref().is_some_and(|steps| steps.supports(epilogue))
+    /// Whether hipBLASLt is available and has the shape's epilogue.
+    pub(super) fn hipblaslt_has_epilogue_of(&self, shape: &GemmShape) -> bool {
+        self.hipblaslt.as_ref().is_some_and(|steps| steps.has_epilogue_of(shape))
     }
 
     /// Whether tuning should also time a plain product followed by a separate kernel for the epilogue: where rocBLAS,
     /// which has no epilogues, is preferred, and where no library has this epilogue.
     pub(super) fn may_split(&self, shape: &GemmShape) -> bool {
-        let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
+        let plain = shape.without_epilogue();
         let has_library = self.has(BlasLibrary::Rocblas) || self.has(BlasLibrary::HipblasLt);
-        let is_only_ours = has_library && !self.hipblaslt_has(shape.epilogue);
+        let is_only_ours = has_library && !self.hipblaslt_has_epilogue_of(shape);
         let prefers_rocblas =
             self.may_ask(Asked::plain(BlasLibrary::Rocblas), &plain) && !self.prefers_hipblaslt;
-        shape.epilogue != Epilogue::None && (is_only_ours || prefers_rocblas)
+        shape.has_epilogue() && (is_only_ours || prefers_rocblas)
     }
 
     /// The choice of the table, or the architecture's default, or else our own kernel; `None` if there is none of these.
@@ -328,7 +328,7 @@ impl Gemms {
         let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
         // For a product with an epilogue, this choice means a plain product by whoever computes that fastest, and then a
         // separate kernel.
-        if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.epilogue != Epilogue::None) {
+        if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.has_epilogue()) {
             return measured;
         }
         let (rocblas, hipblaslt) = (GemmChoice::ROCBLAS, GemmChoice::HIPBLASLT);
@@ -359,12 +359,10 @@ impl Gemms {
             return Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, None)));
         }
         let Some(choice) = self.choice(shape) else {
-            return match shape.epilogue {
-                Epilogue::None => {
-                    Err(self.with_refusals(format!("no library may be asked for the product {shape}")))
-                }
-                _ => Ok(None),
-            };
+            if shape.has_epilogue() {
+                return Ok(None);
+            }
+            return Err(self.with_refusals(format!("no library may be asked for the product {shape}")));
         };
         if let GemmChoice::Own(choice) = choice {
             let (choice, operands) = self.laid_out(shape, (&operands, bias), choice);
@@ -385,8 +383,7 @@ impl Gemms {
                 // hipBLASLt has no algorithm. rocBLAS supports every plain shape, and the caller can use a separate
                 // step for the epilogue.
                 Ok(None) | Err(_)
-                    if shape.epilogue != Epilogue::None
-                        || self.may_ask(Asked::plain(BlasLibrary::Rocblas), shape) => {}
+                    if shape.has_epilogue() || self.may_ask(Asked::plain(BlasLibrary::Rocblas), shape) => {}
                 Ok(None) | Err(_) if self.own.is_some() => {
                     let own = self.best_own_choice(shape);
                     return own.map_or(Ok(None), |choice| self.step_by(name, &problem, choice));
@@ -472,7 +469,7 @@ impl Gemms {
                 Some(own) => own.step(name, shape, (operands, bias), choice).map(Some),
                 None => Ok(None),
             },
-            GemmChoice::Rocblas { .. } if shape.epilogue != Epilogue::None => Ok(None),
+            GemmChoice::Rocblas { .. } if shape.has_epilogue() => Ok(None),
             GemmChoice::Rocblas { solution, .. } => {
                 Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, solution)))
             }

@@ -66,9 +66,9 @@ impl HipblasLtSteps {
         self.handle.version()
     }
 
-    /// Whether the library has the epilogue.
-    pub(super) fn supports(&self, epilogue: Epilogue) -> bool {
-        self.handle.supports(epilogue)
+    /// Whether the library has the shape's epilogue. It has no gates.
+    pub(super) fn has_epilogue_of(&self, shape: &GemmShape) -> bool {
+        !shape.is_gated && self.handle.supports(shape.epilogue)
     }
 
     /// The library's numbers of its algorithms for a product; none if it lacks the epilogue.
@@ -136,7 +136,7 @@ impl HipblasLtSteps {
         (operands, bias): (GemmOperands, Address),
         factors: &ScaledFactors,
     ) -> Option<Step> {
-        if !self.supports(shape.epilogue) {
+        if !self.has_epilogue_of(shape) {
             return None;
         }
         // A library that does not know the types or the scales refuses them here.
@@ -180,7 +180,7 @@ impl HipblasLtSteps {
         layout: WeightLayout,
         bias: Address,
     ) -> Result<Option<Arc<Descriptor>>> {
-        if !self.supports(shape.epilogue) {
+        if !self.has_epilogue_of(shape) {
             return Ok(None);
         }
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { bias };

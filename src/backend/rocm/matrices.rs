@@ -5,10 +5,11 @@
 //! way.
 
 use super::error::Result;
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::pinned::Staging;
 use super::gemm::{GemmProblem, Gemms};
+use super::layers::SQUARES;
 use super::samples::{PATTERN_BYTES, byte_scale, pattern};
 use super::{preshuffle, transposed};
 
@@ -91,11 +92,17 @@ impl Matrices {
         self.weights.address()
     }
 
+    /// The addresses of numbers that can be the gates of a product; `None` if the shape has no gates.
+    pub(super) fn gates(&self, shape: &GemmShape) -> Option<GateOperands> {
+        shape.is_gated.then_some(GateOperands { multiply: self.bias(), add: self.bias() })
+    }
+
     /// The product with the weights of layer `layer`. The preshuffled ones must be made before they are read.
     pub(super) fn problem(&self, gemms: &Gemms, shape: &GemmShape, layer: usize) -> GemmProblem {
         let weights = self.weights.address().offset(layer * weight_bytes(shape));
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { self.bias() };
-        let operands = GemmOperands::plain(weights, self.x.address(), self.y.address());
+        let plain = GemmOperands::plain(weights, self.x.address(), self.y.address());
+        let operands = GemmOperands { gates: self.gates(shape), ..plain };
         let copy = self.preshuffled.as_ref().filter(|_| gemms.preshuffler(shape).is_some());
         let preshuffled =
             copy.map_or(Address::NULL, |copy| copy.address().offset(layer * preshuffle::bytes(shape)));
@@ -126,9 +133,11 @@ fn layer_count(Wanted { shape, layers }: &Wanted) -> usize {
     (MOST_WEIGHTS / weight_bytes(shape)).clamp(1, (*layers).max(1))
 }
 
-/// The bytes of a layer's weights, plain or transposed. The bias lies in the same memory.
+/// The bytes of a layer's weights, plain or transposed. The bias and the gates lie in the same memory.
 fn weight_bytes(shape: &GemmShape) -> usize {
-    let bytes = transposed::plain_bytes(shape).max(transposed::bytes(shape)).max(shape.outputs * 4);
+    let gates = if shape.is_gated { SQUARES * shape.y_stride * shape.output_type.bytes() } else { 0 };
+    let vectors = gates.max(shape.outputs * 4);
+    let bytes = transposed::plain_bytes(shape).max(transposed::bytes(shape)).max(vectors);
     bytes.next_multiple_of(ALIGNMENT)
 }
 
@@ -176,5 +185,8 @@ mod tests {
         assert_eq!(bytes(&Wanted { shape, layers: 2 }), [512, 42, 30]);
         let wide = GemmShape { x_stride: 10, batch: 2, batch_strides: [35, 100, 15], ..shape };
         assert_eq!(bytes(&Wanted { shape: wide, layers: 1 }), [256, 254, 60]);
+        // Gates of 64 x 5 elements need more than the weights.
+        let gated = GemmShape { is_gated: true, ..shape };
+        assert_eq!(bytes(&Wanted { shape: gated, layers: 1 }), [768, 42, 30]);
     }
 }

@@ -10,7 +10,7 @@ use super::avoided::{Asked, BlasLibrary};
 use super::bytes;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
+use super::ffi::gemm::{ElementType, GemmShape, WeightLayout};
 use super::ffi::hip::{Address, DeviceBuffer, Stream};
 use super::ffi::pinned::Staging;
 use super::ffi::program::{Lanes, Prepared, Program, Step, Stopwatch};
@@ -177,8 +177,8 @@ impl<'a> Measurer<'a> {
         let problem = self.matrices.problem(self.gemms, shape, 0);
         let proposals = self.gemms.proposals(&problem, WeightLayout::Plain);
         self.row(shape, self.untimed(shape), tell);
-        if proposals.is_empty() && shape.epilogue != Epilogue::None {
-            let plain = GemmShape { epilogue: Epilogue::None, ..*shape };
+        if proposals.is_empty() && shape.has_epilogue() {
+            let plain = shape.without_epilogue();
             self.ask(&Wanted { shape: plain, layers: *layers }, tell);
         }
     }
@@ -319,7 +319,7 @@ impl<'a> Measurer<'a> {
             return;
         }
         // A plain product that is followed by a kernel of its own for the epilogue is not timed again.
-        let is_split = known.choice.library() == BlasLibrary::Rocblas && shape.epilogue != Epilogue::None;
+        let is_split = known.choice.library() == BlasLibrary::Rocblas && shape.has_epilogue();
         let is_made = known.choice.layout() != WeightLayout::Preshuffled || self.preshuffle(&layers).is_ok();
         if !is_split && is_made {
             times.timed.push(known);
@@ -461,11 +461,11 @@ impl<'a> Measurer<'a> {
         tell: &mut impl FnMut(Event<'_>) -> bool,
     ) -> Option<Measured> {
         let Wanted { shape, layers } = *product;
-        if shape.epilogue == Epilogue::None {
+        if !shape.has_epilogue() {
             return None;
         }
         let activation = own::activation(shape.epilogue);
-        let plain = Wanted { shape: GemmShape { epilogue: Epilogue::None, ..shape }, layers };
+        let plain = Wanted { shape: shape.without_epilogue(), layers };
         let known = self.table.get(&plain.shape).filter(|row| row.microseconds.is_finite()).copied();
         let product = match known {
             Some(known) if known.microseconds < 0.0 => return None,
@@ -479,7 +479,8 @@ impl<'a> Measurer<'a> {
         let mut steps = StepList::new(1, self.element, self.kernels, self.gemms, None);
         let (y, bias) = (self.matrices.y().address(), self.matrices.bias());
         for _ in 0..launches {
-            steps.activate("epilogue", y, bias, (shape.rows, shape.outputs), activation).ok()?;
+            let operands = (y, bias, self.matrices.gates(&shape));
+            steps.activate("epilogue", operands, (shape.rows, shape.outputs), activation).ok()?;
         }
         let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1).ok()? / launches as f32;
         let measured = self.measured(GemmChoice::ROCBLAS, product.microseconds + epilogue);

@@ -2,6 +2,7 @@
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::LayerNormArguments;
+use super::ffi::gemm::GateOperands;
 use super::ffi::hip::Address;
 use super::kernels::{LARGEST_LAYER_NORM, activation_code};
 use super::layers::LayerNorm;
@@ -16,7 +17,7 @@ pub(super) struct Norm<'a> {
     pub(super) activation: Activation,
     pub(super) alpha: f32,
     pub(super) residual: Address,
-    pub(super) gates: Option<(Address, Address)>,
+    pub(super) gates: Option<GateOperands>,
     pub(super) output: Address,
 }
 
@@ -53,7 +54,7 @@ impl<'a> Norm<'a> {
         let activation = activation_code(self.activation).ok_or_else(|| {
             RocmError::Unsupported(format!("{name}: a softmax before a LayerNorm is not supported"))
         })?;
-        let (multiply, add) = self.gates.unwrap_or((Address::NULL, Address::NULL));
+        let [multiply, add] = GateOperands::addresses(self.gates);
         Ok(LayerNormArguments {
             input: self.input,
             bias: self.bias,

@@ -5,7 +5,9 @@
 
 use super::error::{Result, RocmError};
 use super::ffi::arguments::GemmArguments;
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
+use super::ffi::gemm::{
+    ElementType, Epilogue, GateOperands, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout,
+};
 use super::ffi::hip::Address;
 use super::ffi::module::{Function, Module};
 use super::ffi::program::{LanePlaces, Step};
@@ -302,8 +304,9 @@ pub(super) fn whole_choices(shape: &GemmShape, compute_units: usize) -> Vec<OwnC
 
 /// Whether our kernels can load and store the operands 16 bytes at a time.
 pub(super) fn are_aligned(operands: &GemmOperands, bias: Address) -> bool {
-    let GemmOperands { weights, x, y, .. } = *operands;
-    [weights, x, y, bias].iter().all(|address| address.is_aligned(16))
+    let GemmOperands { weights, x, y, gates, .. } = *operands;
+    let [multiply, add] = GateOperands::addresses(gates);
+    [weights, x, y, bias, multiply, add].iter().all(|address| address.is_aligned(16))
 }
 
 /// The arguments of a product, whose summed axis has so many parts. The address of the partial sums is null.
@@ -314,11 +317,14 @@ pub(super) fn product_arguments(
     splits: usize,
 ) -> GemmArguments {
     let [weights_batch, x_batch, output_batch] = shape.batch_strides.map(|stride| stride as i64);
+    let [multiply, add] = GateOperands::addresses(operands.gates.filter(|_| shape.is_gated));
     let plain = GemmArguments {
         x: operands.x,
         weights: operands.weights,
         output: operands.y,
         bias: if shape.epilogue == Epilogue::None { Address::NULL } else { bias },
+        multiply,
+        add,
         residual: if shape.accumulate { operands.y } else { Address::NULL },
         partial: Address::NULL,
         x_batch,

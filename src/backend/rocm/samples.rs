@@ -6,6 +6,7 @@
 use super::activations::activation;
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
 use super::kernels::activation_code;
+use super::layers::SQUARES;
 use super::numbers;
 use super::own;
 use std::borrow::Cow;
@@ -157,8 +158,9 @@ impl Samples {
                 let sum: f64 = w.iter().zip(&*x).map(|(w, x)| w * x).sum();
                 let sum = sum * scale(row) * scale(column);
                 let bias = if shape.epilogue == Epilogue::None { 0.0 } else { biases[column % biases.len()] };
-                let sum = sum + added + bias;
-                (column, activation(code, sum))
+                let result = activation(code, sum + added + bias);
+                let gate = biases[(row % SQUARES * shape.y_stride + column) % biases.len()];
+                (column, if shape.is_gated { result * gate + gate } else { result })
             };
             // An element that the format cannot hold is infinite or the largest number, and tells nothing.
             let fits =
@@ -247,6 +249,22 @@ mod tests {
         // Without its epilogue, the product has other figures.
         let other = Samples::new(&GemmShape { epilogue: Epilogue::None, ..shape }, PLAIN, &contents);
         assert!(other.compare(&product(&shape, &contents, &other)).wrong.is_some());
+    }
+
+    /// Row 70 has the gates of square 6.
+    #[test]
+    fn gates_follow_the_epilogue() {
+        let plain = GemmShape { epilogue: Epilogue::BiasRelu, ..GemmShape::plain(71, 3, 8, F32) };
+        let contents = Contents::new(F32);
+        let last = |shape: &GemmShape| {
+            let samples = Samples::new(shape, PLAIN, &contents);
+            samples.rows.last().map(|(_, columns)| columns.clone()).expect("the last row is a sample")
+        };
+        let gated = last(&GemmShape { is_gated: true, ..plain });
+        for ((column, without), (_, with)) in last(&plain).into_iter().zip(gated) {
+            let gate = contents.of(F32)[6 * 3 + column];
+            assert!((with - (without * gate + gate)).abs() < 1e-12, "column {column}: {with}");
+        }
     }
 
     /// The squares of sums over 768 elements reach 66,303.

@@ -45,17 +45,17 @@ pub(super) fn text(shape: &GemmShape) -> String {
     let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = shape;
     let [w, x, y] = shape.batch_strides;
     let (input, output) = (shape.input_type.name(), shape.output_type.name());
-    let accumulate = u8::from(shape.accumulate);
+    let [accumulate, is_gated] = [shape.accumulate, shape.is_gated].map(u8::from);
     let epilogue = epilogue_name(shape.epilogue);
     format!(
         "{outputs},{rows},{inputs},{weights_stride},{x_stride},{y_stride},{batch},{w},{x},{y},{input},{output},\
-         {accumulate},{epilogue}"
+         {accumulate},{epilogue},{is_gated}"
     )
 }
 
 /// Parses the cells of a shape. Returns `None` if there are too few or too many of them, or one is damaged.
 pub(super) fn parse(cells: &[&str]) -> Option<GemmShape> {
-    let &[ref numbers @ .., input, output, accumulate, epilogue] = cells else {
+    let &[ref numbers @ .., input, output, accumulate, epilogue, is_gated] = cells else {
         return None;
     };
     let numbers: Vec<usize> = numbers.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
@@ -74,13 +74,18 @@ pub(super) fn parse(cells: &[&str]) -> Option<GemmShape> {
         batch_strides: [w, x, y],
         input_type: element(input)?,
         output_type: element(output)?,
-        accumulate: match accumulate {
-            "0" => false,
-            "1" => true,
-            _ => return None,
-        },
+        accumulate: truth(accumulate)?,
         epilogue: self::epilogue(epilogue)?,
+        is_gated: truth(is_gated)?,
     })
+}
+
+fn truth(cell: &str) -> Option<bool> {
+    match cell {
+        "0" => Some(false),
+        "1" => Some(true),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -92,7 +97,7 @@ mod tests {
         let plain = GemmShape::plain(1024, 768, 256, ElementType::Fp16);
         let shapes = [
             plain,
-            GemmShape { epilogue: Epilogue::BiasRelu, ..plain },
+            GemmShape { epilogue: Epilogue::BiasRelu, is_gated: true, ..plain },
             GemmShape { input_type: ElementType::Int8, ..plain },
             GemmShape { input_type: ElementType::Fp8(Fp8Format::Fnuz), ..plain },
             GemmShape { batch: 36, batch_strides: [1, 2, 3], accumulate: true, ..plain },

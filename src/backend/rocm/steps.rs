@@ -7,7 +7,7 @@ use super::bytes::{ByteOperands, ByteProduct, byte_product};
 use super::chain::{Link, WholeConvolution};
 use super::error::{Result, RocmError};
 use super::ffi::arguments::{ActivationArguments, DenseArguments};
-use super::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use super::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
 use super::ffi::hip::Address;
 use super::ffi::hipblaslt::ScaledFactors;
 use super::ffi::module::{Function, Grid};
@@ -163,21 +163,36 @@ impl<'a> StepList<'a> {
             };
             return self.byte_product(name, (layer, weights), rows, (x, y), (epilogue, activation));
         }
-        let has_bias = layer.bias != Address::NULL;
-        if activation == Activation::None && !has_bias {
+        if activation == Activation::None && layer.bias == Address::NULL {
             return self.product(name, layer, rows, (x, y));
         }
-        let epilogue = epilogue(activation).filter(|_| has_bias);
-        if let Some(epilogue) = epilogue {
-            let shape = GemmShape { epilogue, ..self.shape(layer, rows) };
-            let operands = GemmOperands::plain(layer.weights, x, y);
+        self.gated_dense(name, layer, rows, (x, y), (activation, None))
+    }
+
+    /// `y[rows][outputs] = act(x[rows][inputs] W^T + b) * multiply + add`, without the gates if there are none.
+    pub(super) fn gated_dense(
+        &mut self,
+        name: &str,
+        layer: &Dense,
+        rows: usize,
+        (x, y): (Address, Address),
+        (activation, gates): (Activation, Option<GateOperands>),
+    ) -> Result<()> {
+        let has_bias = layer.bias != Address::NULL;
+        let is_only_gated = activation == Activation::None && !has_bias;
+        let epilogue = if is_only_gated { Some(Epilogue::None) } else { epilogue(activation) };
+        let is_possible = layer.bytes.is_none() && (has_bias || is_only_gated);
+        if let Some(epilogue) = epilogue.filter(|_| is_possible) {
+            let shape = GemmShape { epilogue, is_gated: gates.is_some(), ..self.shape(layer, rows) };
+            let operands = GemmOperands { gates, ..GemmOperands::plain(layer.weights, x, y) };
             if let Some(step) = self.gemms.step(name, &shape, operands, layer.bias)? {
                 self.push(step);
                 return Ok(());
             }
         }
         self.product(name, layer, rows, (x, y))?;
-        self.activate(&format!("{name} activation"), y, layer.bias, (rows, layer.outputs), activation)
+        let name = format!("{name} activation{}", if gates.is_some() { " and gates" } else { "" });
+        self.activate(&name, (y, layer.bias, gates), (rows, layer.outputs), activation)
     }
 
     /// `y = act(x W^T + b)` for a layer with weights of 8 bits. The epilogue says whether there are a bias and the
@@ -210,13 +225,13 @@ impl<'a> StepList<'a> {
         let work = factors.work(product.1, self.element);
         let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
         let problem = GemmProblem::plain(shape, operands, bias);
-        let plain = GemmProblem { shape: GemmShape { epilogue: Epilogue::None, ..shape }, ..problem };
+        let plain = GemmProblem { shape: shape.without_epilogue(), ..problem };
         if let Some(step) = self.gemms.scaled_step(name, &problem, &scaled) {
             self.push(step.with_work(work));
         } else if let Some(step) = self.gemms.scaled_step(name, &plain, &scaled) {
             self.push(step.with_work(work));
             let activation_name = format!("{name} activation");
-            self.activate(&activation_name, y, bias, (rows, layer.outputs), activation)?;
+            self.activate(&activation_name, (y, bias, None), (rows, layer.outputs), activation)?;
         } else {
             self.kernel(name, product, factors);
         }
@@ -351,18 +366,24 @@ impl<'a> StepList<'a> {
         GemmShape::plain(rows, layer.outputs, layer.inputs, self.element)
     }
 
-    /// `x = act(x + bias)`, in place. A softmax is taken over each row.
+    /// `x = act(x + bias) * multiply + add`, in place, without the gates if there are none. A softmax is taken over each
+    /// row.
     pub(super) fn activate(
         &mut self,
         name: &str,
-        x: Address,
-        bias: Address,
+        (x, bias, gates): (Address, Address, Option<GateOperands>),
         (rows, width): (usize, usize),
         activation: Activation,
     ) -> Result<()> {
         let code = activation_code(activation);
         // The softmax kernel supports rows of any width, but the elementwise kernel reads 8 elements at a time.
         let together = if code.is_some() { rows_together(width) } else { 1 };
+        if gates.is_some() && (together > 1 || code.is_none()) {
+            let text = format!(
+                "{name}: gates of {width} channels, but the kernels need a multiple of 8 and no softmax"
+            );
+            return Err(RocmError::Unsupported(text));
+        }
         if !rows.is_multiple_of(together) {
             let text =
                 format!("{name}: {rows} rows of {width} channels, but the kernels need a multiple of 8");
@@ -376,11 +397,12 @@ impl<'a> StepList<'a> {
             }
             None => (self.kernels.function("softmax", "")?, grid(rows.div_ceil(8), 1, 256)),
         };
+        let [multiply, add] = GateOperands::addresses(gates);
         let arguments = ActivationArguments {
             input: x,
             bias,
-            multiply: Address::NULL,
-            add: Address::NULL,
+            multiply,
+            add,
             output: x,
             rows: rows as i32,
             width: width as i32,

@@ -9,7 +9,7 @@ use super::bytes;
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::{Epilogue, GemmShape};
+use super::ffi::gemm::GemmShape;
 use super::ffi::hip::{Address, Versioned};
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
@@ -330,7 +330,7 @@ impl Tuned {
 /// product.
 fn without_plain_product(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
     let is_lost = |(shape, row): &(&GemmShape, &Measured)| {
-        let plain = GemmShape { epilogue: Epilogue::None, ..**shape };
+        let plain = shape.without_epilogue();
         let is_split = row.choice.library() == BlasLibrary::Rocblas && **shape != plain;
         is_split && row.is_timed() && !table.contains_key(&plain) && !now.contains_key(&plain)
     };
@@ -476,7 +476,7 @@ fn check(
         }
         // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
         None if matches!(choice, GemmChoice::Rocblas { .. }) => {
-            let shape = GemmShape { epilogue: Epilogue::None, ..shape };
+            let shape = shape.without_epilogue();
             check(maker, workspace, table, &[GemmProblem::plain(shape, operands, Address::NULL)])
         }
         None => false,

@@ -3,15 +3,15 @@
 //!
 //! M is the number of rows, N of outputs and K of inputs. `libtype` and `solidx` name the algorithm: for rocBLAS and
 //! hipBLASLt its solution index, or -1 if the library chooses, and for our own kernels (`own`) the number of the tile,
-//! with the number of parts of the summed axis in `splitK`. `bpreshuffle` says whether our own kernel reads preshuffled
-//! weights. `us` is the time of one product in microseconds. It is `inf`
-//! for a product that was asked for but not timed yet, and -1 for one that no library could run alone. `err_ratio` is
-//! the largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and
-//! `bw` (GB/s) follow from the time.
+//! with the number of parts of the summed axis in `splitK`, and the kernel's name in `kernelName`. `bpreshuffle` says
+//! whether our own kernel reads preshuffled weights. `us` is the time of one product in microseconds. It is `inf` for a
+//! product that was asked for but not timed yet, and -1 for one that no library could run alone. `err_ratio` is the
+//! largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and `bw`
+//! (GB/s) follow from the time.
 //!
-//! Our own columns have what aiter's lack: strides, batches, the whole epilogue, whether a library reads transposed
-//! weights (`w_transposed`), how thoroughly the product was measured, and with which versions. A file without them
-//! describes dense products with plain weights.
+//! Our own columns have what aiter's lack: strides, batches, the whole epilogue with its gates, whether a library reads
+//! transposed weights (`w_transposed`), how thoroughly the product was measured, and with which versions. A file without
+//! them describes dense products with plain weights.
 //!
 //! Another version of a library may number the algorithms in another way, and another card has other fast algorithms.
 //! Rows for these are left out, as damaged rows are, and the reader says so.
@@ -49,7 +49,7 @@ const AITER_COLUMNS: [&str; 18] = [
 ];
 
 /// Our own columns, which follow.
-const OWN_COLUMNS: [&str; 12] = [
+const OWN_COLUMNS: [&str; 13] = [
     "w_stride",
     "x_stride",
     "y_stride",
@@ -59,6 +59,7 @@ const OWN_COLUMNS: [&str; 12] = [
     "y_batch_stride",
     "accumulate",
     "epilogue",
+    "gates",
     "w_transposed",
     "effort",
     "measured_with",
@@ -154,6 +155,7 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         y_batch.to_string(),
         python(shape.accumulate),
         shape_text::epilogue_name(shape.epilogue).to_owned(),
+        python(shape.is_gated),
         python(choice.layout() == WeightLayout::Transposed),
         effort.key().to_owned(),
         origin.versions.clone(),
@@ -262,15 +264,15 @@ impl Cells<'_> {
         if shape.is_of_bytes() && known != BlasLibrary::Own {
             return Err((Fault::Unknown, library.to_owned()));
         }
-        let layout = layout_key(self.layout(known, shape.epilogue)?);
+        let layout = layout_key(self.layout(known, &shape)?);
         let solution = self.needed("solidx")?;
         let splits = self.get("splitK").unwrap_or("0");
-        let choice = choice([library, solution, splits, layout]);
+        let choice = choice([library, solution, splits, layout]).ok_or_else(|| damaged(solution))?;
         let microseconds = self.needed("us")?;
         let error = self.get("err_ratio").filter(|cell| !cell.is_empty()).unwrap_or("0");
         let effort = self.get("effort").map_or(Some(Effort::Full), Effort::from_key);
         let measured = Measured {
-            choice: choice.ok_or_else(|| damaged(solution))?,
+            choice,
             microseconds: number(microseconds).ok_or_else(|| damaged(microseconds))?,
             error: number(error).ok_or_else(|| damaged(error))?,
             effort: effort.ok_or_else(|| damaged(self.get("effort").unwrap_or_default()))?,
@@ -279,7 +281,7 @@ impl Cells<'_> {
     }
 
     /// The layout of the weights that a library reads, or our own kernel.
-    fn layout(&self, library: BlasLibrary, epilogue: Epilogue) -> Result<WeightLayout, RowError> {
+    fn layout(&self, library: BlasLibrary, shape: &GemmShape) -> Result<WeightLayout, RowError> {
         let unknown = |column: &str| Err((Fault::Unknown, column.to_owned()));
         match (self.flag("bpreshuffle")?, self.flag("w_transposed")?) {
             (false, false) => Ok(WeightLayout::Plain),
@@ -288,7 +290,7 @@ impl Cells<'_> {
             (true, false) => Ok(WeightLayout::Preshuffled),
             (false, true) if library == BlasLibrary::Own => unknown("w_transposed"),
             // With an epilogue, rocBLAS stands for the plain product, which has a row of its own.
-            (false, true) if library == BlasLibrary::Rocblas && epilogue != Epilogue::None => {
+            (false, true) if library == BlasLibrary::Rocblas && shape.has_epilogue() => {
                 unknown("w_transposed")
             }
             // Only a helper process may find out whether hipBLASLt survives the question for transposed weights, and a
@@ -323,6 +325,7 @@ impl Cells<'_> {
             batch_strides: [or("w_batch_stride", 0)?, or("x_batch_stride", 0)?, or("y_batch_stride", 0)?],
             output_type: element("outdtype")?,
             accumulate: self.flag("accumulate")?,
+            is_gated: self.flag("gates")?,
             epilogue,
             ..plain
         })
@@ -380,6 +383,10 @@ mod tests {
                 with(GemmChoice::Rocblas { solution: None, layout: transposed }, 20.5),
             ),
             (GemmShape { epilogue: Epilogue::Bias, ..plain }, with(rocblas(None), Measured::NOT_YET)),
+            (
+                GemmShape { epilogue: Epilogue::BiasMish, is_gated: true, ..plain },
+                with(GemmChoice::Own(OwnChoice::new(2, 1, unchanged).expect("a tile")), 4.5),
+            ),
             (
                 GemmShape { epilogue: Epilogue::BiasMish, ..plain },
                 with(GemmChoice::Own(OwnChoice::new(2, 4, unchanged).expect("a tile")), 3.5),
@@ -470,12 +477,12 @@ mod tests {
         let other = Origin { versions: "HIP 6".to_owned(), ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "8 rows are measured with other versions (line 2: `HIP 6`)"
+            "9 rows are measured with other versions (line 2: `HIP 6`)"
         );
         let other = Origin { compute_units: 48, ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "8 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
+            "9 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
         );
         assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 5: `bias wish`)");
         assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");
@@ -496,14 +503,17 @@ mod tests {
             relu(("False,hipblaslt,5", "True,hipblaslt,5")),
             "1 row is damaged (line 4: `w_transposed`)"
         );
-        assert_eq!(relu(("bias relu,True,", "bias relu,Perhaps,")), "1 row is damaged (line 4: `Perhaps`)");
+        assert_eq!(
+            relu(("bias relu,False,True,", "bias relu,False,Perhaps,")),
+            "1 row is damaged (line 4: `Perhaps`)"
+        );
         let versions = format!("\"{}\"", origin().versions);
         assert_eq!(
-            relu((&format!("bias relu,True,quick,{versions}"), "bias relu,True,quick,")),
+            relu((&format!("bias relu,False,True,quick,{versions}"), "bias relu,False,True,quick,")),
             "1 row is measured with other versions (line 4: ``)"
         );
         let old = good.replace(",w_transposed,", ",x,").replace("measured_with", "y");
-        assert_eq!(parse(&origin(), &old).unwrap().rows.len(), 8, "files without these columns are read");
+        assert_eq!(parse(&origin(), &old).unwrap().rows.len(), 9, "files without these columns are read");
         let without_versions = good.replace("measured_with", "y");
         assert!(
             said(&without_versions).starts_with("2 rows are damaged (line "),

@@ -1,7 +1,7 @@
 //! Two ways to compute the products of each batch size: by the tuned table, and by the default's, which is what a start
 //! without `rukh tune` measures quickly. Which of them a table keeps for a batch size.
 
-use super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
+use super::ffi::gemm::{GemmShape, WeightLayout};
 use super::measured::{Effort, GemmChoice, GemmTable, Measured, extended};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,11 +11,6 @@ pub(super) struct TwoWays {
     users: BTreeMap<GemmShape, BTreeSet<usize>>,
     tuned: GemmTable,
     default: GemmTable,
-}
-
-/// The product without its epilogue.
-pub(super) fn plain(shape: &GemmShape) -> GemmShape {
-    GemmShape { epilogue: Epilogue::None, ..*shape }
 }
 
 /// The rows of the default's way, before the layouts of the weights are settled: those of `quick`. A product that
@@ -30,8 +25,8 @@ pub(super) fn default_rows(
         let found = quick.get(shape).filter(|row| is_free && row.is_timed());
         // A product and a step after it need the row of the plain product.
         let is_split =
-            |row: &Measured| matches!(row.choice, GemmChoice::Rocblas { .. }) && *shape != plain(shape);
-        let has_plain = [quick, tuned].iter().any(|table| table.contains_key(&plain(shape)));
+            |row: &Measured| matches!(row.choice, GemmChoice::Rocblas { .. }) && shape.has_epilogue();
+        let has_plain = [quick, tuned].iter().any(|table| table.contains_key(&shape.without_epilogue()));
         let found = found.filter(|row| has_plain || !is_split(row));
         found.or_else(|| tuned.get(shape)).map(|row| (*shape, *row))
     };

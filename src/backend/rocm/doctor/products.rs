@@ -4,7 +4,7 @@
 use super::super::avoided::BlasLibrary;
 use super::super::error::Result;
 use super::super::ffi::arguments::DenseArguments;
-use super::super::ffi::gemm::{Epilogue, GemmShape, WeightLayout};
+use super::super::ffi::gemm::{GemmShape, WeightLayout};
 use super::super::ffi::hip::Address;
 use super::super::ffi::pinned::Staging;
 use super::super::ffi::program::{Program, Step};
@@ -69,7 +69,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
 fn with_plain(products: impl Iterator<Item = Wanted>) -> Vec<Wanted> {
     let mut seen = BTreeSet::new();
     let with_plain = products.flat_map(|product| {
-        let plain = GemmShape { epilogue: Epilogue::None, ..product.shape };
+        let plain = product.shape.without_epilogue();
         [product, Wanted { shape: plain, ..product }]
     });
     with_plain.filter(|product| seen.insert(product.shape)).collect()
@@ -127,7 +127,7 @@ impl Examiner<'_> {
         let mut trial = None;
         let name = name(shape);
         let gemms = self.gemms;
-        if asks_hipblaslt && gemms.hipblaslt_has(shape.epilogue) {
+        if asks_hipblaslt && gemms.hipblaslt_has_epilogue_of(shape) {
             let item = format!("hipBLASLt, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
@@ -142,7 +142,7 @@ impl Examiner<'_> {
                 self.library("hipBLASLt", &item, trial, choices, report)
             });
         }
-        if gemms.has(BlasLibrary::Rocblas) && shape.epilogue == Epilogue::None {
+        if gemms.has(BlasLibrary::Rocblas) && !shape.has_epilogue() {
             let item = format!("rocBLAS, {name}");
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(product, &name));
@@ -325,13 +325,13 @@ fn row(
 
 #[cfg(test)]
 mod tests {
-    use super::super::super::ffi::gemm::ElementType;
+    use super::super::super::ffi::gemm::{ElementType, Epilogue};
     use super::*;
 
     #[test]
     fn a_product_with_an_epilogue_is_followed_by_the_plain_one() {
         let plain = GemmShape::plain(64, 32, 16, ElementType::Fp16);
-        let shape = GemmShape { epilogue: Epilogue::Bias, ..plain };
+        let shape = GemmShape { epilogue: Epilogue::Bias, is_gated: true, ..plain };
         let other = GemmShape { accumulate: true, x_stride: 24, ..plain };
         let wanted = [shape, plain, other].map(|shape| Wanted { shape, layers: 3 });
         let all = with_plain(wanted.into_iter());

@@ -78,12 +78,14 @@ kernel_arguments! {
         epsilon: f32,
         reserved: i32,
     }
-    /// `act(x weights^T + bias) + residual` for `products` products.
+    /// `act(x weights^T + bias) * multiply + add + residual` for `products` products.
     GemmArguments {
         x: Address,
         weights: Address,
         output: Address,
         bias: Address,
+        multiply: Address,
+        add: Address,
         residual: Address,
         partial: Address,
         x_batch: i64,
@@ -267,6 +269,8 @@ impl GemmArguments {
         weights: Address::NULL,
         output: Address::NULL,
         bias: Address::NULL,
+        multiply: Address::NULL,
+        add: Address::NULL,
         residual: Address::NULL,
         partial: Address::NULL,
         x_batch: 0,
@@ -306,17 +310,17 @@ const _: () = {
     assert!(size_of::<ActivationArguments>() == 56);
     assert!(size_of::<LayerNormArguments>() == 88);
     assert!(size_of::<DenseArguments>() == 72);
-    assert!(size_of::<GemmArguments>() == 112);
+    assert!(size_of::<GemmArguments>() == 128);
     assert!(size_of::<PreshuffleArguments>() == 48);
     assert!(size_of::<QuantiseArguments>() == 40);
-    assert!(size_of::<GemmBytesArguments>() == 128);
-    assert!(size_of::<ChainLink>() == 240);
-    assert!(size_of::<ChainArguments>() == 760);
+    assert!(size_of::<GemmBytesArguments>() == 144);
+    assert!(size_of::<ChainLink>() == 256);
+    assert!(size_of::<ChainArguments>() == 808);
     assert!(size_of::<AttentionArguments>() == 56);
     assert!(size_of::<AttentionPolicyArguments>() == 72);
     assert!(size_of::<PolicyArguments>() == 64);
     assert!(size_of::<ScalarHeadArguments>() == 64);
     assert!(size_of::<WinogradArguments>() == 56);
-    assert!(size_of::<ConvolutionArguments>() == 240);
+    assert!(size_of::<ConvolutionArguments>() == 256);
     assert!(size_of::<SqueezeExciteArguments>() == 80);
 };

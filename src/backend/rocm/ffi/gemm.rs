@@ -103,6 +103,8 @@ pub(crate) struct GemmShape {
     /// Whether the product is added to y instead of replacing it.
     pub(crate) accumulate: bool,
     pub(crate) epilogue: Epilogue,
+    /// Whether gates follow the epilogue, `x * multiply + add` by square and output. Only our own kernels compute them.
+    pub(crate) is_gated: bool,
 }
 
 impl GemmShape {
@@ -121,7 +123,18 @@ impl GemmShape {
             output_type: element,
             accumulate: false,
             epilogue: Epilogue::None,
+            is_gated: false,
         }
+    }
+
+    /// Whether anything is done with the sums before they are stored.
+    pub(crate) fn has_epilogue(&self) -> bool {
+        self.epilogue != Epilogue::None || self.is_gated
+    }
+
+    /// The product without its epilogue, which a separate kernel then computes.
+    pub(crate) fn without_epilogue(&self) -> GemmShape {
+        GemmShape { epilogue: Epilogue::None, is_gated: false, ..*self }
     }
 
     /// Whether the factors are 8-bit numbers, with scales for the rows of W and of x.
@@ -146,7 +159,8 @@ impl GemmShape {
 
 impl std::fmt::Display for GemmShape {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let GemmShape { outputs, rows, inputs, batch, input_type, output_type, epilogue, .. } = self;
+        let GemmShape { outputs, rows, inputs, batch, input_type, output_type, epilogue, is_gated, .. } =
+            self;
         write!(f, "m={outputs} n={rows} k={inputs}")?;
         if *batch != 1 {
             write!(f, " batch={batch}")?;
@@ -155,10 +169,10 @@ impl std::fmt::Display for GemmShape {
         if output_type != input_type {
             write!(f, "->{}", output_type.name())?;
         }
-        match epilogue {
-            Epilogue::None => Ok(()),
-            other => write!(f, " {other:?}"),
+        if *epilogue != Epilogue::None {
+            write!(f, " {epilogue:?}")?;
         }
+        if *is_gated { write!(f, " gates") } else { Ok(()) }
     }
 }
 
@@ -209,6 +223,21 @@ impl GemmShape {
     }
 }
 
+/// The addresses of the gates' factors and offsets, `[64][outputs]` with the strides of y. Row r of y has those of
+/// square r % 64.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct GateOperands {
+    pub(crate) multiply: Address,
+    pub(crate) add: Address,
+}
+
+impl GateOperands {
+    /// The addresses of the factors and of the offsets; null without gates.
+    pub(crate) fn addresses(gates: Option<GateOperands>) -> [Address; 2] {
+        gates.map_or([Address::NULL; 2], |GateOperands { multiply, add }| [multiply, add])
+    }
+}
+
 /// The device addresses of a product's matrices, and the layout of the weights at theirs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmOperands {
@@ -216,11 +245,13 @@ pub(crate) struct GemmOperands {
     pub(crate) layout: WeightLayout,
     pub(crate) x: Address,
     pub(crate) y: Address,
+    /// For a shape that has gates.
+    pub(crate) gates: Option<GateOperands>,
 }
 
 impl GemmOperands {
-    /// Operands with plain weights.
+    /// Operands with plain weights, and without gates.
     pub(crate) fn plain(weights: Address, x: Address, y: Address) -> GemmOperands {
-        GemmOperands { weights, layout: WeightLayout::Plain, x, y }
+        GemmOperands { weights, layout: WeightLayout::Plain, x, y, gates: None }
     }
 }

@@ -13,6 +13,8 @@ pub(crate) struct Gemm {
     pub(crate) weights: *const u8,
     pub(crate) output: *mut u8,
     pub(crate) bias: *const u8,
+    pub(crate) multiply: *const u8,
+    pub(crate) add: *const u8,
     pub(crate) residual: *const u8,
     pub(crate) partial: *mut f32,
     pub(crate) x_batch: i64,
@@ -41,6 +43,8 @@ impl Gemm {
             weights,
             output,
             bias: null(),
+            multiply: null(),
+            add: null(),
             residual: null(),
             partial: null_mut(),
             x_batch: 0,
@@ -157,16 +161,26 @@ const UNTOUCHED: u8 = 0x5a;
 
 /// Computes products whose rows have gaps between them, with bias, mish and a residual, and checks results and gaps.
 fn check(kind: Type, kernel: &str, tile: (usize, usize), threads: u32, sizes: Sizes) {
-    check_layout(kind, kernel, (tile, threads), sizes, false);
+    check_with(kind, kernel, (tile, threads), sizes, Extras::default());
 }
 
-/// As [`check`], with plain or with preshuffled weights.
-fn check_layout(
+/// What else a product has.
+#[derive(Clone, Copy, Default)]
+struct Extras {
+    is_preshuffled: bool,
+    is_gated: bool,
+}
+
+const PRESHUFFLED: Extras = Extras { is_preshuffled: true, is_gated: false };
+const GATED: Extras = Extras { is_preshuffled: false, is_gated: true };
+
+/// As [`check`], with preshuffled weights or gates.
+fn check_with(
     kind: Type,
     kernel: &str,
     ((tile_rows, tile_columns), threads): ((usize, usize), u32),
     sizes: Sizes,
-    is_preshuffled: bool,
+    extras: Extras,
 ) {
     let (lib, _turn) = libraries();
     let module = module(lib);
@@ -179,8 +193,14 @@ fn check_layout(
     let (bias, bias_values) = kind.upload(lib, &noise(83, outputs));
     let (residual, added) = kind.upload(lib, &noise(84, products * rows * output_stride));
     let output = lib.upload(&vec![UNTOUCHED; products * rows * output_stride * kind.bytes()]);
+    // Nothing lies behind the last output of the last square's gates.
+    let gate_count = 63 * output_stride + outputs;
+    let [(multiply, factors), (add, offsets)] =
+        [85, 86].map(|seed| kind.upload(lib, &noise(seed, gate_count)));
     let arguments = Gemm {
         bias,
+        multiply: if extras.is_gated { multiply } else { null() },
+        add: if extras.is_gated { add } else { null() },
         residual,
         partial: lib.empty(splits * products * rows * outputs.next_multiple_of(8)),
         x_batch: (rows * x_stride) as i64,
@@ -193,7 +213,7 @@ fn check_layout(
         activation: MISH,
         ..Gemm::dense((x, weights, output), [rows, outputs, inputs])
     };
-    let arguments = if is_preshuffled { preshuffled(lib, kind, arguments) } else { arguments };
+    let arguments = if extras.is_preshuffled { preshuffled(lib, kind, arguments) } else { arguments };
     let tiles = (rows.div_ceil(tile_rows) * outputs.div_ceil(tile_columns)) as u32;
     run(lib, module, kernel, (tiles, (products * splits) as u32), threads, arguments);
     if splits > 1 {
@@ -212,7 +232,10 @@ fn check_layout(
         let w = &b[(row / rows * outputs + column) * inputs..][..inputs];
         let sum: f64 =
             a[row * x_stride..].iter().zip(w).map(|(x, w)| x * w).sum::<f64>() + bias_values[column];
-        let expected = sum * sum.exp().ln_1p().tanh() + added[index];
+        let mish = sum * sum.exp().ln_1p().tanh();
+        let gate = row % rows % 64 * output_stride + column;
+        let gated = if extras.is_gated { mish * factors[gate] + offsets[gate] } else { mish };
+        let expected = gated + added[index];
         assert!(
             (result - expected).abs() <= 2.0 * kind.tolerance(expected),
             "{kernel} {sizes:?} ({row}, {column}): {result}, not {expected}"
@@ -238,10 +261,14 @@ fn products_of_odd_sizes_are_right_and_nothing_else_is_written() {
             let name = format!("gemm_{}_{}x{}_{threads}", kind.name(), tile.0, tile.1);
             check(kind, &name, tile, threads, (tile.0 - 3, tile.1 + 11, 40, 1, 1));
             check(kind, &name, tile, threads, (21, 40, 136, 2, 3));
-            check_layout(kind, &name, (tile, threads), (21, 40, 136, 2, 3), true);
-            check_layout(kind, &name, (tile, threads), (9, tile.1 + 11, 72, 1, 1), true);
+            check_with(kind, &name, (tile, threads), (21, 40, 136, 2, 3), PRESHUFFLED);
+            check_with(kind, &name, (tile, threads), (9, tile.1 + 11, 72, 1, 1), PRESHUFFLED);
+            check_with(kind, &name, (tile, threads), (tile.0 + 3, tile.1 + 11, 40, 1, 1), GATED);
+            check_with(kind, &name, (tile, threads), (67, 40, 136, 2, 3), GATED);
         }
-        check(kind, &format!("gemm_any_{}", kind.name()), (16, 16), 256, (19, 5, 27, 2, 1));
+        let name = format!("gemm_any_{}", kind.name());
+        check(kind, &name, (16, 16), 256, (19, 5, 27, 2, 1));
+        check_with(kind, &name, ((16, 16), 256), (67, 5, 27, 2, 1), GATED);
     }
 }
 

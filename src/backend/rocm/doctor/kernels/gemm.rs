@@ -6,6 +6,7 @@ use super::super::super::ffi::arguments::{ChainArguments, GemmArguments, LayerNo
 use super::super::super::ffi::gemm::{ElementType, GemmOperands, GemmShape};
 use super::super::super::ffi::hip::Address;
 use super::super::super::kernels::grid;
+use super::super::super::layers::SQUARES as SQUARES_OF_A_BOARD;
 use super::super::super::numbers::{allowed, noise};
 use super::super::super::own::{TileSize, tile_sizes};
 use super::super::super::preshuffle;
@@ -26,23 +27,33 @@ struct Shape {
     products: usize,
     activation: i32,
     has_residual: bool,
+    is_gated: bool,
     /// The number of elements between two rows of the input and of the output.
     gap: usize,
 }
 
 impl Shape {
     fn text(&self) -> String {
-        let Shape { rows, outputs, inputs, products, activation, has_residual, gap } = *self;
+        let Shape { rows, outputs, inputs, products, activation, has_residual, is_gated, gap } = *self;
         let residual = if has_residual { ", residual" } else { "" };
+        let gates = if is_gated { ", gates" } else { "" };
         format!(
-            "{products} x {rows} rows, {inputs} inputs, {outputs} outputs, function {activation}, gaps of {gap}{residual}"
+            "{products} x {rows} rows, {inputs} inputs, {outputs} outputs, function {activation}, gaps of {gap}{gates}{residual}"
         )
     }
 }
 
 pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
-    let plain =
-        Shape { rows: 1, outputs: 8, inputs: 8, products: 1, activation: NONE, has_residual: false, gap: 0 };
+    let plain = Shape {
+        rows: 1,
+        outputs: 8,
+        inputs: 8,
+        products: 1,
+        activation: NONE,
+        has_residual: false,
+        is_gated: false,
+        gap: 0,
+    };
     let mut cases = Vec::new();
     for size in tile_sizes() {
         let shapes = vec![
@@ -54,7 +65,9 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
                 activation: MISH,
                 has_residual: true,
                 gap: 8,
+                ..plain
             },
+            Shape { rows: 133, outputs: 88, inputs: 40, activation: MISH, is_gated: true, ..plain },
             Shape { rows: 133, outputs: 136, inputs: 96, gap: 16, ..plain },
             Shape { rows: 256, outputs: 256, inputs: 512, ..plain },
             Shape { rows: 5, outputs: 27, inputs: 40, activation: SWISH, ..plain },
@@ -66,7 +79,8 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
         cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| chain_case(element, size, shape)));
     }
     let any =
-        Shape { rows: 19, outputs: 5, inputs: 27, products: 2, activation: MISH, has_residual: true, gap: 3 };
+        Shape { outputs: 5, inputs: 27, products: 2, activation: MISH, has_residual: true, gap: 3, ..plain };
+    let any = Shape { rows: 67, is_gated: true, ..any };
     cases.push(any_case(element, any));
     cases.push(sum_case(
         element,
@@ -211,7 +225,7 @@ fn product(
     (blocks, threads): (usize, u32),
 ) -> Case {
     Case::new((family, element, suffix), shape.text(), move |arena, function| {
-        let Shape { rows, outputs, inputs, products, activation: code, has_residual, gap } = shape;
+        let Shape { rows, outputs, inputs, products, activation: code, has_residual, is_gated, gap } = shape;
         let (stride, output_stride) = (inputs + gap, outputs + gap);
         let scale = 2.0 / (inputs as f32).sqrt();
         let scaled: Vec<f32> = noise(61, products * outputs * inputs).iter().map(|x| x * scale).collect();
@@ -219,11 +233,17 @@ fn product(
         let (weights, w) = arena.numbers(element, &scaled);
         let (bias, bias_values) = arena.numbers(element, &noise(62, outputs));
         let (residual, added) = arena.numbers(element, &noise(63, products * rows * output_stride));
+        let gate_count = SQUARES_OF_A_BOARD * output_stride;
+        let [(multiply, factors), (add, offsets)] =
+            [67, 68].map(|seed| arena.numbers(element, &noise(seed, gate_count)));
+        let gate = |place: Address| if is_gated { place } else { Address::NULL };
         let output = arena.room(element, products * rows * output_stride);
         let arguments = GemmArguments {
             x: x.address,
             weights: weights.address,
             bias: bias.address,
+            multiply: gate(multiply.address),
+            add: gate(add.address),
             residual: if has_residual { residual.address } else { Address::NULL },
             x_batch: (rows * stride) as i64,
             weights_batch: (outputs * inputs) as i64,
@@ -241,7 +261,10 @@ fn product(
             let w = &w[(row / rows * outputs + column) * inputs..][..inputs];
             let sum: f64 = x.iter().zip(w).map(|(x, w)| x * w).sum();
             let residual = if has_residual { added[index] } else { 0.0 };
-            activation(code, sum + bias_values[column]) + residual
+            let result = activation(code, sum + bias_values[column]);
+            let gate = row % rows % SQUARES_OF_A_BOARD * output_stride + column;
+            let gated = if is_gated { result * factors[gate] + offsets[gate] } else { result };
+            gated + residual
         };
         let values = (0..products * rows * output_stride).map(value).collect();
         let expected = Expected { place: output, element, values, allowed: allowed(element) };

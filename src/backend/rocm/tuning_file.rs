@@ -268,6 +268,14 @@ impl Cells<'_> {
         let solution = self.needed("solidx")?;
         let splits = self.get("splitK").unwrap_or("0");
         let choice = choice([library, solution, splits, layout]).ok_or_else(|| damaged(solution))?;
+        // A new tile has moved the number of the kernel for any width, and a row may lack its versions. The names of
+        // kernels stay.
+        if let GemmChoice::Own(own) = choice {
+            let kernel = self.get("kernelName").unwrap_or_default();
+            if kernel != own.kernel_name(shape.input_type) {
+                return Err((Fault::Stale, kernel.to_owned()));
+            }
+        }
         let microseconds = self.needed("us")?;
         let error = self.get("err_ratio").filter(|cell| !cell.is_empty()).unwrap_or("0");
         let effort = self.get("effort").map_or(Some(Effort::Full), Effort::from_key);
@@ -465,6 +473,38 @@ mod tests {
             "1 row is for another device (line 5: `gfx942 with 304 compute units`), \
              2 rows are for products or kernels that Rukh does not have (line 3: `asm`)"
         );
+    }
+
+    /// The kernel for any width had number 6 before there were tiles of 64 x 128, and has number 9 now.
+    #[test]
+    fn a_row_of_our_own_counts_only_if_its_number_still_means_its_kernel() {
+        let shape = GemmShape::plain(64, 30, 15, ElementType::Fp16);
+        let row = |tile: usize| {
+            let choice = GemmChoice::Own(OwnChoice::new(tile, 1, WeightLayout::Plain).expect("a tile"));
+            GemmTable::from([(
+                shape,
+                Measured { choice, microseconds: 2.0, error: 0.0, effort: Effort::Full },
+            )])
+        };
+        let text = text(&origin(), &row(9));
+        assert!(text.contains(",own,9,1,2.0000,gemm_any_f16,"), "{text}");
+        let without_versions = text.replace("measured_with", "x");
+        for text in [&text, &without_versions] {
+            let Parsed { rows, left_out } = parse(&origin(), text).unwrap();
+            assert!(left_out.is_empty(), "{left_out}");
+            assert_eq!(rows[&shape].measured, row(9)[&shape]);
+            let before = text.replace(",own,9,", ",own,6,");
+            let Parsed { rows, left_out } = parse(&origin(), &before).unwrap();
+            assert!(rows.is_empty());
+            let said = "1 row is measured with other versions (line 2: `gemm_any_f16`)";
+            assert_eq!(left_out.to_string(), said);
+            // What the number means now is the same kernel that the row names.
+            let renamed = before.replace("gemm_any_f16", "gemm_f16_64x128_128");
+            assert_eq!(parse(&origin(), &renamed).unwrap().rows[&shape].measured, row(6)[&shape]);
+            // A number beyond the last one, and a file that names no kernels.
+            assert!(parse(&origin(), &text.replace(",own,9,", ",own,10,")).unwrap().rows.is_empty());
+            assert!(parse(&origin(), &text.replace("kernelName", "y")).unwrap().rows.is_empty());
+        }
     }
 
     #[test]

@@ -1,15 +1,16 @@
 // Attention with matrix instructions: output = softmax(clamp(scale * Q K^T + logits)) V for each position and head.
 // Arguments and strides: AttentionArguments (kernels.h). Layout of the tiles: matrix.h.
 //
-//   grid            (heads, B) blocks of 128 threads: a block computes one head of one position
-//   a wave owns     the queries of one tile of 16 rows, or of two tiles if it has 64 lanes
+//   grid            (ceil(heads / HEADS), B) blocks of HEADS * 128 threads: a block computes HEADS heads of one position,
+//                   which share nothing but the caches' lines. HEADS is 1, or 2 for the kernels called _x2
+//   a wave owns     the queries of one head, of one tile of 16 rows, or of two tiles if it has 64 lanes
 //   a lane owns     the scores of its queries, for runs of eight neighbouring keys
 //   variants        attention_other reads K through the cache where attention reads it through shared memory, and the
 //                   other way round
 //   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is padded with zeros to a tile of 16
 //   types           T = f16 or bf16; sums, scores and the softmax are fp32
 //   layouts         Q, K, V [B * 64][stride], logits [B][heads][64 queries][64 keys], output [B * 64][output_stride]
-//   shared memory   V^T, max(DEPTH, 16) * ROW_WORDS * 4 bytes, and K in the same place: 5 KB for DEPTH 32 (4.5 KB on gfx9,
+//   shared memory   for each head V^T, max(DEPTH, 16) * ROW_WORDS * 4 bytes, and K in the same place: 5 KB for DEPTH 32 (4.5 KB on gfx9,
 //                   6 KB on NVIDIA)
 //   wave size       32 or 64
 //   memory          at least 8192 bytes of logits per head, and 128 * DEPTH bytes each of Q, K, V and output
@@ -42,10 +43,29 @@
 #define USUALLY_STAGES_KEYS (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_HALVES)
 // The number of words from one row of V^T to the next. Padding puts rows that are read together into different banks.
 #define ROW_WORDS (MATRIX_LAYOUT == MATRIX_QUADS ? 48 : 36)
+// The heads of a block, for heads of at most 32: two where neighbouring blocks run on dies with caches of their own, whose
+// lines hold the rows of several heads (README.md).
+#if GPU_HAS_DIES
+#define SMALL_HEADS 2
+#define SMALL_NAME(name) name##_x2
+#else
+#define SMALL_HEADS 1
+#define SMALL_NAME(name) name
+#endif
 
 // fp16's largest number. Smolgen's last product can overflow to infinity in fp16, and an infinite score would make the
 // softmax a NaN, so scores are clamped to this number.
 #define LARGEST_LOGIT 65504.0f
+
+// The index of a thread and of a wave among those of its head.
+template <i32 HEADS>
+GPU_FUNCTION i32 own_thread() {
+    return HEADS == 1 ? thread() : thread() % ATTENTION_THREADS;
+}
+template <i32 HEADS>
+GPU_FUNCTION i32 own_wave() {
+    return own_thread<HEADS>() / WAVE;
+}
 
 // The part of V that a thread transposes: two neighbouring keys x eight columns per unit.
 template <i32 UNITS>
@@ -62,7 +82,7 @@ GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
     return column * ROW_WORDS + (word ^ (4 * (column / 8 * (8 / vectors) % 8)));
 }
 
-template <class T, i32 DEPTH, bool STAGES_KEYS>
+template <class T, i32 DEPTH, bool STAGES_KEYS, i32 HEADS>
 GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 STEPS = (DEPTH + TILE - 1) / TILE;  // tiles along the head dimension
     constexpr i32 SLICE_STEPS = STEPS < 2 ? 1 : 2;
@@ -76,10 +96,14 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 KEY_ROW = VECTORS + 1;
     constexpr i32 KEY_WORDS = STAGES_KEYS ? SQUARES * KEY_ROW * 4 : 0, VALUE_WORDS = COLUMNS * ROW_WORDS;
     constexpr i32 SHARED_WORDS = KEY_WORDS < VALUE_WORDS ? VALUE_WORDS : KEY_WORDS;
-    GPU_SHARED(u32, transposed, SHARED_WORDS);
-    [[maybe_unused]] Words4* const staged_keys = (Words4*)transposed;
+    GPU_SHARED(u32, transposed, HEADS * SHARED_WORDS);
+    // Each head has waves and a part of shared memory of its own. Where a block has more heads than there are, it computes
+    // the last head again, because all waves must reach the barriers, and stores it once.
+    const i32 place = HEADS == 1 ? 0 : (i32)of_wave(thread() / ATTENTION_THREADS), start = place * SHARED_WORDS;
+    [[maybe_unused]] Words4* const staged_keys = (Words4*)(transposed + start);
 
-    const i32 head = block_x(), position = block_y();
+    const i32 wanted = block_x() * HEADS + place, position = block_y();
+    const i32 head = HEADS == 1 || wanted < a.heads ? wanted : a.heads - 1;
     const i64 first = (i64)position * SQUARES * a.stride + head * DEPTH;
     const T* queries = (const T*)a.qkv + first;
     const T* keys = queries + a.key_offset;
@@ -93,7 +117,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     auto load_queries = [&](i32 first_column) {
 #pragma unroll
         for (i32 tile = 0; tile < QUERY_TILES; tile++) {
-            const T* rows = queries + (i64)(wave() * QUERY_TILES + tile) * TILE * a.stride + first_column;
+            const T* rows = queries + (i64)(own_wave<HEADS>() * QUERY_TILES + tile) * TILE * a.stride + first_column;
             load_rows(query[tile], [&](i32 part, i32 offset) {
                 return offset < DEPTH ? load16(rows + (i64)operand_row(part) * a.stride + offset) : zeros;
             });
@@ -101,8 +125,10 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     };
     // Slot r of shared memory holds the key that is row r % 16 of tile r / 16. So many neighbouring threads load a row.
     constexpr i32 ACROSS = VECTORS % 8 == 0 ? 8 : VECTORS % 4 == 0 ? 4 : 2;
-    auto key_slot = [](i32 i) { return i / (VECTORS / ACROSS) * (ATTENTION_THREADS / ACROSS) + thread() / ACROSS; };
-    auto key_vector = [](i32 i) { return i % (VECTORS / ACROSS) * ACROSS + thread() % ACROSS; };
+    auto key_slot = [](i32 i) {
+        return i / (VECTORS / ACROSS) * (ATTENTION_THREADS / ACROSS) + own_thread<HEADS>() / ACROSS;
+    };
+    auto key_vector = [](i32 i) { return i % (VECTORS / ACROSS) * ACROSS + own_thread<HEADS>() % ACROSS; };
     if constexpr (STAGES_KEYS) {
 #pragma unroll
         for (i32 i = 0; i < VECTORS / 2; i++) {
@@ -127,7 +153,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     Values<UNITS> v;
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
-        const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
+        const i32 index = unit * ATTENTION_THREADS + own_thread<HEADS>(), column = index % VECTORS * 8;
         const T* from = values + (i64)(index / VECTORS * 2) * a.stride + column;
         const bool inside = (COLUMNS == DEPTH || column < DEPTH) && (PAIRS % ATTENTION_THREADS == 0 || index < PAIRS);
         v.even[unit] = inside ? load16(from) : zeros;
@@ -144,7 +170,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     for (i32 tile = 0; tile < QUERY_TILES; tile++) {
 #pragma unroll
         for (i32 part = 0; part < OWN_ROWS; part++) {
-            const i32 row = (wave() * QUERY_TILES + tile) * TILE + operand_row(part);
+            const i32 row = (own_wave<HEADS>() * QUERY_TILES + tile) * TILE + operand_row(part);
 #pragma unroll
             for (i32 run = 0; run < RUNS; run++) {
                 const i32 column = a.logits ? run_start<KEY_TILES>(run, group()) : 0;
@@ -191,12 +217,12 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     // 3. Write V^T to shared memory. The selectors pick the low or the high halves of two words.
 #pragma unroll
     for (i32 unit = 0; unit < UNITS; unit++) {
-        const i32 index = unit * ATTENTION_THREADS + thread(), column = index % VECTORS * 8;
+        const i32 index = unit * ATTENTION_THREADS + own_thread<HEADS>(), column = index % VECTORS * 8;
         if (PAIRS % ATTENTION_THREADS != 0 && index >= PAIRS) break;
 #pragma unroll
         for (i32 i = 0; i < 8; i++) {
             const u32 selector = i % 2 == 0 ? 0x05040100 : 0x07060302;
-            transposed[transposed_place<COLUMNS>(column + i, index / VECTORS)] =
+            transposed[start + transposed_place<COLUMNS>(column + i, index / VECTORS)] =
                 select_bytes(v.odd[unit].word[i / 2], v.even[unit].word[i / 2], selector);
         }
     }
@@ -204,7 +230,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
 
 #pragma unroll
     for (i32 tile = 0; tile < QUERY_TILES; tile++) {
-        const i32 row = (wave() * QUERY_TILES + tile) * TILE;
+        const i32 row = (own_wave<HEADS>() * QUERY_TILES + tile) * TILE;
         float inverse_sum[OWN_ROWS];
 #pragma unroll
         for (i32 part = 0; part < OWN_ROWS; part++) {
@@ -248,7 +274,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
             Fragment value[KEY_TILES];
             load_rows(value, [&](i32 part, i32 offset) {
                 const i32 column = spread<STEPS>(m, operand_row(part));
-                return *(const Words4*)&transposed[transposed_place<COLUMNS>(column, offset / 2)];
+                return *(const Words4*)&transposed[start + transposed_place<COLUMNS>(column, offset / 2)];
             });
 #pragma unroll
             for (i32 n = 0; n < KEY_TILES; n++) result[m] = multiply(T(), probability[n], value[n], result[m]);
@@ -268,7 +294,7 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
                     word[k / 2] = pack(T(), sum_at(result, part, run, k) * inverse_sum[part],
                                        sum_at(result, part, run, k + 1) * inverse_sum[part]);
                 }
-                if (column >= DEPTH) continue;
+                if (column >= DEPTH || (HEADS > 1 && head != wanted)) continue;
                 if constexpr (LENGTH == 8) {
                     store16(output + column, {word[0], word[1], word[2], word[3]});
                 } else {
@@ -279,21 +305,26 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     }
 }
 
-#define ATTENTION(name, depth, stages_keys)                                                                    \
-    GPU_KERNEL(ATTENTION_THREADS, name##_f16_d##depth, AttentionArguments) {                                   \
-        attention<Half, depth, stages_keys>(arguments);                                                        \
-    }                                                                                                          \
-    GPU_KERNEL(ATTENTION_THREADS, name##_bf16_d##depth, AttentionArguments) {                                  \
-        attention<Bfloat, depth, stages_keys>(arguments);                                                      \
+#define KERNEL(kernel, T, depth, stages_keys, heads)                                                           \
+    GPU_KERNEL(heads * ATTENTION_THREADS, kernel, AttentionArguments) {                                        \
+        attention<T, depth, stages_keys, heads>(arguments);                                                    \
     }
-ATTENTION(attention, 8, USUALLY_STAGES_KEYS)
-ATTENTION(attention, 16, USUALLY_STAGES_KEYS)
-ATTENTION(attention, 32, USUALLY_STAGES_KEYS)
+#define ATTENTION(name, depth, stages_keys)                                                                    \
+    KERNEL(name##_f16_d##depth, Half, depth, stages_keys, 1)                                                   \
+    KERNEL(name##_bf16_d##depth, Bfloat, depth, stages_keys, 1)
+#define ATTENTION_SMALL(depth)                                                                                 \
+    KERNEL(SMALL_NAME(attention_f16_d##depth), Half, depth, USUALLY_STAGES_KEYS, SMALL_HEADS)                  \
+    KERNEL(SMALL_NAME(attention_bf16_d##depth), Bfloat, depth, USUALLY_STAGES_KEYS, SMALL_HEADS)
+ATTENTION_SMALL(8)
+ATTENTION_SMALL(16)
+ATTENTION_SMALL(32)
 ATTENTION(attention, 64, USUALLY_STAGES_KEYS)
 ATTENTION(attention, 96, USUALLY_STAGES_KEYS)
 ATTENTION(attention, 128, USUALLY_STAGES_KEYS)
 // The other way, for the head dimension of the usual networks. `rukh tune` measures which is faster on a card.
 ATTENTION(attention_other, 32, !USUALLY_STAGES_KEYS)
 #undef ATTENTION
+#undef ATTENTION_SMALL
+#undef KERNEL
 
 #endif  // MATRIX_LAYOUT != MATRIX_NONE

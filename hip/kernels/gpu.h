@@ -24,6 +24,7 @@
 //                                  of them. It is 448 in OCP's variant, and 240 in AMD's older one (FNUZ)
 //   fp8_quad(a, b, c, d)           (with FP8_LARGEST) four floats, rounded to nearest even and packed, the first in the
 //                                  lowest byte. No magnitude may be larger than FP8_LARGEST by more than its rounding
+//   GPU_HAS_DIES                   1 where neighbouring blocks run on dies with second-level caches of their own
 //   GPU_ASYNCHRONOUS_COPIES        1 where copy16_or_clear, end_copies and wait_for_copies exist
 //   copy16_or_clear(to, from, copies)
 //                                  starts to copy 16 bytes from global to shared memory, or to clear them

@@ -14,6 +14,7 @@
 // | activation | ActivationArguments | 256 | ceil(rows * width / 2048) | gate(act(x + bias)) |
 // | softmax | ActivationArguments | 256 | ceil(rows / 8) | softmax(x + bias) over each row, any width |
 // | attention_T_d{8,16,32,64,96,128} | AttentionArguments | 128 | heads, B | softmax(scale * Q K^T + logits) V; f16, bf16 |
+// | attention_T_d{8,16,32}_x2 | AttentionArguments | 256 | ceil(heads / 2), B | the same, two heads in a block |
 // | attention_other_T_d32 | AttentionArguments | 128 | heads, B | the same for heads of 32, where keys take the other way: through the cache or shared memory; f16, bf16 |
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head dimension, and for f32 |
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
@@ -36,8 +37,9 @@
 // | squeeze_excite | SqueezeExciteArguments | 256 | B | squeeze-and-excitation, residual, act |
 //
 // attention_T_d*, attention_other, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT
-// in gpu.h), so gfx906 and gfx1030 do not have them. quantise_fp8 and gemm_fp8 exist only on machines that
-// multiply e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942 and gfx950.
+// in gpu.h), so gfx906 and gfx1030 do not have them. gfx942 and gfx950 (GPU_HAS_DIES in gpu.h) have attention_T_d*_x2
+// instead of attention_T_d* for the same head dimensions. quantise_fp8 and gemm_fp8 exist only on machines that multiply
+// e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942 and gfx950.
 #pragma once
 
 typedef int rukh_i32;

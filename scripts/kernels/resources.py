@@ -23,8 +23,8 @@ WITH_8_BF16 = {"gfx908"}
 WITH_32_BYTES = {"gfx942"}
 # The names of kernels that exist only on the other architectures.
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_|_64x128$")
-# The number of threads of these depends on the architecture.
-ANY_THREADS = re.compile(r"(_64x128)_\d+$")
+# The number of threads of these depends on the architecture, and the number of heads that a block computes.
+ANY_THREADS = re.compile(r"(_64x128)_\d+$|(_d\d+)_x2$")
 # These exist on architectures that multiply numbers in e4m3 only.
 NEEDS_FP8 = re.compile(r"_fp8_")
 WITH_FP8 = {"gfx942", "gfx1200"}
@@ -86,7 +86,7 @@ def check(architecture, name, row, code):
     matrix = sum(bool(MATRIX.match(c)) for c in code)
     # The instructions for 16 elements of each row.
     per_step = 2 if "_bf16" in name and architecture in WITH_8_BF16 else 1
-    depth = re.fullmatch(r"attention(?:_other)?_b?f16_d(\d+)", name)
+    depth = re.fullmatch(r"attention(?:_other)?_b?f16_d(\d+)(?:_x2)?", name)
     if depth:
         # Each of the two products, scores and weighted values, has 4 tiles of keys times the depth in tiles of 16 for
         # each tile of 16 queries. A wave has two tiles of queries if it has 64 lanes, as on gfx9.
@@ -162,7 +162,7 @@ def main():
         rows = remarks(f"{folder}/{architecture}.remarks")
         sizes = code_sizes(f"{folder}/{architecture}.notes")
         code = instructions(f"{folder}/{architecture}.text")
-        common = {ANY_THREADS.sub(r"\1", name) for name in rows if not NEEDS_FP8.search(name)}
+        common = {ANY_THREADS.sub(r"\1\2", name) for name in rows if not NEEDS_FP8.search(name)}
         if (len(common) < len(rows)) != (architecture in WITH_FP8):
             fail(f"{architecture} has kernels for e4m3, or lacks them")
         expected = {n for n in names or common if architecture not in WITHOUT_MATRIX or not NEEDS_MATRIX.search(n)}

@@ -12,7 +12,7 @@ struct Shape {
 };
 
 template <class T>
-static void test_attention(void (*kernel)(AttentionArguments), const char* name, const Shape& shape) {
+static void test_attention(void (*kernel)(AttentionArguments), const char* name, const Shape& shape, i32 together = 1) {
     Check check{std::string(name) + "_" + type_name<T>() + " depth " + std::to_string(shape.depth)};
     Random random((u64)(shape.depth * 100 + shape.heads));
     const auto [positions, heads, depth, gap, with_logits, deviation] = shape;
@@ -27,7 +27,7 @@ static void test_attention(void (*kernel)(AttentionArguments), const char* name,
     const float scale = 1.0f / std::sqrt((float)depth);
     const AttentionArguments arguments = {qkv.data(), with_logits ? logits.data() : nullptr, output.data(), heads,
                                           depth, stride, width, 2 * width, output_stride, scale};
-    launch(kernel, arguments, heads, positions, 128);
+    launch(kernel, arguments, (heads + together - 1) / together, positions, together * 128);
 
     for (i32 position = 0; position < positions; position++)
         for (i32 head = 0; head < heads; head++)
@@ -63,16 +63,22 @@ static void test_attention(void (*kernel)(AttentionArguments), const char* name,
 }
 
 int main() {
-#define DEPTH(depth)                                                                                           \
-    test_attention<Half>(attention_f16_d##depth, "attention", {1, 3, depth, 8, true, 1.0f});                   \
-    test_attention<Half>(attention_f16_d##depth, "attention", {2, 1, depth, 0, false, 2.0f});                  \
-    test_attention<Bfloat>(attention_bf16_d##depth, "attention", {2, 2, depth, 0, true, 1.0f});
-    DEPTH(8)
-    DEPTH(16)
-    DEPTH(32)
-    DEPTH(64)
-    DEPTH(96)
-    DEPTH(128)
+#define DEPTH(suffix, depth, together)                                                                         \
+    test_attention<Half>(attention_f16_##suffix, "attention", {1, 3, depth, 8, true, 1.0f}, together);         \
+    test_attention<Half>(attention_f16_##suffix, "attention", {2, 1, depth, 0, false, 2.0f}, together);        \
+    test_attention<Bfloat>(attention_bf16_##suffix, "attention", {2, 2, depth, 0, true, 1.0f}, together);
+#if GPU_HAS_DIES
+    DEPTH(d8_x2, 8, 2)
+    DEPTH(d16_x2, 16, 2)
+    DEPTH(d32_x2, 32, 2)
+#else
+    DEPTH(d8, 8, 1)
+    DEPTH(d16, 16, 1)
+    DEPTH(d32, 32, 1)
+#endif
+    DEPTH(d64, 64, 1)
+    DEPTH(d96, 96, 1)
+    DEPTH(d128, 128, 1)
     test_attention<Half>(attention_other_f16_d32, "attention_other", {2, 3, 32, 8, true, 1.0f});
     test_attention<Bfloat>(attention_other_bf16_d32, "attention_other", {1, 2, 32, 0, false, 2.0f});
     // attention_any does not depend on the matrix layout.

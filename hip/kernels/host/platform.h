@@ -9,6 +9,8 @@
 #define MATRIX_LAYOUT MATRIX_HALVES
 #endif
 #define WAVE (MATRIX_LAYOUT == MATRIX_QUARTERS ? 64 : 32)
+// gfx942 has this layout and dies.
+#define GPU_HAS_DIES (MATRIX_LAYOUT == MATRIX_QUARTERS)
 
 #define GPU_METHOD inline
 #define GPU_FUNCTION static GPU_METHOD

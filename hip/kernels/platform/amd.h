@@ -23,6 +23,12 @@
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
     extern "C" __global__ __attribute__((amdgpu_flat_work_group_size(threads, threads) REGISTER_LIMIT)) void   \
         name(Arguments arguments)
+// Whether neighbouring blocks run on dies of one GPU that have second-level caches of their own.
+#if defined(__gfx942__) || defined(__gfx950__)
+#define GPU_HAS_DIES 1
+#else
+#define GPU_HAS_DIES 0
+#endif
 #define GPU_SHARED(Type, name, count) alignas(16) __shared__ Type name[count]
 #define GPU_CONSTANT static __device__ const
 

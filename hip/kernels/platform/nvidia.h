@@ -3,6 +3,7 @@
 
 #define GPU_METHOD __device__ __forceinline__
 #define GPU_FUNCTION static GPU_METHOD
+#define GPU_HAS_DIES 0
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
     GPU_FUNCTION void name##_body(const Arguments& arguments);                                                 \
     extern "C" __global__ void __launch_bounds__(threads) name(const __grid_constant__ Arguments arguments) {  \

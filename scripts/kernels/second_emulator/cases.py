@@ -27,10 +27,12 @@ class Case:
     run: Callable[[Bench], None]
     matrix: bool = False  # the kernel exists only on machines with a matrix instruction
     lanes: int | None = None  # the kernel exists only on machines whose waves have so many lanes
+    other: str = ""  # the kernel that takes its place on some machines
 
 
-def attention(depth: int, logits: bool, heads: int, positions: int, b: Bench) -> None:
-    """The rows of Q, K and V lie side by side; the output's rows are longer than the result by eight elements."""
+def attention(depth: int, logits: bool, heads: int, positions: int, b: Bench, *, together: int = 1) -> None:
+    """The rows of Q, K and V lie side by side; the output's rows are longer than the result by eight elements. A block
+    computes `together` heads."""
     width = heads * depth
     stride, output_stride = 3 * width, width + 8
     qkv = b.numbers(positions * 64, stride, scale=1.5)
@@ -39,7 +41,7 @@ def attention(depth: int, logits: bool, heads: int, positions: int, b: Bench) ->
     scale = depth**-0.5
     pointers = [qkv.address, added.address if logits else 0, output.address]
     counts = [heads, depth, stride, width, 2 * width, output_stride]
-    b.run("QQQiiiiiif", [*pointers, *counts, scale], (heads, positions), 128)
+    b.run("QQQiiiiiif", [*pointers, *counts, scale], (-(-heads // together), positions), 128 * together)
     parts = qkv.values.reshape(positions, 64, 3, heads, depth)
     result = reference.attention(
         parts[:, :, 0], parts[:, :, 1], parts[:, :, 2], added.values if logits else 0.0, float(np.float32(scale))
@@ -404,17 +406,28 @@ def cases_of(format: Format) -> list[Case]:
     found: list[Case] = []
 
     def add(
-        kernel: str, label: str, run: Callable[[Bench], None], matrix: bool = False, lanes: int | None = None
+        kernel: str,
+        label: str,
+        run: Callable[[Bench], None],
+        matrix: bool = False,
+        lanes: int | None = None,
+        other: str = "",
     ) -> None:
-        found.append(Case(kernel.replace("_T", f"_{format.name}"), label, format, run, matrix, lanes))
+        kernel, other = (name.replace("_T", f"_{format.name}") for name in (kernel, other))
+        found.append(Case(kernel, label, format, run, matrix, lanes, other))
 
     if format is F32:
         add("preshuffle", "", preshuffle)
     if format is not F32:
         for depth in DEPTHS:
             heads, positions = (3, 2) if depth == 32 else (2, 1)
-            add(f"attention_T_d{depth}", "", partial(attention, depth, True, heads, positions), True)
-        add("attention_T_d32", "without logits", partial(attention, 32, False, 2, 1), True)
+            small = depth <= 32
+            kernel, pairs = f"attention_T_d{depth}", f"attention_T_d{depth}_x2" if small else ""
+            add(kernel, "", partial(attention, depth, True, heads, positions), True, other=pairs)
+            if small:
+                add(pairs, "", partial(attention, depth, True, 3, positions, together=2), True, other=kernel)
+                add(pairs, "without logits", partial(attention, depth, False, 2, 1, together=2), True, other=kernel)
+        add("attention_T_d32", "without logits", partial(attention, 32, False, 2, 1), True, other="attention_T_d32_x2")
         add("attention_other_T_d32", "", partial(attention, 32, True, 3, 2), True)
         for rows, inputs, outputs in ((21, 512, 32), (3, 96, 16)):
             run = partial(dense, False, rows, inputs, outputs, NONE)

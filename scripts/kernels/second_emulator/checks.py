@@ -44,10 +44,15 @@ def run_case(code: KernelObject, case: Case, compiled: dict[int, Compiled]) -> R
 
 def applicable(code: KernelObject, cases: list[Case]) -> list[Case]:
     """The checks for this object: without a matrix instruction it has none of the kernels that need one, and some kernels
-    have as many threads as suit the number of lanes."""
+    have as many threads as suit the number of lanes. Of a kernel and the other one that may take its place, it has one."""
     has_matrix = any(case.matrix and case.kernel in code.kernels for case in cases)
     lanes = {kernel.lanes for kernel in code.kernels.values()}
-    return [case for case in cases if (has_matrix or not case.matrix) and (case.lanes is None or case.lanes in lanes)]
+
+    def is_there(case: Case) -> bool:
+        has_lanes = case.lanes is None or case.lanes in lanes
+        return (has_matrix or not case.matrix) and has_lanes and case.other not in code.kernels
+
+    return [case for case in cases if is_there(case)]
 
 
 def run_all(code: KernelObject, only: str = "") -> list[Result]:

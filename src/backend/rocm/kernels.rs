@@ -106,16 +106,22 @@ impl Kernels {
         Some((function, grid(outputs / TILE, rows.div_ceil(TILE), 256)))
     }
 
-    /// The attention kernel for heads of `depth` channels; `None` if there is no such kernel. An architecture without
-    /// matrix instructions has only the one for any heads.
-    pub(super) fn attention_function(&self, kernel: AttentionKernel, depth: usize) -> Option<Function> {
+    /// The attention kernel for heads of `depth` channels, and the number of heads that a block computes; `None` if there
+    /// is no such kernel. An architecture without matrix instructions has only the one for any heads.
+    fn attention_function(&self, kernel: AttentionKernel, depth: usize) -> Option<(Function, usize)> {
         let name = match kernel {
             AttentionKernel::Matrix => "attention",
             AttentionKernel::Other => "attention_other",
-            AttentionKernel::Any => return self.function("attention_any", "").ok(),
+            AttentionKernel::Any => return Some((self.function("attention_any", "").ok()?, 1)),
         };
-        let may_exist = self.element != ElementType::Fp32 && FUSED_HEADS.contains(&depth);
-        may_exist.then(|| self.function(name, &format!("_d{depth}")).ok()).flatten()
+        if self.element == ElementType::Fp32 || !FUSED_HEADS.contains(&depth) {
+            return None;
+        }
+        // An architecture has one of these.
+        let kernels = [(String::new(), 1), (PAIRS.to_owned(), 2)];
+        kernels.into_iter().find_map(|(suffix, heads)| {
+            Some((self.function(name, &format!("_d{depth}{suffix}")).ok()?, heads))
+        })
     }
 
     /// The attention kernel for heads of `depth` channels, and its grid. Where the wanted kernel does not exist, it is the
@@ -130,9 +136,20 @@ impl Kernels {
         let found = [wanted, AttentionKernel::Matrix]
             .into_iter()
             .find_map(|kernel| self.attention_function(kernel, depth));
-        let function = found.map_or_else(|| self.function("attention_any", ""), Ok)?;
-        Ok((function, grid(heads, positions, 128)))
+        let (function, together) = match found {
+            Some(found) => found,
+            None => (self.function("attention_any", "")?, 1),
+        };
+        Ok((function, attention_grid(heads, positions, together)))
     }
+}
+
+/// What ends the names of attention kernels that compute two heads in a block.
+pub(super) const PAIRS: &str = "_x2";
+
+/// The grid of an attention kernel that computes `together` heads in a block.
+pub(super) fn attention_grid(heads: usize, positions: usize, together: usize) -> Grid {
+    grid(heads.div_ceil(together), positions, 128 * together as u32)
 }
 
 /// The number of rows, and of columns, of a tile of the kernel for few rows.

@@ -192,8 +192,20 @@ fn every_kernel_has_a_test() {
         assert!(tested.contains(&family), "{name} has no test");
     }
     for depth in DEPTHS.into_iter().filter(|_| has_matrix_instructions()) {
-        assert!(names.contains(&format!("attention_f16_d{depth}")));
+        assert!(names.contains(&attention_name(Type::F16, depth)));
     }
+}
+
+/// The kernel with matrix instructions for heads of `depth`. On gfx942 a block computes two small heads.
+pub(crate) fn attention_name(kind: Type, depth: usize) -> String {
+    let pairs = if architecture() == "gfx942" && depth <= 32 { "_x2" } else { "" };
+    format!("attention_{}_d{depth}{pairs}", kind.name())
+}
+
+/// The blocks of a position, and their threads, of the attention kernel with this name.
+pub(crate) fn attention_blocks(name: &str, heads: usize) -> (u32, u32) {
+    let together = if name.ends_with("_x2") { 2 } else { 1 };
+    (heads.div_ceil(together) as u32, 128 * together as u32)
 }
 
 #[test]
@@ -204,7 +216,7 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
     let mut shapes: Vec<(String, Type, usize, bool)> = Vec::new();
     for kind in [Type::F16, Type::Bf16] {
         for depth in DEPTHS.into_iter().filter(|_| has_matrix_instructions()) {
-            shapes.push((format!("attention_{}_d{depth}", kind.name()), kind, depth, depth != 16));
+            shapes.push((attention_name(kind, depth), kind, depth, depth != 16));
         }
         if has_matrix_instructions() {
             shapes.push((format!("attention_other_{}_d32", kind.name()), kind, 32, kind == Type::F16));
@@ -242,7 +254,8 @@ fn attention_is_softmax_of_scores_and_logits_times_values() {
             scale,
         };
         let start = Instant::now();
-        let instructions = run(lib, module, &name, (heads as u32, positions as u32), 128, arguments);
+        let (blocks, threads) = attention_blocks(&name, heads);
+        let instructions = run(lib, module, &name, (blocks, positions as u32), threads, arguments);
         println!("{name}: {instructions} wave instructions, {:.1} ms", start.elapsed().as_secs_f64() * 1e3);
         let found = kind.download(lib, output, positions * 64 * output_stride);
         for position in 0..positions {

@@ -5,7 +5,7 @@ use std::time::Instant;
 use half::f16;
 use rocblas_sys as rb;
 
-use crate::kernels::{Attention, module, run};
+use crate::kernels::{Attention, Type, attention_blocks, attention_name, module, run};
 use crate::{argument, has_matrix_instructions, libraries, noise};
 
 #[test]
@@ -48,8 +48,10 @@ fn attention_and_product_of_a_layer() {
     };
     let module = module(lib);
     let start = Instant::now();
-    let kernel = if has_matrix_instructions() { "attention_f16_d32" } else { "attention_any_f16" };
-    let count = run(lib, module, kernel, (heads as u32, positions as u32), 128, arguments) as f64;
+    let matrix = has_matrix_instructions().then(|| attention_name(Type::F16, 32));
+    let kernel = matrix.unwrap_or_else(|| "attention_any_f16".to_owned());
+    let (blocks, threads) = attention_blocks(&kernel, heads);
+    let count = run(lib, module, &kernel, (blocks, positions as u32), threads, arguments) as f64;
     let seconds = start.elapsed().as_secs_f64();
     println!("attention: {:.1} million wave instructions in {:.0} ms", count / 1e6, seconds * 1e3);
 

@@ -3,7 +3,7 @@
 use super::super::super::ffi::arguments::AttentionArguments;
 use super::super::super::ffi::gemm::ElementType;
 use super::super::super::ffi::hip::Address;
-use super::super::super::kernels::{FUSED_HEADS, grid};
+use super::super::super::kernels::{FUSED_HEADS, PAIRS, attention_grid};
 use super::super::super::numbers::{allowed, noise};
 use super::super::reference::attention::{Layout, attention};
 use super::arena::Expected;
@@ -11,26 +11,34 @@ use super::case::{Case, Trial, some};
 
 const SQUARES: usize = 64;
 
+/// The largest heads of which a block computes two on some architectures.
+const LARGEST_PAIRED: usize = 32;
+
 pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
     let any = vec![(20, 2, 3), (32, 2, 3), (8, 1, 2), (128, 2, 1), (256, 1, 2)];
     for (depth, positions, heads) in some(any, is_quick, 1) {
-        cases.push(case(("attention_any", element, ""), (positions, heads, depth), depth != 32));
+        cases.push(case(("attention_any", element, ""), (positions, heads, depth), depth != 32, 1));
     }
     if element == ElementType::Fp32 {
         return cases;
     }
     for depth in FUSED_HEADS {
-        let suffix = format!("_d{depth}");
         // The heads of T1, T82 and BT4.
         let of_networks = if depth == 32 && !is_quick { vec![(3, 8), (2, 24), (2, 32)] } else { Vec::new() };
         for (positions, heads) in std::iter::once((2, 3)).chain(of_networks) {
-            let has_logits = depth != 16;
-            let case = case(("attention", element, &suffix), (positions, heads, depth), has_logits);
-            cases.push(case.with_matrix_instructions());
+            // Some architectures compute two small heads in a block instead of one.
+            let may_be_paired = depth <= LARGEST_PAIRED;
+            let pairs = may_be_paired.then(|| (format!("_d{depth}{PAIRS}"), 2));
+            for (suffix, together) in std::iter::once((format!("_d{depth}"), 1)).chain(pairs) {
+                let kernel = ("attention", element, suffix.as_str());
+                let case = case(kernel, (positions, heads, depth), depth != 16, together);
+                let case = if may_be_paired { case.optional() } else { case };
+                cases.push(case.with_matrix_instructions());
+            }
         }
     }
-    let other = case(("attention_other", element, "_d32"), (2, 3, 32), true);
+    let other = case(("attention_other", element, "_d32"), (2, 3, 32), true, 1);
     cases.push(other.with_matrix_instructions());
     cases
 }
@@ -39,6 +47,7 @@ fn case(
     kernel: (&'static str, ElementType, &str),
     (positions, heads, depth): (usize, usize, usize),
     has_logits: bool,
+    together: usize,
 ) -> Case {
     let element = kernel.1;
     let logits_text = if has_logits { ", logits" } else { "" };
@@ -77,6 +86,6 @@ fn case(
         let logits = logits.as_ref().map(|(_, values)| values.as_slice());
         let values = attention(&x, logits, layout, f64::from(scale));
         let expected = Expected { place: output, element, values, allowed: allowed(element) };
-        Trial::new(function, grid(heads, positions, 128), arguments, vec![expected])
+        Trial::new(function, attention_grid(heads, positions, together), arguments, vec![expected])
     })
 }

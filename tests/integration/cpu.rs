@@ -83,6 +83,14 @@ pub(crate) fn difference(set: &GoldenSet, evaluations: &[RawEvaluation]) -> Diff
     difference
 }
 
+/// All instruction sets of this machine. Says which others a test skips.
+fn tested() -> Vec<InstructionSet> {
+    if let Some(line) = InstructionSet::skipped() {
+        println!("{line}");
+    }
+    InstructionSet::available()
+}
+
 fn load(set: &GoldenSet) -> Network {
     Network::load_bytes(&set.network, &set.heads).unwrap_or_else(|error| panic!("{}: {error}", set.name))
 }
@@ -90,7 +98,7 @@ fn load(set: &GoldenSet) -> Network {
 fn check_fp32(set: &GoldenSet) {
     let network = load(set);
     let inputs = inputs(set, network.architecture.input_format);
-    for instructions in InstructionSet::available() {
+    for instructions in tested() {
         if !instructions.changes(Precision::Fp32) {
             continue;
         }
@@ -138,7 +146,7 @@ const BF16_TOLERANCE: Difference = Difference { policy: 0.2, q: 0.025, d: 0.02, 
 #[test]
 fn bf16_stays_near_lc0() {
     // This tests bf16 in hardware, where the processor has it, and emulated bf16 on the best other instruction set.
-    let all = InstructionSet::available();
+    let all = tested();
     let emulated = all.iter().rev().find(|instructions| !instructions.has_bf16());
     let chosen: Vec<InstructionSet> =
         all.iter().filter(|instructions| instructions.has_bf16()).chain(emulated).copied().collect();
@@ -165,10 +173,11 @@ const INT8_TOLERANCE_WITHOUT_VNNI: Difference = Difference { policy: 0.75, q: 0.
 
 #[test]
 fn int8_stays_near_lc0() {
+    let tested = tested();
     for set in goldens::committed().into_iter().chain(goldens::shared()) {
         let network = load(&set);
         let inputs = inputs(&set, network.architecture.input_format);
-        for instructions in InstructionSet::available() {
+        for &instructions in &tested {
             if !instructions.changes(Precision::Int8) {
                 continue;
             }
@@ -191,7 +200,7 @@ fn moves_left_are_never_negative() {
     let mut network = load(&set);
     network.moves_left.as_mut().expect("micro-attn has a moves-left head").output.biases.fill(-1e6);
     let inputs = inputs(&set, network.architecture.input_format);
-    for instructions in InstructionSet::available() {
+    for instructions in tested() {
         let packed = CpuNetwork::new(network.clone(), Precision::Fp32, instructions);
         for evaluation in packed.evaluate_raw(&inputs[..3]) {
             assert_eq!(evaluation.m, 0.0, "{}", instructions.name());
@@ -331,7 +340,7 @@ fn a_network_that_overflows_is_an_error() {
     let (history, moves) = &requests(&set)[0];
     for (which, overflow) in overflows.into_iter().enumerate() {
         for precision in [Precision::Fp32, Precision::Bf16] {
-            for instructions in InstructionSet::available() {
+            for instructions in tested() {
                 let mut network = load(&set);
                 overflow(&mut network);
                 let options = CpuOptions { instructions: Some(instructions), ..CpuOptions::default() };

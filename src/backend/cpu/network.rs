@@ -88,6 +88,11 @@ impl InstructionSet {
         Isa::available().into_iter().map(InstructionSet).collect()
     }
 
+    /// A line that names the instruction sets which tests of all of them skip on this machine; `None` if there are none.
+    pub fn skipped() -> Option<String> {
+        Isa::skipped()
+    }
+
     /// The best instruction set of this machine.
     pub fn best() -> InstructionSet {
         InstructionSet(Isa::best())

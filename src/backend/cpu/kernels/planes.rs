@@ -348,7 +348,7 @@ mod tests {
     #[test]
     fn embedding_sums_the_set_bits() {
         let input = some_input();
-        for isa in Isa::available() {
+        for isa in Isa::tested() {
             for outputs in [1, 16, 33, 64] {
                 let (weights, constants) = (noise(outputs * 112, 1), noise(64 * outputs, 2));
                 let layer = PlaneEmbedding::new(
@@ -376,7 +376,7 @@ mod tests {
     #[test]
     fn board_embedding_sums_the_newest_pieces() {
         let input = some_input();
-        for isa in Isa::available() {
+        for isa in Isa::tested() {
             let outputs = 37;
             let dense =
                 Dense { weights: noise(outputs * 768, 1), biases: noise(outputs, 2), inputs: 768, outputs };
@@ -398,7 +398,7 @@ mod tests {
     #[test]
     fn convolution_of_bits_matches_the_direct_sum() {
         let input = some_input();
-        for isa in Isa::available() {
+        for isa in Isa::tested() {
             for outputs in [1, 17, 32] {
                 let convolution = Convolution {
                     weights: noise(outputs * 112 * 9, 1),

@@ -47,6 +47,21 @@ pub(crate) enum Isa {
     },
 }
 
+/// The names of all instruction sets of all processors.
+const NAMES: [&str; 11] = [
+    "portable",
+    "AVX2",
+    "AVX-VNNI",
+    "AVX-512",
+    "AVX-512 VNNI",
+    "AVX-512 BF16",
+    "AMX",
+    "NEON",
+    "NEON DotProd",
+    "NEON I8MM",
+    "NEON BF16",
+];
+
 impl Isa {
     /// All instruction sets that this processor has. The fastest is the last. Each extension is listed together with
     /// the extensions that every processor with it has.
@@ -93,6 +108,24 @@ impl Isa {
             }
         }
         all
+    }
+
+    /// A line that names the instruction sets which tests of all of them skip on this machine; `None` if there are none.
+    pub(crate) fn skipped() -> Option<String> {
+        let available = Isa::available();
+        let is_available = |name: &&str| available.iter().any(|isa| isa.name() == *name);
+        let missing: Vec<&str> = NAMES.into_iter().filter(|name| !is_available(name)).collect();
+        let reason = "this processor lacks them, or the system does not allow them";
+        (!missing.is_empty()).then(|| format!("skipped: {}, because {reason}", missing.join(", ")))
+    }
+
+    /// All instruction sets that this processor has, for a test. It says which the test skips.
+    #[cfg(test)]
+    pub(crate) fn tested() -> Vec<Isa> {
+        if let Some(line) = Isa::skipped() {
+            println!("{line}");
+        }
+        Isa::available()
     }
 
     /// The fastest instruction set that this processor has.

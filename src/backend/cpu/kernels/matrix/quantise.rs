@@ -247,7 +247,7 @@ mod tests {
             })
             .collect();
         let weights = noise(outputs * inputs, 4);
-        for isa in Isa::available() {
+        for isa in Isa::tested() {
             let mut statistics = InputStatistics::default();
             statistics.add(isa, (&x[..], inputs), rows, inputs);
             // The mean square of the outputs' errors that come from rounding weights.

@@ -32,6 +32,11 @@ pub(super) struct Packing {
     pub(super) packed_convolutions: usize,
 }
 
+/// The largest number of weights of a layer of smolgen that stays in fp32 where others have 8 bits. Rounding the inputs of
+/// such a layer takes as long as its product in fp32. In the embedded network, the three such layers of an encoder take
+/// 0.5 % more of the time than in 8 bits, and q differs 3 % less.
+const SMALL_LAYER: usize = 1 << 15;
+
 pub(super) type Network = network::Network<Packing>;
 pub(super) type Body = network::Body<Packing>;
 pub(super) type ResidualBlock = network::ResidualBlock<Packing>;
@@ -78,7 +83,10 @@ impl LayerStore for Packing {
 
     fn dense(&mut self, _name: &str, role: DenseRole, layer: Dense) -> Result<PackedMatrix, Infallible> {
         let format = match role {
-            DenseRole::Encoder | DenseRole::Product => self.format,
+            DenseRole::Smolgen if self.format == Format::Int8 && layer.weights.len() <= SMALL_LAYER => {
+                Format::Fp32
+            }
+            DenseRole::Encoder | DenseRole::Smolgen | DenseRole::Product => self.format,
             // These products cost next to nothing, and their rounding errors would reach the result directly.
             DenseRole::Squeeze
             | DenseRole::Excite
@@ -97,7 +105,7 @@ impl LayerStore for Packing {
             _ => PackedMatrix::new(self.isa, format, weights, biases, *inputs),
         };
         // Only the inputs of these layers are looked at.
-        let is_recorded = matches!(role, DenseRole::Encoder | DenseRole::Product);
+        let is_recorded = matches!(role, DenseRole::Encoder | DenseRole::Smolgen | DenseRole::Product);
         Ok(if is_recorded { packed.with_number(number) } else { packed })
     }
 

@@ -174,9 +174,11 @@ impl Uploader {
     fn bias_of(&mut self, name: &str, role: DenseRole, layer: &file::Dense) -> Result<Address> {
         let biases = &layer.biases;
         match role {
-            DenseRole::Encoder | DenseRole::Product | DenseRole::ScalarHead | DenseRole::Promotion => {
-                self.bias(name, biases)
-            }
+            DenseRole::Encoder
+            | DenseRole::Smolgen
+            | DenseRole::Product
+            | DenseRole::ScalarHead
+            | DenseRole::Promotion => self.bias(name, biases),
             DenseRole::Squeeze | DenseRole::Excite => self.tensor(&format!("{name} bias"), biases),
             // The kernel adds this bias to the final sums, which are fp32.
             DenseRole::ScalarOutput => self.fp32(&format!("{name} bias"), biases),

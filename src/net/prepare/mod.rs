@@ -213,10 +213,10 @@ fn prepare_smolgen<S: LayerStore>(
     store.check_width(name, dense1.outputs)?;
     store.check_width(name, dense2.outputs)?;
     Ok(Smolgen {
-        compress: store.dense(&format!("{name} compress"), DenseRole::Product, compress)?,
-        dense1: store.dense(&format!("{name} dense1"), DenseRole::Product, dense1)?,
+        compress: store.dense(&format!("{name} compress"), DenseRole::Smolgen, compress)?,
+        dense1: store.dense(&format!("{name} dense1"), DenseRole::Smolgen, dense1)?,
         ln1: store.layer_norm(&format!("{name} LayerNorm 1"), ln1)?,
-        dense2: store.dense(&format!("{name} dense2"), DenseRole::Product, dense2)?,
+        dense2: store.dense(&format!("{name} dense2"), DenseRole::Smolgen, dense2)?,
         ln2: store.layer_norm(&format!("{name} LayerNorm 2"), ln2)?,
     })
 }

@@ -9,6 +9,8 @@ pub(crate) enum DenseRole {
     /// Queries, keys and values, the output of attention, or a layer of a feed-forward network: nearly all of the
     /// arithmetic of an attention body.
     Encoder,
+    /// One of smolgen's layers that belong to an encoder.
+    Smolgen,
     /// Any other product of the body or the policy head.
     Product,
     /// The layer from the channels' means to the hidden units of squeeze-and-excitation.

@@ -11,6 +11,8 @@ const PERCENTILE: f64 = 0.99;
 #[derive(Default)]
 pub(super) struct Differences {
     q: Vec<f64>,
+    /// The sum of the differences of q with their signs.
+    signed_q: f64,
     d: Vec<f64>,
     m: Vec<f64>,
     divergence: Vec<f64>,
@@ -32,6 +34,9 @@ pub(super) struct Summary {
     pub(super) positions: usize,
     /// Absolute differences of win minus loss probability.
     pub(super) q: Figure,
+    /// The mean of the differences of q with their signs, which is 0 if the tested backend is neither too optimistic nor
+    /// too pessimistic.
+    pub(super) signed_q: f64,
     /// Absolute differences of the draw probability.
     pub(super) d: Figure,
     /// Absolute differences of the plies left.
@@ -60,6 +65,7 @@ impl Differences {
     pub(super) fn add(&mut self, said: (Value, &[f32]), right: (Value, &[f32])) {
         let difference = |of: fn(&Value) -> f32| f64::from((of(&said.0) - of(&right.0)).abs());
         self.q.push(difference(|value| value.q));
+        self.signed_q += f64::from(said.0.q - right.0.q);
         self.d.push(difference(|value| value.d));
         self.m.push(difference(|value| value.m));
         self.divergence.push(divergence(right.1, said.1));
@@ -72,6 +78,7 @@ impl Differences {
         Summary {
             positions,
             q: figure(&mut self.q),
+            signed_q: self.signed_q / positions.max(1) as f64,
             d: figure(&mut self.d),
             m: figure(&mut self.m),
             divergence: figure(&mut self.divergence),
@@ -118,6 +125,7 @@ mod tests {
         assert_eq!(summary.positions, 201);
         assert_eq!((summary.q.percentile_99, summary.q.largest), (0.0, 0.25));
         assert!((summary.q.mean - 0.25 / 201.0).abs() < 1e-12);
+        assert!((summary.signed_q - 0.25 / 201.0).abs() < 1e-12);
         assert!((summary.same_best_move - 200.0 / 201.0).abs() < 1e-12);
         assert!((summary.divergence.largest - 0.5 * 3.0_f64.ln()).abs() < 1e-7);
         assert_eq!(summary.d, Figure { mean: 0.0, percentile_99: 0.0, largest: 0.0 });

@@ -96,6 +96,7 @@ fn lines(names: &[String; 2], summary: &Summary) -> Vec<String> {
             [figure.mean, figure.percentile_99, figure.largest].map(|value| format!("{value:.5}"));
         lines.push(format!("{name:24} {mean:>10} {percentile:>10} {largest:>10}"));
     }
+    lines.push(format!("with signs, q differs by {:+.5} on average", summary.signed_q));
     lines.push(format!("the same move has the highest prior in {:.2} %", 100.0 * summary.same_best_move));
     lines
 }

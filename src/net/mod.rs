@@ -15,6 +15,7 @@
 //! | [`mod@file`] | from the bytes of a file to a checked network |
 //! | [`onnx`] | networks as ONNX graphs |
 //! | [`prepare`] | from a checked network to a backend's layers |
+//! | [`digest`] | a number by which networks are told apart |
 //! | [`flops`] | the operations of one evaluation |
 //! | [`network`] | the structure of a network, generic over the types of its layers |
 //! | [`weights`] | single layers in lc0's layouts |
@@ -32,6 +33,7 @@
 pub mod architecture;
 pub mod bounded;
 pub(crate) mod describe;
+pub(crate) mod digest;
 pub mod discover;
 pub mod error;
 pub mod file;

@@ -72,7 +72,8 @@ struct Memory {
 
 impl CpuBackend {
     /// Packs the network. If `network` is the only reference, each layer is freed as soon as it is packed. For 8-bit
-    /// products it evaluates some positions in fp32 first, which takes up to a second, or longer with a large network.
+    /// products it evaluates some positions in fp32 at the first start with a network, which takes up to a second, or
+    /// longer with a large network.
     ///
     /// `policy_softmax_temperature` divides the policy's logits before the softmax.
     ///
@@ -99,7 +100,8 @@ impl CpuBackend {
         };
         let attributes = attributes(&network, (precision, used), instructions, options);
         let format = network.architecture.input_format;
-        let packed = Arc::new(CpuNetwork::new(Arc::unwrap_or_clone(network), used, instructions));
+        let packed =
+            Arc::new(CpuNetwork::with_kept_rounding(Arc::unwrap_or_clone(network), used, instructions));
         let pool = Pool::new(&packed, threads - 1).map_err(|error| BackendError::Create {
             name: attributes.name.clone(),
             reason: format!("cannot start {threads} threads: {error}"),

@@ -6,6 +6,7 @@
 
 use super::kernels::matrix::{Quantised, quantise};
 use super::network::{CpuNetwork, InstructionSet, Precision};
+use super::rounder::{Guide, Rounder};
 use super::scratch::{Outputs, Scratch};
 use super::simd::Isa;
 use super::steps::NetworkStatistics;
@@ -26,12 +27,18 @@ impl CpuNetwork {
     /// Packs a network. Each of its layers is freed as soon as it is packed. For 8-bit products the network is packed in
     /// fp32 first, and evaluates some positions.
     pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
-        let statistics = match precision {
-            Precision::Int8 | Precision::Int8Dense => statistics(&network, instructions),
-            Precision::Fp32 | Precision::Bf16 => NetworkStatistics::default(),
+        let rounder = match precision {
+            Precision::Int8 | Precision::Int8Dense => calibrated(&network, instructions),
+            Precision::Fp32 | Precision::Bf16 => Rounder::idle(instructions.0),
         };
-        CpuNetwork::pack(network, precision, instructions, statistics)
+        CpuNetwork::pack(network, precision, instructions, rounder).0
     }
+}
+
+/// Evaluates some positions in fp32, to round the network's weights for products in bytes.
+pub(super) fn calibrated(network: &Network, instructions: InstructionSet) -> Rounder {
+    let guide = Guide::Statistics(statistics(network, instructions));
+    Rounder::new(instructions.0, instructions.0.largest_int8_weight(), guide)
 }
 
 /// Rounds the dense layers of a network to 8 bits for another device.
@@ -64,8 +71,8 @@ fn statistics(network: &Network, instructions: InstructionSet) -> NetworkStatist
     let affordable = affordable_positions(network);
     games.truncate(affordable.max(LEAST_GAMES));
     let plies = affordable / games.len().max(1);
-    let packed =
-        CpuNetwork::pack(network.clone(), Precision::Fp32, instructions, NetworkStatistics::default());
+    let idle = Rounder::idle(instructions.0);
+    let (packed, _) = CpuNetwork::pack(network.clone(), Precision::Fp32, instructions, idle);
     let (mut scratch, mut outputs) = (Scratch::new(packed.isa), Outputs::default());
     scratch.steps.statistics = Some(NetworkStatistics::default());
     for _ in 0..plies.clamp(1, MOST_PLIES) {

@@ -5,8 +5,8 @@
 use super::kernels::convolution::PackedConvolution;
 use super::kernels::matrix::{Format, PackedMatrix};
 use super::kernels::planes::{BoardEmbedding, PlaneConvolution, PlaneEmbedding};
+use super::rounder::Rounder;
 use super::simd::Isa;
-use super::steps::NetworkStatistics;
 use crate::net::input::InputPlanes;
 use crate::net::network::{self, Layers};
 use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
@@ -23,9 +23,8 @@ pub(super) struct Packing {
     pub(super) format: Format,
     /// The 3x3 convolutions in 8-bit integers, by the order in which they are packed. The others are in fp32.
     pub(super) int8_convolutions: Range<usize>,
-    /// What the inputs of the layers are on real positions, in the order in which the layers are packed. Empty if that is
-    /// not known.
-    pub(super) statistics: NetworkStatistics,
+    /// Rounds weights to 8 bits.
+    pub(super) rounder: Rounder,
     /// The number of dense layers that are packed.
     pub(super) packed: usize,
     /// The number of 3x3 convolutions that are packed.
@@ -99,8 +98,8 @@ impl LayerStore for Packing {
         let Dense { weights, biases, inputs, .. } = &layer;
         let packed = match format {
             Format::Int8 => {
-                let statistics = self.statistics.dense.get_mut(number).map(std::mem::take);
-                PackedMatrix::calibrated(self.isa, weights, biases, *inputs, statistics.as_ref())
+                let quantised = self.rounder.dense(number, weights, *inputs);
+                PackedMatrix::quantised(self.isa, &quantised, biases, *inputs)
             }
             _ => PackedMatrix::new(self.isa, format, weights, biases, *inputs),
         };
@@ -112,9 +111,10 @@ impl LayerStore for Packing {
     fn convolution(&mut self, _name: &str, layer: Convolution) -> Result<PackedConvolution, Infallible> {
         let number = self.packed_convolutions;
         self.packed_convolutions += 1;
-        let statistics = self.statistics.convolutions.get_mut(number).map(std::mem::take);
         let format = if self.int8_convolutions.contains(&number) { Format::Int8 } else { Format::Fp32 };
-        Ok(PackedConvolution::new(self.isa, format, number, &layer, statistics.as_ref()))
+        Ok(PackedConvolution::new(self.isa, format, number, &layer, |layer| {
+            self.rounder.convolution(number, layer)
+        }))
     }
 
     fn input_convolution(&mut self, _name: &str, layer: Convolution) -> Result<PlaneConvolution, Infallible> {

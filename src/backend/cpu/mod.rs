@@ -10,6 +10,7 @@
 //! | [`choice`] | the fastest number format that is accurate enough for a network |
 //! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
 //! | [`profile`], [`ceilings`] | the time of each step; what the processor can do at most |
+//! | [`kept_rounding`] | keeps for the next start how a network was rounded to 8 bits |
 //! | [`calibration`] | packs a network for 8-bit products, by what its layers compute on real positions |
 //! | [`pool`] | threads that share a batch |
 //! | [`forward`] | the forward pass, step by step, with shapes |
@@ -17,6 +18,8 @@
 //! | [`mod@reference`] | the same network in plain loops, with which the tests compare |
 //! | [`network`] | a network packed for this processor |
 //! | [`layers`] | packs each layer; [`crate::net::prepare`] passes the layers to it |
+//! | [`rounding_file`] | the file that keeps it |
+//! | [`rounder`] | rounds the layers to 8 bits |
 //! | [`scratch`] | memory for intermediate results and outputs |
 //! | [`steps`] | one step of the pass: a dense layer, a LayerNorm |
 //! | [`recorder`] | the time that each step takes |
@@ -36,6 +39,7 @@ mod choice;
 mod encoder;
 mod forward;
 mod heads;
+mod kept_rounding;
 mod kernels;
 mod layers;
 mod network;
@@ -43,6 +47,8 @@ mod pool;
 mod profile;
 mod recorder;
 pub mod reference;
+mod rounder;
+mod rounding_file;
 mod scratch;
 mod simd;
 mod steps;

@@ -3,9 +3,9 @@
 use super::kernels::convolution::gain_of_bytes;
 use super::kernels::matrix::{Format, is_bf16_faster};
 use super::layers::{self, Body, Packing};
+use super::rounder::Rounder;
 use super::scratch::Outputs;
 use super::simd::{Factors, Isa};
-use super::steps::NetworkStatistics;
 use crate::backend::Value;
 use crate::net::Network;
 use crate::net::network::Body as FileBody;
@@ -70,7 +70,7 @@ impl Precision {
     /// The 3x3 convolutions in 8-bit integers, by the order in which they are packed: those of a tower's blocks, which
     /// have two each, except the first block. In fp32 the first block takes two fifths off the error of q of maia-1900,
     /// and the policy head, whose convolutions come after those of the tower, a third off its divergence.
-    fn int8_convolutions(self, body: &FileBody) -> Range<usize> {
+    pub(super) fn int8_convolutions(self, body: &FileBody) -> Range<usize> {
         match body {
             FileBody::Convolution { blocks, .. } if self == Precision::Int8 => 2..2 * blocks.len().max(1),
             _ => 0..0,
@@ -185,24 +185,24 @@ pub struct RawEvaluation {
 }
 
 impl CpuNetwork {
-    /// Packs a network. Each of its layers is freed as soon as it is packed. 8-bit weights are rounded by `statistics` of
-    /// the inputs of the layers, if there are any.
+    /// Packs a network. Each of its layers is freed as soon as it is packed. 8-bit weights are rounded by `rounder`, which
+    /// is returned, too.
     pub(super) fn pack(
         network: Network,
         precision: Precision,
         instructions: InstructionSet,
-        statistics: NetworkStatistics,
-    ) -> CpuNetwork {
+        rounder: Rounder,
+    ) -> (CpuNetwork, Rounder) {
         let mut packing = Packing {
             isa: instructions.0,
             format: precision.format(),
             int8_convolutions: precision.int8_convolutions(&network.body),
-            statistics,
+            rounder,
             packed: 0,
             packed_convolutions: 0,
         };
         let Ok(PreparedNetwork { network, policy_width, policy_places }) = network.prepare(&mut packing);
-        CpuNetwork {
+        let packed = CpuNetwork {
             isa: packing.isa,
             attention_in_bf16: precision != Precision::Fp32,
             slice: match network.body {
@@ -212,7 +212,8 @@ impl CpuNetwork {
             layers: network,
             policy_width,
             policy_places,
-        }
+        };
+        (packed, packing.rounder)
     }
 
     /// The policy head's outputs for position `index`. `policy_places` has the indices of the logits.

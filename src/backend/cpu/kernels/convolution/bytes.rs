@@ -11,9 +11,7 @@
 use super::finish::Finish;
 use super::neighbourhoods::Neighbourhoods;
 use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::kernels::matrix::{
-    InputStatistics, MatrixProduct, PackedMatrix, Quantised, RoundedRows, quantise,
-};
+use crate::backend::cpu::kernels::matrix::{MatrixProduct, PackedMatrix, Quantised, RoundedRows, Taps};
 use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd, Word};
 use crate::net::architecture::Activation;
 use crate::net::weights::Convolution;
@@ -42,12 +40,12 @@ pub(super) struct ByteConvolution {
 }
 
 impl ByteConvolution {
-    /// Rounds and packs the weights of a 3x3 convolution.
+    /// Packs the weights of a 3x3 convolution, which `round` rounds.
     pub(super) fn new(
         isa: Isa,
         convolution: &Convolution,
-        statistics: Option<&InputStatistics>,
-    ) -> ByteConvolution {
+        round: impl FnOnce(Taps<'_>) -> Quantised,
+    ) -> Self {
         let Convolution { inputs, outputs, ref biases, .. } = *convolution;
         // [output][channel][tap] -> [output][tap][channel]
         let mut weights = Vec::with_capacity(outputs * TAPS * inputs);
@@ -56,8 +54,7 @@ impl ByteConvolution {
                 weights.extend((0..inputs).map(|input| kernels[input * TAPS + tap]));
             }
         }
-        let largest = isa.largest_int8_weight();
-        let Quantised { bytes, scales, factors } = quantise(isa, &weights, inputs, TAPS, largest, statistics);
+        let Quantised { bytes, scales, factors } = round(Taps { weights: &weights, inputs, taps: TAPS });
         let mut convolution = ByteConvolution::pack(isa, &bytes, &scales, biases, inputs);
         if !factors.is_empty() {
             convolution.factors = AlignedVec::zeroed(inputs.next_multiple_of(isa.lanes()));
@@ -234,6 +231,7 @@ impl Kernel for Means<'_> {
 mod tests {
     use super::*;
     use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::backend::cpu::kernels::matrix::{InputStatistics, quantise};
 
     /// Whole numbers from `least` to `most`, both of which occur among each board's first numbers.
     fn integers(count: usize, board: usize, least: i32, most: i32, seed: u32) -> Vec<i32> {
@@ -353,7 +351,9 @@ mod tests {
             statistics.add(isa, (&x, inputs), positions * SQUARES, inputs);
             let mut errors = Vec::new();
             for known in [None, Some(&statistics)] {
-                let packed = ByteConvolution::new(isa, &convolution, known);
+                let packed = ByteConvolution::new(isa, &convolution, |Taps { weights, inputs, taps }| {
+                    quantise(isa, weights, inputs, taps, isa.largest_int8_weight(), known)
+                });
                 let mut y = vec![f32::NAN; positions * SQUARES * outputs];
                 let finish = Finish::Activate(Activation::None);
                 packed.run(isa, positions, &x, &mut y, finish, &mut ByteScratch::default());

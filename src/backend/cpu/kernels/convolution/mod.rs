@@ -19,7 +19,7 @@ mod winograd;
 pub(crate) use finish::Finish;
 
 use super::SQUARES;
-use super::matrix::{Format, InputStatistics, PackedMatrix};
+use super::matrix::{Format, PackedMatrix, Quantised, Taps};
 use crate::backend::cpu::simd::Isa;
 use crate::net::architecture::Activation;
 use crate::net::weights::Convolution;
@@ -59,17 +59,17 @@ impl Kind {
 }
 
 impl PackedConvolution {
-    /// Packs the weights of a 3x3 convolution as the convolution `number` of a network. 8-bit weights are rounded by
-    /// `statistics` of the inputs, if there are any. Formats without a kernel of their own are computed in fp32.
+    /// Packs the weights of a 3x3 convolution as the convolution `number` of a network. `round` rounds weights to 8 bits,
+    /// if that is the format. Formats without a kernel of their own are computed in fp32.
     pub(crate) fn new(
         isa: Isa,
         format: Format,
         number: usize,
         convolution: &Convolution,
-        statistics: Option<&InputStatistics>,
+        round: impl FnOnce(Taps<'_>) -> Quantised,
     ) -> PackedConvolution {
         let kind = match format {
-            Format::Int8 => Kind::Int8(ByteConvolution::new(isa, convolution, statistics)),
+            Format::Int8 => Kind::Int8(ByteConvolution::new(isa, convolution, round)),
             // Winograd's components cannot be rounded to bf16: see `winograd`.
             Format::Fp32 | Format::Bf16 => Kind::Fp32(WinogradConvolution::new(isa, convolution)),
         };

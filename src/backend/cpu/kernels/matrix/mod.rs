@@ -15,6 +15,7 @@
 //! | `Int8` | groups of four bytes | groups of four bytes |
 
 mod finish;
+mod kept;
 mod pack;
 mod product;
 mod quantise;
@@ -24,9 +25,10 @@ mod statistics;
 mod tiles;
 mod vectors;
 
+pub(crate) use kept::KeptRounding;
 pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
-pub(crate) use quantise::{Quantised, quantise};
+pub(crate) use quantise::{Quantised, Taps, quantise};
 pub(crate) use rounding::{BoardRows, RoundedRows, round_row};
 pub(crate) use statistics::InputStatistics;
 

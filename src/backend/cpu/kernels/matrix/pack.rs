@@ -1,7 +1,6 @@
 //! Packs the weights of a dense layer into panels.
 
-use super::quantise::{Quantised, quantise, round_output};
-use super::statistics::InputStatistics;
+use super::quantise::{Quantised, round_output};
 use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Word, bf16_bits};
 
 /// The number format of the factors in a layer's products. Sums are fp32, or 32-bit integers for `Int8`.
@@ -118,21 +117,13 @@ impl PackedMatrix {
         Self::from_fn(isa, format, outputs, inputs, biases, |output, input| weights[output * inputs + input])
     }
 
-    /// Packs `weights` (`[outputs][inputs]`) and `biases` (`[outputs]`) in 8 bits. With `statistics` of the inputs, the
-    /// weights are rounded so that the outputs differ as little as possible on such inputs ([`super::quantise`]).
-    pub(crate) fn calibrated(
-        isa: Isa,
-        weights: &[f32],
-        biases: &[f32],
-        inputs: usize,
-        statistics: Option<&InputStatistics>,
-    ) -> Self {
-        let Quantised { bytes, scales, factors } =
-            quantise(isa, weights, inputs, 1, isa.largest_int8_weight(), statistics);
-        let mut packed = Self::from_bytes(isa, &bytes, &scales, biases, inputs);
+    /// Packs rounded weights (`[outputs][inputs]`) and `biases` (`[outputs]`) in 8 bits.
+    pub(crate) fn quantised(isa: Isa, quantised: &Quantised, biases: &[f32], inputs: usize) -> Self {
+        let Quantised { bytes, scales, factors } = quantised;
+        let mut packed = Self::from_bytes(isa, bytes, scales, biases, inputs);
         if !factors.is_empty() {
             packed.factors = AlignedVec::zeroed(inputs.next_multiple_of(isa.lanes()));
-            packed.factors[..inputs].copy_from_slice(&factors);
+            packed.factors[..inputs].copy_from_slice(factors);
         }
         packed
     }

@@ -19,6 +19,15 @@ const DAMPING: f64 = 0.01;
 /// make the steps of its row coarse.
 const LARGEST_FACTOR: f32 = 4.0;
 
+/// The weights of a layer, `[outputs][taps][inputs]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Taps<'a> {
+    pub(crate) weights: &'a [f32],
+    pub(crate) inputs: usize,
+    /// 1 for a dense layer.
+    pub(crate) taps: usize,
+}
+
 /// The weights of a layer, rounded.
 pub(crate) struct Quantised {
     /// `[outputs][inputs]`
@@ -108,6 +117,25 @@ fn factors(weights: &[f32], most: &[f32]) -> Vec<f32> {
     let known: Vec<f64> = (0..inputs).filter_map(|input| ratio(input).map(|r| f64::from(r).ln())).collect();
     let mean = (known.iter().sum::<f64>() / known.len().max(1) as f64).exp() as f32;
     (0..inputs).map(|input| ratio(input).map_or(1.0, |ratio| (ratio / mean).min(LARGEST_FACTOR))).collect()
+}
+
+/// The 8-bit weights, `[outputs][taps][inputs]`, that are nearest to `weights`. The scales are those of the outputs. The
+/// factors are those of the inputs; without any, they are all 1.
+pub(super) fn nearest(weights: &[f32], scales: &[f32], factors: &[f32], largest: i8) -> Vec<i8> {
+    let of_output = weights.len().checked_div(scales.len()).unwrap_or(0).max(1);
+    let mut bytes = Vec::with_capacity(weights.len());
+    for (output, &scale) in weights.chunks(of_output).zip(scales) {
+        match factors {
+            [] => bytes.extend(output.iter().map(|weight| rounded(*weight, scale, largest))),
+            _ => {
+                for tap in output.chunks(factors.len()) {
+                    let divided = tap.iter().zip(factors).map(|(weight, factor)| weight / factor);
+                    bytes.extend(divided.map(|weight| rounded(weight, scale, largest)));
+                }
+            }
+        }
+    }
+    bytes
 }
 
 /// How the error of one weight is compensated by others.

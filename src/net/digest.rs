@@ -1,0 +1,201 @@
+//! A number by which networks are told apart.
+
+use super::network::{
+    AttentionPolicy, Body, Embedding, Encoder, EncoderStack, FeedForward, Gates, Network, PolicyHead,
+    PositionLayers, ResidualBlock, ScalarHead, Smolgen, SqueezeExcitation, ValueError,
+};
+use super::weights::{Convolution, Dense, HeadInput, LayerNorm};
+
+/// A number that depends on every weight and on the kinds of the layers. It is the same on every machine and with every
+/// version of the compiler, so that it can be stored. It is no protection against somebody who looks for two networks
+/// with the same number.
+pub(crate) fn digest(network: &Network) -> u64 {
+    let Network { architecture, body, smolgen_global, policy, value, value_error, moves_left } = network;
+    let mut digest = Digest(0);
+    format!("{architecture:?}").bytes().for_each(|byte| digest.add(u32::from(byte)));
+    match body {
+        Body::Convolution { input, blocks } => {
+            digest.convolution(input);
+            blocks.iter().for_each(|block| digest.block(block));
+        }
+        Body::Attention { embedding, stack } => {
+            digest.embedding(embedding);
+            digest.stack(stack);
+        }
+    }
+    smolgen_global.iter().for_each(|layer| digest.dense(layer));
+    digest.policy(policy);
+    digest.scalar_head(value);
+    match value_error {
+        None => {}
+        Some(ValueError::ValueHead { output }) => digest.dense(output),
+        Some(ValueError::Own(head)) => digest.scalar_head(head),
+    }
+    moves_left.iter().for_each(|head| digest.scalar_head(head));
+    digest.0
+}
+
+/// The number so far.
+struct Digest(u64);
+
+impl Digest {
+    /// One step of the hash FxHash.
+    #[inline]
+    fn add(&mut self, word: u32) {
+        self.0 = (self.0.rotate_left(5) ^ u64::from(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
+    }
+
+    fn numbers(&mut self, numbers: &[f32]) {
+        // The length keeps two layers apart whose numbers follow each other.
+        self.add(numbers.len() as u32);
+        numbers.iter().for_each(|number| self.add(number.to_bits()));
+    }
+
+    fn dense(&mut self, layer: &Dense) {
+        let Dense { weights, biases, inputs: _, outputs: _ } = layer;
+        self.numbers(weights);
+        self.numbers(biases);
+    }
+
+    fn convolution(&mut self, layer: &Convolution) {
+        let Convolution { weights, biases, inputs: _, outputs: _, size: _ } = layer;
+        self.numbers(weights);
+        self.numbers(biases);
+    }
+
+    fn layer_norm(&mut self, layer: &LayerNorm) {
+        let LayerNorm { gammas, betas, epsilon } = layer;
+        self.numbers(gammas);
+        self.numbers(betas);
+        self.numbers(&[*epsilon]);
+    }
+
+    fn head_input(&mut self, layer: &HeadInput) {
+        match layer {
+            HeadInput::Convolution(layer) => self.convolution(layer),
+            HeadInput::Dense(layer) => self.dense(layer),
+        }
+    }
+
+    fn block(&mut self, block: &ResidualBlock) {
+        let ResidualBlock { conv1, conv2, se } = block;
+        self.convolution(conv1);
+        self.convolution(conv2);
+        if let Some(SqueezeExcitation { squeeze, excite }) = se {
+            self.dense(squeeze);
+            self.dense(excite);
+        }
+    }
+
+    fn embedding(&mut self, embedding: &Embedding) {
+        let Embedding { planes, position, ln, gates, ffn, width: _ } = embedding;
+        self.dense(planes);
+        if let Some(PositionLayers { board, reader }) = position {
+            self.dense(board);
+            self.dense(reader);
+        }
+        ln.iter().for_each(|ln| self.layer_norm(ln));
+        if let Some(Gates { multiply, add }) = gates {
+            self.numbers(multiply);
+            self.numbers(add);
+        }
+        if let Some((ffn, ln)) = ffn {
+            self.feed_forward(ffn);
+            self.layer_norm(ln);
+        }
+    }
+
+    fn stack(&mut self, stack: &EncoderStack) {
+        let EncoderStack { encoders, heads, alpha, ffn_activation, smolgen_activation } = stack;
+        self.add(*heads as u32);
+        self.numbers(&[*alpha]);
+        format!("{ffn_activation:?} {smolgen_activation:?}")
+            .bytes()
+            .for_each(|byte| self.add(u32::from(byte)));
+        for Encoder { qkv, output, smolgen, ln1, ffn, ln2 } in encoders {
+            qkv.iter().for_each(|layer| self.dense(layer));
+            self.dense(output);
+            if let Some(Smolgen { compress, dense1, ln1, dense2, ln2 }) = smolgen {
+                [compress, dense1, dense2].into_iter().for_each(|layer| self.dense(layer));
+                [ln1, ln2].into_iter().for_each(|ln| self.layer_norm(ln));
+            }
+            self.layer_norm(ln1);
+            self.feed_forward(ffn);
+            self.layer_norm(ln2);
+        }
+    }
+
+    fn feed_forward(&mut self, ffn: &FeedForward) {
+        let FeedForward { dense1, dense2 } = ffn;
+        self.dense(dense1);
+        self.dense(dense2);
+    }
+
+    fn policy(&mut self, policy: &PolicyHead) {
+        match policy {
+            PolicyHead::Classical { input, dense } => {
+                self.head_input(input);
+                self.dense(dense);
+            }
+            PolicyHead::Convolution { first, last } => {
+                self.convolution(first);
+                self.convolution(last);
+            }
+            PolicyHead::Attention(head) => {
+                let AttentionPolicy {
+                    embedding,
+                    embedding_activation,
+                    stack,
+                    query_key,
+                    depth: _,
+                    promotion,
+                } = &**head;
+                self.dense(embedding);
+                format!("{embedding_activation:?}").bytes().for_each(|byte| self.add(u32::from(byte)));
+                self.stack(stack);
+                query_key.iter().for_each(|layer| self.dense(layer));
+                self.dense(promotion);
+            }
+        }
+    }
+
+    fn scalar_head(&mut self, head: &ScalarHead) {
+        let ScalarHead { input, hidden, output } = head;
+        self.head_input(input);
+        self.dense(hidden);
+        self.dense(output);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::net::discover::{OWN_NETWORK, find_network};
+    use crate::net::file::HeadSelection;
+
+    #[test]
+    fn a_change_of_one_bit_changes_the_number() {
+        let file = find_network(OWN_NETWORK).expect("the embedded network opens");
+        let network = file.network(&HeadSelection::default()).expect("the embedded network is valid");
+        let right = digest(&network);
+        assert_eq!(digest(&network.clone()), right);
+        let changes: [fn(&mut Network) -> &mut f32; 4] = [
+            |network| &mut network.value.output.biases[0],
+            |network| &mut network.smolgen_global.as_mut().expect("it has smolgen").weights[77],
+            |network| match &mut network.body {
+                Body::Attention { stack, .. } => &mut stack.encoders[3].qkv[1].weights[5],
+                Body::Convolution { .. } => panic!("it is an attention network"),
+            },
+            |network| match &mut network.body {
+                Body::Attention { stack, .. } => &mut stack.encoders[5].ln2.betas[0],
+                Body::Convolution { .. } => panic!("it is an attention network"),
+            },
+        ];
+        for (which, change) in changes.into_iter().enumerate() {
+            let mut other = network.clone();
+            let number = change(&mut other);
+            *number = f32::from_bits(number.to_bits() ^ 1);
+            assert_ne!(digest(&other), right, "change {which}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 #include "convolution.hip"
 #include "dense.hip"
 #include "gemm.hip"
+#include "gemm_byte_weights.hip"
 #include "heads.hip"
 #include "layer_norm.hip"
 #include "planes.hip"

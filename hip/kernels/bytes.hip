@@ -136,6 +136,8 @@ struct ByteScales {
             sums.value[k] = sums.value[k] * scale * scales.value[k] + zero * shares.value[k];
         return sums;
     }
+    // The summed axis has one part.
+    GPU_METHOD Eight of_part(Eight sums, i32) const { return sums; }
 };
 
 // The same for e4m3.
@@ -150,6 +152,7 @@ struct Fp8Scales {
         for (i32 k = 0; k < 8; k++) sums.value[k] *= scale * scales.value[k];
         return sums;
     }
+    GPU_METHOD Eight of_part(Eight sums, i32) const { return sums; }
 };
 
 GPU_FUNCTION ByteScales scales_of(Byte, const GemmBytesArguments& a) {

@@ -29,6 +29,7 @@
 // counters of the blocks that have ended, and a block that needs these rows waits for them (ChainLink in kernels.h). A
 // waiting block cannot keep one from starting that it waits for, because blocks take their numbers in the order in which
 // they start. Which block computes what depends on timing, but not what it computes.
+#pragma once
 #include "gemm_tiles.h"
 #include "normalise.h"
 

@@ -15,6 +15,7 @@
 #pragma once
 #include "activations.h"
 #include "gemm_cores.h"
+#include "gemm_weights.h"
 
 // The number of steps of `vectors` vectors that shared memory holds at a time, if they are copied asynchronously. It is
 // as many as fit into 48 KB, NVIDIA's limit for arrays of constant size, and at most six.
@@ -23,20 +24,16 @@ GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
     return most < 6 ? most : 6;
 }
 
-// The part of a row that lies together in preshuffled weights, and the number of rows whose parts follow one another.
-#define PIECE_BYTES 64
-#define PIECE_ROWS 16
-
 // Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
-// that it handles.
-template <class T, i32 ROWS, i32 THREADS, i32 VECTORS>
+// that it handles. `Source` says what the operand is in global memory (gemm_weights.h).
+template <class Source, i32 ROWS, i32 THREADS, i32 VECTORS>
 struct GemmLoader {
     static constexpr i32 COUNT = ROWS * VECTORS / THREADS, APART = THREADS / VECTORS;
     static_assert(COUNT * APART == ROWS, "threads move whole rows");
 
     const char* from;    // the first row's elements of the next step
     u32 offsets[COUNT];  // bytes from there
-    Words4 words[COUNT];
+    typename Source::Loaded words[COUNT];
     bool inside;
 
     // `row_of_slot` gives the row for each slot, and `offset_of_row` the bytes from the first row's start to a row's.
@@ -56,7 +53,7 @@ struct GemmLoader {
         constexpr i32 PIECE_VECTORS = PIECE_BYTES / 16;
         const i32 vector = thread() % VECTORS;
         inside = vector * 16 < left;
-        const i32 offset = vector / PIECE_VECTORS * piece + vector % PIECE_VECTORS * 16;
+        const i32 offset = vector / PIECE_VECTORS * piece + vector % PIECE_VECTORS * (i32)sizeof(typename Source::Loaded);
         const char* first = from + (inside ? offset : 0);
         from += VECTORS / PIECE_VECTORS * piece;
         return first;
@@ -65,7 +62,7 @@ struct GemmLoader {
     GPU_METHOD void load(i32 left, i32 piece) {
         const char* first = next(left, piece);
 #pragma unroll
-        for (i32 i = 0; i < COUNT; i++) words[i] = load16(first + offsets[i]);
+        for (i32 i = 0; i < COUNT; i++) words[i] = Source::load(first + offsets[i]);
     }
 #if GPU_ASYNCHRONOUS_COPIES
     // Starts to copy a step to shared memory.
@@ -80,7 +77,7 @@ struct GemmLoader {
         const u32 mask = inside ? ~0u : 0u;
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) {
-            Words4 kept = words[i];
+            Words4 kept = Source::widened(words[i]);
 #pragma unroll
             for (i32 k = 0; k < 4; k++) kept.word[k] &= mask;
             to[place(i)] = kept;
@@ -152,9 +149,9 @@ GPU_FUNCTION Eight gemm_total(const GemmArguments& a, const float* partial, i32 
 }
 
 // Stores a block's sums of its part of the summed axis.
-template <class Core>
-GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Core& core, i32 product, i32 split,
-                                     i32 first_row, i32 first_column) {
+template <class Core, class Scales>
+GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Core& core, const Scales& scales,
+                                     i32 product, i32 split, i32 first_row, i32 first_column) {
     const i32 width = (a.outputs + 7) / 8 * 8;
     partial += ((i64)split * a.products + product) * a.rows * width;
 #pragma unroll
@@ -164,14 +161,9 @@ GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Cor
         Eight sums;
 #pragma unroll
         for (i32 k = 0; k < 8; k++) sums.value[k] = core.result(run, k);
-        store_eight(partial + (i64)row * width + column, sums);
+        store_eight(partial + (i64)row * width + column, scales.of_part(sums, column));
     }
 }
-
-// What a block's sums are multiplied by before the epilogue: nothing. Sums of bytes have scales (bytes.hip).
-struct NoScales {
-    GPU_METHOD Eight applied(Eight sums, i32, i32) const { return sums; }
-};
 
 // Applies the scales and the epilogue to a block's results and stores them. `shared` has VECTORS vectors.
 template <class T, i32 VECTORS, i32 THREADS, class Core, class Scales>
@@ -245,12 +237,15 @@ struct GemmPlace {
 };
 
 template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
-          i32 STEP_BYTES>
+          i32 STEP_BYTES, template <class> class WeightsOf = SameWeights>
 struct Gemm {
     static constexpr i32 VECTORS = STEP_BYTES / 16, STEP = STEP_BYTES / sizeof(T);
     using Core = CoreOf<T, ROWS, COLUMNS, THREADS, VECTORS>;
     static constexpr i32 X_VECTORS = ROWS * VECTORS, STAGE = (ROWS + COLUMNS) * VECTORS;
-    static constexpr i32 STAGES = Core::LOADS_AHEAD ? gemm_stages(STAGE) : 2;
+    using Weights = WeightsOf<T>;
+    // Weights that are widened go through registers.
+    static constexpr bool IS_COPIED = Core::LOADS_AHEAD && GPU_ASYNCHRONOUS_COPIES && !Weights::IS_WIDENED;
+    static constexpr i32 STAGES = IS_COPIED ? gemm_stages(STAGE) : 2;
 
     GPU_FUNCTION i32 tiles_across(const GemmArguments& a) { return (a.outputs + COLUMNS - 1) / COLUMNS; }
     GPU_FUNCTION i32 tiles_down(const GemmArguments& a) { return (a.rows + ROWS - 1) / ROWS; }
@@ -259,9 +254,12 @@ struct Gemm {
 
     // Computes and stores the results of a tile, or its sums of a part of the summed axis. `shared` has STAGES * STAGE
     // vectors.
-    template <class Scales = NoScales>
+    template <class Scales>
     GPU_FUNCTION void compute(const GemmArguments& a, float* partial, GemmPlace place, Words4* shared,
-                              const Scales& scales = Scales());
+                              const Scales& scales);
+    GPU_FUNCTION void compute(const GemmArguments& a, float* partial, GemmPlace place, Words4* shared) {
+        compute(a, partial, place, shared, Weights::scales_of(a));
+    }
     // Adds up the parts of a tile's sums, and stores the results.
     GPU_FUNCTION void add_parts(const GemmArguments& a, const float* partial, i32 tile) {
 #pragma unroll 1
@@ -275,27 +273,28 @@ struct Gemm {
 };
 
 template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
-          i32 STEP_BYTES>
+          i32 STEP_BYTES, template <class> class WeightsOf>
 template <class Scales>
-GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(const GemmArguments& a, float* partial,
-                                                                             GemmPlace place, Words4* shared,
-                                                                             const Scales& scales) {
+GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::compute(
+    const GemmArguments& a, float* partial, GemmPlace place, Words4* shared, const Scales& scales) {
     const i32 first_row = Gemm::first_row(a, place.tile), first_column = Gemm::first_column(a, place.tile);
     const i32 product = place.product, split = place.split;
     const i32 all_steps = (a.inputs + STEP - 1) / STEP, most_steps = (all_steps + a.splits - 1) / a.splits;
     const i32 first_step = split * most_steps;
     const i32 steps = all_steps - first_step < most_steps ? all_steps - first_step : most_steps;
 
-    GemmLoader<T, ROWS, THREADS, VECTORS> x;
-    GemmLoader<T, COLUMNS, THREADS, VECTORS> weights;
+    GemmLoader<SameWeights<T>, ROWS, THREADS, VECTORS> x;
+    GemmLoader<Weights, COLUMNS, THREADS, VECTORS> weights;
     const i64 first_input = first_step * STEP;
-    const u32 x_row = (u32)a.x_stride * (u32)sizeof(T), weights_row = (u32)a.weights_stride * (u32)sizeof(T);
+    const u32 x_row = (u32)a.x_stride * (u32)sizeof(T), weights_row = (u32)a.weights_stride * (u32)Weights::ELEMENT;
     // From a row of the weights to the next, among those whose pieces follow one another, and from a piece to the next.
-    const u32 neighbour = a.is_preshuffled ? PIECE_BYTES : weights_row;
-    const i32 piece = a.is_preshuffled ? PIECE_BYTES * PIECE_ROWS : PIECE_BYTES;
+    constexpr i32 WEIGHTS_PIECE = PIECE_BYTES * Weights::ELEMENT / (i32)sizeof(T);
+    const bool is_preshuffled = Weights::IS_WIDENED || a.is_preshuffled;
+    const u32 neighbour = is_preshuffled ? WEIGHTS_PIECE : weights_row;
+    const i32 piece = is_preshuffled ? WEIGHTS_PIECE * PIECE_ROWS : WEIGHTS_PIECE;
     x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.rows - first_row,
             [](i32 slot) { return slot; }, [&](u32 row) { return row * x_row; });
-    weights.begin((const char*)((const T*)a.weights + product * a.weights_batch + (i64)first_column * a.weights_stride) +
+    weights.begin((const char*)a.weights + (product * a.weights_batch + (i64)first_column * a.weights_stride) * Weights::ELEMENT +
                       (i64)first_step * (STEP_BYTES / PIECE_BYTES) * piece,
                   a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); },
                   [&](u32 row) { return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour; });
@@ -303,7 +302,7 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(con
 
     Core core = {};
 #if GPU_ASYNCHRONOUS_COPIES
-    if constexpr (Core::LOADS_AHEAD) {
+    if constexpr (Gemm::IS_COPIED) {
         auto copy = [&](i32 stage) {
             x.copy(left, PIECE_BYTES, shared + stage * STAGE);
             weights.copy(left, piece, shared + stage * STAGE + X_VECTORS);
@@ -363,7 +362,16 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(con
             if (more) load();
             // Without this, the compiler would move the loads behind the products, to save registers.
             keep_order();
-            core.multiply(shared + step % 2 * STAGE, shared + step % 2 * STAGE + X_VECTORS);
+            const Words4* place = shared + step % 2 * STAGE;
+            if constexpr (Core::LOADS_AHEAD) {
+#pragma unroll
+                for (i32 fragment = 0; fragment < Core::FRAGMENTS; fragment++) {
+                    core.load(fragment, place, place + X_VECTORS);
+                    core.multiply(fragment);
+                }
+            } else {
+                core.multiply(place, place + X_VECTORS);
+            }
             if (more) land(1 - step % 2);
         }
     }
@@ -372,6 +380,6 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES>::compute(con
         gemm_store<typename ResultOf<T>::Type, STAGES * STAGE, THREADS>(a, core, scales, shared, product, first_row,
                                                                         first_column);
     } else {
-        gemm_store_partial(a, partial, core, product, split, first_row, first_column);
+        gemm_store_partial(a, partial, core, scales, product, split, first_row, first_column);
     }
 }

@@ -19,6 +19,7 @@
 //                                  access that many bytes of global memory; the address is a multiple of that number
 //   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
 //   low_half, high_half            the values of a pair of halves
+//   add_halves(a, b)               the sums of two pairs of halves, rounded to fp16
 //   dot_halves(a, b, sum)          sum + a . b, for two pairs of halves, without rounding in between to fp16
 //   FP8_LARGEST                    defined where the machine multiplies numbers of 8 bits in the format e4m3: the largest
 //                                  of them. It is 448 in OCP's variant, and 240 in AMD's older one (FNUZ)

@@ -21,6 +21,8 @@
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
 // | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any product, in tiles of that size |
 // | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three products in a row, and LayerNorms of their results; f16, bf16 |
+// | gemm_byte_weights_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, splits | a product with weights of 8 bits; f16, bf16 |
+// | gemm_chain_byte_weights_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | a chain of such products; f16, bf16 |
 // | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a product with splits |
 // | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
 // | preshuffle | PreshuffleArguments | 256 | ceil(vectors / 256), products | weights in the order in which gemm reads them; one kernel for all types |
@@ -123,6 +125,10 @@ typedef struct DenseArguments {
 //
 // Preshuffled weights are [outputs / 16][row bytes / 64][16][64 bytes], where both quotients are rounded up, and
 // weights_stride is the row with that rounding. What lies beyond the outputs and the inputs is not read.
+//
+// The weights of gemm_byte_weights are [outputs / 16][inputs / 32][16][32] bytes, where both quotients are rounded up and
+// weights_stride is inputs with that rounding, and then the outputs' scales: [outputs, rounded up to a multiple of 8] float.
+// A weight is its output's scale times byte - 128. `products` is 1, and weights_batch and is_preshuffled are not used.
 typedef struct GemmArguments {
     const void* x;         // [rows][x_stride] T
     const void* weights;   // [outputs][weights_stride] T

@@ -93,32 +93,47 @@ class Shape:
 
     name: str
     width: int
+    encoders: int
     heads: int
     hidden: int
     board: int
 
     def weights(self) -> dict[str, int]:
-        """The numbers of weights of an encoder's products and of the others."""
-        encoder = self.width * (4 * self.width + 2 * self.hidden)
-        smolgen = CHANNELS * self.width + SQUARES * CHANNELS * SMOLGEN_HIDDEN
-        smolgen += SMOLGEN_HIDDEN * self.heads * GENERATED
-        shared = GENERATED * SQUARES * SQUARES + 3 * self.width**2 + 176 * self.width
-        return {"encoders": ENCODERS * encoder, "smolgen": ENCODERS * smolgen, "others": shared + 12 * SQUARES * self.board}
+        """The numbers of weights of the products with 64 rows a position, of smolgen's products with one row a position
+        or one for each of its heads, and of those that always have 16 bits."""
+        encoder = self.width * (4 * self.width + 2 * self.hidden + CHANNELS)
+        smolgen = SQUARES * CHANNELS * SMOLGEN_HIDDEN + SMOLGEN_HIDDEN * self.heads * GENERATED
+        logits = GENERATED * SQUARES * SQUARES
+        others = 3 * self.width**2 + 176 * self.width + 12 * SQUARES * self.board
+        return {"squares": self.encoders * encoder, "smolgen": self.encoders * smolgen, "logits": logits, "others": others}
 
-    def operations(self, positions: int) -> int:
-        """The operations of the encoders' products."""
-        return 2 * positions * SQUARES * self.weights()["encoders"]
+    def operations(self, positions: int) -> dict[str, int]:
+        """The operations with these weights. All encoders use the same weights for smolgen's logits."""
+        weights = self.weights()
+        rows = {"squares": SQUARES, "smolgen": 1, "logits": self.encoders * self.heads, "others": SQUARES}
+        return {kind: 2 * positions * rows[kind] * count for kind, count in weights.items()}
 
     def moved(self, positions: int) -> int:
         """The bytes that are moved beside the weights. Each encoder reads x for Q, K and V, smolgen and the hidden layer
         (3 widths), writes and reads Q, K and V (6), attention's result (2), the hidden layer's and the logits, and its
         LayerNorms read and write the residual (4)."""
         values = SQUARES * (15 * self.width + 2 * self.hidden + 2 * self.heads * SQUARES)
-        return ENCODERS * ELEMENT * positions * values
+        return self.encoders * ELEMENT * positions * values
+
+    def launches(self) -> int:
+        """The launches of a batch: 5 for each encoder, and those of the embedding and the heads, which T82 shows."""
+        return LAUNCHES[True] + 5 * (self.encoders - ENCODERS)
 
 
-SHAPES = [Shape("T82", WIDTH, HEADS, HIDDEN, 0), Shape("BT4", 1024, 32, 1536, SQUARES * 512)]
+SHAPES = [
+    Shape("T82", WIDTH, ENCODERS, HEADS, HIDDEN, 0),
+    Shape("T1", 256, 10, 8, 512, 0),
+    Shape("BT4", 1024, 15, 32, 1536, SQUARES * 512),
+]
 SMALL_BATCHES = [1, 2, 4, 8]
+# The bits of a weight in memory: 4 bits in blocks of 32 have a scale of 16 bits each. The scales of 8 bits are one of 32
+# bits for each output, which is left out.
+BITS = {"16": 16.0, "8": 8.0, "4": 4.0 + 16 / 32}
 
 
 @dataclass(frozen=True)
@@ -216,45 +231,79 @@ def other_traffic(card: Card) -> list[tuple[str, int]]:
 
 
 def small_batches() -> list[str]:
-    """What weights of 8 bits are worth where weights are what is moved."""
+    """What weights of 8 and of 4 bits are worth where weights are what is moved."""
     lines = [
         "",
-        "## Weights of 8 bits at small batches",
+        "## Weights of fewer bits at small batches",
         "",
-        "What it is worth if the weights of the encoders' products have 8 bits and the arithmetic is in fp16. No kernel",
-        "does that yet: int8 (bytes.hip) also rounds the inputs. The encoders' products take as long as their weights'",
-        "traffic or their operations at the peak, whichever is longer. All other weights stay in fp16. *Moved* are results",
-        "and residuals, each read and written once. Times are in microseconds.",
+        "What it is worth if the weights of encoders and of smolgen have 8 bits (`weight_bits=8`, gemm_byte_weights.hip) or 4",
+        "bits in blocks of 32 with a scale of 16 bits each (no kernel), and the arithmetic is in fp16. The weights of",
+        "the embedding and of the heads stay in fp16. *Weights* are the megabytes of all weights that a batch reads.",
         "",
-        "| network, card, positions | encoders' weights, fp16 | 8 bits | operations | other weights | moved | launches | all, fp16"
-        " | all, 8 bits | faster by |",
-        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "Products of a kind take as long as their weights' traffic or their operations at the peak, whichever is longer:",
+        "those with 64 rows a position, smolgen's hidden layers with one row, smolgen's logits, and the others. *Operations*",
+        "is the time of all operations at the peak. *Moved* are results and residuals, each read and written once. *All* is",
+        "the sum of the products, *moved* and launches. Times are in microseconds.",
+        "",
+        "| network, card, positions | weights, MB, with 16, 8, 4 bits | products, 16 bits | 8 bits | 4 bits | operations | moved"
+        " | launches | all, 16 bits | 8 bits | 4 bits | 8 bits are faster by | 4 bits by |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for shape in SHAPES:
         for card in CARDS[:2]:
             for positions in SMALL_BATCHES:
-                weights = shape.weights()
-                megabytes = card.gigabytes_per_second * 1e3
-                fp16, bytes_ = (weights["encoders"] * size / megabytes for size in (ELEMENT, 1))
-                peak = card.compute_units * card.operations_per_cycle * card.gigahertz * 1e3
-                operations = shape.operations(positions) / peak
-                others = ELEMENT * (weights["smolgen"] + weights["others"]) / megabytes
-                moved = shape.moved(positions) / megabytes
-                launches = LAUNCHES[True] * card.launch_microseconds
-                totals = [max(time, operations) + others + moved + launches for time in (fp16, bytes_)]
-                cells = [fp16, bytes_, operations, others, moved, launches, *totals]
-                figures = " | ".join(f"{cell:.0f}" for cell in cells)
-                head = f"{shape.name}, {card.architecture}, {positions}"
-                lines.append(f"| {head} | {figures} | {totals[0] / totals[1] - 1:.0%} |")
-    t82, bt4 = (shape.weights()["encoders"] / 1e6 for shape in SHAPES)
+                lines.append(small_batch(shape, card, positions))
+    numbers = [
+        f"{(shape.weights()['squares'] + shape.weights()['smolgen']) / 1e6:.0f} million weights in {shape.name}"
+        for shape in SHAPES
+    ]
+    t82, tile_rows = SHAPES[0], 64
+    smolgen = t82.weights()["smolgen"]
+    padded = [f"{2 * tile_rows * smolgen / peak_of(card):.0f}" for card in CARDS[:2]]
+    traffic = [f"{smolgen / card.gigabytes_per_second / 1e3:.0f}" for card in CARDS[:2]]
     return [
         *lines,
         "",
-        f"The encoders' products have {t82:.0f} million weights in T82 and {bt4:.0f} million in BT4. Bandwidths, peaks and",
-        "launches are those of the cards below. The table leaves out caches: gfx1100's last one has 96 MB. It also leaves",
-        "out that each byte is converted to fp16 by every block that reads it: with 64 rows, two or three vector",
-        "instructions for two weights stand against 128 multiplications.",
+        f"Encoders and smolgen have {', '.join(numbers[:-1])} and {numbers[-1]}.",
+        "Bandwidths, peaks and launches are those of the cards below.",
+        "",
+        "The table leaves out caches. gfx1100's last one has 96 MB, which hold all of T1's weights and a part of T82's",
+        "from one batch to the next, so that there 8 bits are worth less than the table says. It also leaves out that",
+        "each byte is converted to fp16 by every block that reads it: with 64 rows, one vector instruction for a weight",
+        "(two and a half in bf16) stands against 64 multiplications. And a tile has 64 rows, of which smolgen's hidden",
+        f"layers use one to eight: at the peak T82's tiles take {' and '.join(padded)} us on the two cards, and",
+        f"its weights of 8 bits {' and '.join(traffic)} us.",
+        "",
+        "So 8 bits are worth most for one and two positions on gfx1151 and for one on gfx1100. From four positions on, the",
+        "products with 64 rows a position take as long as their operations, and only smolgen's hidden layers are still",
+        "limited by their weights. On gfx1100, launches take longer than all products of one or two positions. 4 bits",
+        "would save another quarter for one position of T82 on gfx1151, and at most 7 % elsewhere in T82. They round 16",
+        "times as coarsely, and there is no kernel for them.",
     ]
+
+
+def peak_of(card: Card) -> float:
+    """Operations in a microsecond."""
+    return card.compute_units * card.operations_per_cycle * card.gigahertz * 1e3
+
+
+def small_batch(shape: Shape, card: Card, positions: int) -> str:
+    """A row of the table."""
+    peak = peak_of(card)
+    bandwidth = card.gigabytes_per_second * 1e3  # bytes in a microsecond
+    weights, operations = shape.weights(), shape.operations(positions)
+    megabytes, products = [], []
+    for bits in BITS.values():
+        moved = {kind: count * (2.0 if kind == "others" else bits / 8) for kind, count in weights.items()}
+        megabytes.append(f"{sum(moved.values()) / 1e6:.0f}")
+        products.append(sum(max(moved[kind] / bandwidth, operations[kind] / peak) for kind in weights))
+    others = shape.moved(positions) / bandwidth
+    launches = shape.launches() * card.launch_microseconds
+    totals = [product + others + launches for product in products]
+    cells = [*products, sum(operations.values()) / peak, others, launches, *totals]
+    figures = " | ".join(f"{cell:.0f}" for cell in cells)
+    gains = " | ".join(f"{totals[0] / total - 1:.0%}" for total in totals[1:])
+    return f"| {shape.name}, {card.architecture}, {positions} | {', '.join(megabytes)} | {figures} | {gains} |"
 
 
 def report(path: str) -> str:

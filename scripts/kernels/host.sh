@@ -39,6 +39,10 @@ gemm_test 3
 gemm_test 4
 gemm_test 1
 gemm_test 2
+byte_weights_test 3
+byte_weights_test 4
+byte_weights_test 1
+byte_weights_test 2
 bytes_test 3
 bytes_test 4
 bytes_test 1

@@ -67,6 +67,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         format!("the fastest of {products} products: {}", by_library.join(", ")),
         format!("preshuffled weights: faster for {faster} products, used for {used}"),
         format!("transposed weights: used for {} products", outcome.transposed),
+        format!("weights of 8 bits: used for {} products", outcome.byte_weights),
     ];
     if *left > 0 {
         let why = if is_interrupted { "interrupted" } else { "out of time" };
@@ -125,6 +126,7 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
         "fastest": fastest,
         "preshuffled": {"faster": faster, "used": used},
         "transposed": outcome.transposed,
+        "byte_weights": outcome.byte_weights,
         "settings": settings,
         "ladder": ladder,
         "passes": passes,

@@ -4,6 +4,7 @@
 //! An environment variable names the folder of ROCm's libraries. Each test therefore starts itself again in a process
 //! of its own, in which that variable names the emulator.
 
+mod byte_weights;
 mod fp8;
 mod graphs;
 mod int8;

@@ -297,6 +297,45 @@ fn tiles_with_wrong_products_of_8_bit_numbers_are_refused() {
     assert!(!rows.is_empty() && rows.iter().all(|row| !row["kernelName"].contains("_64x64_")), "{rows:?}");
 }
 
+/// With `weight_bits=8` the products of encoders and of smolgen with few rows have only such tiles to choose from, and with
+/// `weight_bits=auto` also the usual ones.
+#[test]
+fn products_with_weights_of_8_bits_are_tuned_where_the_user_allows_them() {
+    let machine = Machine::new();
+    let options = |bits: &str| format!("{OWN},weight_bits={bits}");
+    let tuned = |weights: &str| {
+        let output = tune(&machine, &["-o", &options(weights)]).output().expect("the binary starts");
+        let outcome = result(&output);
+        assert!(!outcome["notices"].to_string().contains("wrong"), "{outcome}");
+        outcome
+    };
+    let first = tuned("8");
+    let rounds = |row: &&BTreeMap<String, String>| row["w_may_round"] == "True";
+    let of_8_bits: Vec<BTreeMap<String, String>> =
+        rows(&machine).into_iter().filter(|row| rounds(&row)).collect();
+    assert!(of_8_bits.len() >= 4, "{first}");
+    for row in &of_8_bits {
+        let is_right = row["w_8bit"] == "True" && row["libtype"] == "own" && row["dtype"] == "torch.float16";
+        assert!(is_right && row["kernelName"].starts_with("gemm_byte_weights_f16_"), "{row:?}");
+        let number = |column: &str| row[column].parse::<f64>().expect("a number");
+        assert!(number("us") > 0.0 && number("err_ratio") < 0.002 && number("M") <= 512.0, "{row:?}");
+    }
+    assert!(number(&first, "byte_weights") >= 4, "{first}");
+    assert!(rows(&machine).iter().any(|row| !rounds(&row) && row["w_8bit"] == "False"));
+    // The table is used as it is.
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &options("8")], &[]);
+    assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("wrong"), "{said}");
+
+    // Other weights have a table of their own.
+    assert_eq!(machine.kept("products-").len(), 1);
+    let auto = tuned("auto");
+    assert_eq!((number(&auto, "left"), machine.kept("products-").len()), (0, 2), "{auto}");
+    let usual = tuned("16");
+    assert_eq!((number(&usual, "byte_weights"), machine.kept("products-").len()), (0, 3), "{usual}");
+    let said = machine.search(&["--backend=rocm-fp16", "-o", OWN], &[]);
+    assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("weights"), "{said}");
+}
+
 #[test]
 fn without_a_card_tune_says_so() {
     let machine = Machine::new();

@@ -150,6 +150,9 @@ GPU_FUNCTION float low_half(u32 pair) {
 GPU_FUNCTION float high_half(u32 pair) {
     return half_value(pair >> 16);
 }
+GPU_FUNCTION u32 add_halves(u32 a, u32 b) {
+    return half_pair(low_half(a) + low_half(b), high_half(a) + high_half(b));
+}
 GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
     return sum + low_half(a) * low_half(b) + high_half(a) * high_half(b);
 }

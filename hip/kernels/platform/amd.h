@@ -195,6 +195,9 @@ GPU_FUNCTION float low_half(u32 pair) {
 GPU_FUNCTION float high_half(u32 pair) {
     return (float)__builtin_bit_cast(native_half2, pair)[1];
 }
+GPU_FUNCTION u32 add_halves(u32 a, u32 b) {
+    return __builtin_bit_cast(u32, __builtin_bit_cast(native_half2, a) + __builtin_bit_cast(native_half2, b));
+}
 // These architectures have no instruction for this.
 #if defined(__gfx900__) || defined(__gfx902__) || defined(__gfx904__) || defined(__gfx909__) ||                \
     defined(__gfx90c__) || defined(__gfx1010__) || defined(__gfx1013__)

@@ -143,6 +143,11 @@ GPU_FUNCTION float high_half(u32 pair) {
     asm("{ .reg .f16 low, high; mov.b32 {low, high}, %1; cvt.f32.f16 %0, high; }" : "=f"(result) : "r"(pair));
     return result;
 }
+GPU_FUNCTION u32 add_halves(u32 a, u32 b) {
+    u32 sum;
+    asm("add.rn.f16x2 %0, %1, %2;" : "=r"(sum) : "r"(a), "r"(b));
+    return sum;
+}
 GPU_FUNCTION u32 bfloat_pair(float low, float high) {
     u32 pair;
     asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));

@@ -121,6 +121,19 @@ def preshuffled(weights: Array, element_bytes: int) -> Array:
     return padded.reshape(products, -1, 16, padded.shape[2] // piece, piece).transpose(0, 1, 3, 2, 4).copy()
 
 
+def byte_weights(b: Bench, outputs: int, inputs: int) -> tuple[int, np.ndarray, int]:
+    """Weights of 8 bits in pieces of 32 bytes of 16 outputs, and the outputs' scales: their address, values and row."""
+    integers = b.random.integers(-128, 128, (outputs, inputs))
+    row = -(-inputs // 32) * 32
+    padded = np.full((-(-outputs // 16) * 16, row), 255, np.uint8)
+    padded[:outputs, :inputs] = integers + 128
+    pieces = padded.reshape(-1, 16, row // 32, 32).transpose(0, 2, 1, 3)
+    scales = np.full(-(-outputs // 8) * 8, np.nan, np.float32)
+    scales[:outputs] = (1 + np.arange(outputs) % 5) * 0.005 * inputs**-0.5
+    memory = np.frombuffer(pieces.tobytes() + scales.tobytes(), np.uint8)
+    return b.integers(memory), integers * scales[:outputs, None].astype(np.float64), row
+
+
 def preshuffle(b: Bench) -> None:
     """Matrices whose rows are longer than what is used of them."""
     products, outputs, inputs, gap = 2, 21, 40, 8
@@ -144,6 +157,7 @@ def gemm(
     *,
     is_preshuffled: bool = False,
     is_gated: bool = False,
+    has_bytes: bool = False,
 ) -> None:
     """Products in one part, of rows that are eight elements apart."""
     (tile_rows, tile_columns, threads), (rows, outputs, inputs) = tile, shape
@@ -156,6 +170,10 @@ def gemm(
         copy = preshuffled(weights.values, np.dtype(b.format.storage).itemsize)
         address, weights_batch = b.put(copy).address, copy[0].size
         weights_row = copy.shape[2] * copy.shape[4]
+    values = weights.values
+    if has_bytes:
+        address, rounded, weights_row = byte_weights(b, outputs, inputs)
+        values = rounded[None]
     multiply, add = b.numbers(64, output_stride), b.numbers(64, output_stride)
     gates = [multiply.address, add.address] if is_gated else [0, 0]
     pointers = [x.address, address, output.address, bias.address, *gates, added.address if residual else 0, 0]
@@ -163,7 +181,7 @@ def gemm(
     counts = [rows, outputs, inputs, stride, weights_row, output_stride, products, 1, kind, int(is_preshuffled)]
     tiles = -(-rows // tile_rows) * -(-outputs // tile_columns)
     b.run(GEMM, [*pointers, *distances, *counts], (tiles, products), threads)
-    sums = x.values[:, :, :inputs] @ weights.values.transpose(0, 2, 1) + bias.values
+    sums = x.values[:, :, :inputs] @ values.transpose(0, 2, 1) + bias.values
     want = np.zeros((products, rows, output_stride))
     results = reference.activate(kind, sums)
     if is_gated:
@@ -220,13 +238,19 @@ def gemm_sum(b: Bench) -> None:
     b.compare(output, reference.activate(SWISH, partial.values.sum(0)[:, :, :outputs] + bias.values))
 
 
-def chain(tile: tuple[int, int, int], outputs: int, splits: int, b: Bench) -> None:
+def chain(
+    tile: tuple[int, int, int], outputs: int, splits: int, b: Bench, *, has_bytes: bool = False
+) -> None:
     """Two products: the second reads two rows of the first as one and is normalised, and the counters are zero again."""
     tile_rows, tile_columns, threads = tile
     squares, channels, inputs = 2, 24, 40
     rows, width = tile_rows + 6, squares * channels
     x, first = b.numbers(squares * rows, inputs), b.numbers(channels, inputs, scale=inputs**-0.5)
     weights = b.numbers(outputs, width, scale=width**-0.5)
+    addresses, matrices, strides = [first.address, weights.address], [first.values, weights.values], [inputs, width]
+    if has_bytes:
+        of_first, of_second = byte_weights(b, channels, inputs), byte_weights(b, outputs, width)
+        addresses, matrices, strides = ([*pair] for pair in zip(of_first, of_second, strict=True))
     gammas, betas, bias = b.numbers(outputs), b.numbers(outputs), b.numbers(outputs)
     added, partial = b.numbers(rows, outputs), b.output(splits, rows, outputs, format=F32)
     between, product, output = b.output(squares * rows, channels), b.output(rows, outputs), b.output(rows, outputs)
@@ -237,11 +261,11 @@ def chain(tile: tuple[int, int, int], outputs: int, splits: int, b: Bench) -> No
     tiles = 2 * across
     zeros = np.zeros(3 + tiles, np.uint32)
     counters = b.memory.add(zeros, writable=True)
-    link = [x.address, first.address, between.address, 0, 0, 0, 0, 0, 0, 0, 0]
-    link += [squares * rows, channels, inputs, inputs, inputs, channels, 1, 1, NONE, 0]
+    link = [x.address, addresses[0], between.address, 0, 0, 0, 0, 0, 0, 0, 0]
+    link += [squares * rows, channels, inputs, inputs, strides[0], channels, 1, 1, NONE, 0]
     link += 14 * [0] + [0, sum(firsts), squares * tile_rows, 0, 0, 0, 0, *firsts]
-    second = [between.address, weights.address, product.address, 0, 0, 0, 0, 0, 0, 0, 0]
-    second += [rows, outputs, width, width, width, outputs, 1, splits, NONE, 0]
+    second = [between.address, addresses[1], product.address, 0, 0, 0, 0, 0, 0, 0, 0]
+    second += [rows, outputs, width, width, strides[1], outputs, 1, splits, NONE, 0]
     second += [product.address, bias.address, added.address, gammas.address, betas.address, 0, 0, output.address]
     second += [rows, outputs, 1, MISH, 0.75, EPSILON]
     first_norm = sum(firsts) + tiles * splits
@@ -252,8 +276,8 @@ def chain(tile: tuple[int, int, int], outputs: int, splits: int, b: Bench) -> No
     all_blocks = [count + norm for count, norm in zip(before_norm, norms, strict=True)]
     end = [partial.address, counters, 2, blocks, 1, *all_blocks, 0]
     b.run(CHAIN, [*link, *second, *none, *end], (blocks, 1), threads)
-    values = b.format.round(x.values @ first.values.T).reshape(rows, width)
-    sums = reference.activate(MISH, b.format.round(values @ weights.values.T) + bias.values)
+    values = b.format.round(x.values @ matrices[0].T).reshape(rows, width)
+    sums = reference.activate(MISH, b.format.round(values @ matrices[1].T) + bias.values)
     b.compare(output, reference.layer_norm(0.75 * sums + added.values, gammas.values, betas.values, EPSILON))
     if (b.memory.read_buffer(counters, np.uint32, len(zeros)) != zeros).any():
         raise Fault("leaves a counter that is not zero")
@@ -452,6 +476,14 @@ def cases_of(format: Format) -> list[Case]:
             add("gemm_chain_T_64x64_128", f"{outputs} outputs, {splits} parts", run)
         add("gemm_chain_T_128x128_256", "", partial(chain, (128, 128, 256), 136, 1))
         add("gemm_chain_T_64x32_128", "", partial(chain, (64, 32, 128), 40, 1))
+        for rows, columns in ((64, 64), (64, 32), (32, 64)):
+            size = (rows, columns, 128)
+            name = f"gemm_byte_weights_T_{rows}x{columns}_128"
+            add(name, "", partial(gemm, size, (rows + 5, columns + 8, 72), 1, MISH, True, has_bytes=True))
+            add(name, "one row", partial(gemm, size, (1, 40, 40), 1, NONE, False, has_bytes=True))
+        for outputs, splits in ((40, 1), (72, 2)):
+            run = partial(chain, (64, 32, 128), outputs, splits, has_bytes=True)
+            add("gemm_chain_byte_weights_T_64x32_128", f"{outputs} outputs, {splits} parts", run)
         for threads, lanes in ((128, 32), (256, 64)):
             size = (64, 128, threads)
             add(f"gemm_T_64x128_{threads}", "", partial(gemm, size, (61, 144, 40), 1, NONE, True), True, lanes)

@@ -172,6 +172,12 @@ class Vector(unittest.TestCase):
         execute(w, "v_pk_add_f32 v[2:3], v[2:3], v[4:5] op_sel:[1,0] op_sel_hi:[0,1] neg_lo:[0,1]")
         self.assertEqual([int(x) for x in w.v[2:4, 0, 0]], [float_bits(2 - 10), float_bits(1 + 20)])
 
+    def test_two_halves_at_once(self) -> None:
+        w = waves()
+        w.v[1] = 0x6400_6481  # (1153, 1024)
+        execute(w, "v_pk_add_f16 v2, 0xe480, v1 op_sel_hi:[0,1]", "v_pk_add_f16 v3, v1, v1 op_sel:[1,0]")
+        self.assertEqual([int(x) for x in w.v[2:4, 0, 0]], [0xD800_3C00, 0x6800_6840])
+
     def test_both_halves_of_a_dual_instruction_read_first(self) -> None:
         w = waves()
         w.v[1], w.v[2] = 7, 9

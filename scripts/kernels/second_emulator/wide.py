@@ -53,6 +53,8 @@ def compile_wide(i: Instruction, family: Family, lanes: int) -> Step | None:
     name, o = i.name, i.operands
     if name in PACKED:
         return packed(PACKED[name], o, dict(i.modifiers))
+    if name == "v_pk_add_f16":
+        return packed_halves(o, dict(i.modifiers))
     if name == "v_pk_mov_b32":
         return packed_move(o, numbers(i.modifiers.get("op_sel", "[0,0]")))
     if i.modifiers:
@@ -165,6 +167,21 @@ def packed(function: Callable, o: list[str], modifiers: dict[str, str]) -> Step:
         return bits(function(*(-value if minus[k] else value for k, value in enumerate(values))))
 
     return lambda w: w.write_pair(to, half(w, 0, minus_low), half(w, 1, minus_high))
+
+
+def packed_halves(o: list[str], modifiers: dict[str, str]) -> Step | None:
+    """v_pk_add_f16: the sums of two pairs of halves. op_sel and op_sel_hi choose the half of each operand that the lower
+    and the upper half of the result take."""
+    low, high = numbers(modifiers.pop("op_sel", "[0,0]")), numbers(modifiers.pop("op_sel_hi", "[1,1]"))
+    if modifiers:
+        return None
+    to, reads = vector_register(o[0]), [vector(text) for text in o[1:]]
+
+    def half(w: Waves, select: list[int]) -> Array:
+        a, b = (of_half(read(w) >> U32(16 * chosen)) for read, chosen in zip(reads, select, strict=True))
+        return (a + b).astype(np.float16).view(U16).astype(U32)
+
+    return lambda w: w.write(to, half(w, low) | half(w, high) << U32(16))
 
 
 def packed_move(o: list[str], select: list[int]) -> Step:

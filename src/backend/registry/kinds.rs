@@ -18,7 +18,7 @@ use std::time::Duration;
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
-        description: "AMD GPU through ROCm, in fp16 (options: gpu, streams, max_batch, policy_head, value_head, tune, tuning_file, helper, helper_patience, gemm, fork, few_rows, fuse, attention, wait, graph, timeout, warm_up, time_steps)",
+        description: "AMD GPU through ROCm, in fp16 (options: gpu, streams, max_batch, policy_head, value_head, tune, tuning_file, helper, helper_patience, gemm, weights, fork, few_rows, fuse, attention, wait, graph, timeout, warm_up, time_steps)",
         selection: Selection::Automatic,
         make: |maker, options| make_rocm(maker, BackendName::RocmAuto, RocmPrecision::Auto, options),
     },

@@ -19,6 +19,7 @@ use super::slot::{Requests, Slot};
 use super::startup::{Started, start};
 use super::timing;
 use super::trial::survive_opening;
+use super::weight_bits::WeightBits;
 use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
@@ -120,8 +121,12 @@ impl RocmBackend {
                 .map_err(|error| creation_error(&name, &error))?;
             notices.extend(timing::table(positions, &times));
         }
+        let weights = match options.weight_bits {
+            WeightBits::Sixteen => String::new(),
+            others => format!(", weight_bits={}", others.key()),
+        };
         let attributes = Attributes {
-            name: format!("{name} ({}, {}, {})", gpu.name, gpu.architecture, precision.name()),
+            name: format!("{name} ({}, {}, {}{weights})", gpu.name, gpu.architecture, precision.name()),
             has_wdl,
             has_mlh,
             has_value_error,

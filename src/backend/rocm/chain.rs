@@ -5,6 +5,7 @@
 //! file counts the blocks of a group. All links have the same groups: where a link has 64 rows for each row of the next
 //! one, its groups have 64 times as many rows.
 
+use super::byte_weights;
 use super::ffi::arguments::{
     ChainArguments, ChainLink, ConvolutionArguments, LONGEST_CHAIN, LayerNormArguments, WinogradArguments,
 };
@@ -51,6 +52,11 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Whether the weights have 8 bits.
+    pub(super) fn is_of_bytes(&self) -> bool {
+        self.operands.layout == WeightLayout::Bytes
+    }
+
     /// Whether the kernels can compute this link.
     fn is_possible(&self) -> bool {
         let Link { shape, operands, bias, norm, .. } = self;
@@ -102,14 +108,26 @@ impl Rows {
     }
 }
 
-/// The name of the kernel with tiles of this size.
-fn kernel_name(element: ElementType, size: TileSize) -> String {
+/// The name of the kernel with tiles of this size, for weights of 8 bits or usual ones.
+fn kernel_name(element: ElementType, size: TileSize, is_of_bytes: bool) -> String {
     let TileSize { rows, columns, threads } = size;
-    format!("gemm_chain_{}_{rows}x{columns}_{threads}", element.name())
+    let weights = if is_of_bytes { "byte_weights_" } else { "" };
+    format!("gemm_chain_{weights}{}_{rows}x{columns}_{threads}", element.name())
+}
+
+/// Whether the products of a chain should all read weights of 8 bits: if they can, and if products with such choices have
+/// most of the weights. A product with few weights, such as smolgen's first, may be faster otherwise by itself.
+pub(super) fn prefers_bytes(links: &[Link], choices: &[OwnChoice]) -> bool {
+    let weights = |link: &Link| link.shape.outputs * link.shape.inputs;
+    let of_bytes = links.iter().zip(choices).filter(|(_, choice)| choice.layout() == WeightLayout::Bytes);
+    let of_bytes: usize = of_bytes.map(|(link, _)| weights(link)).sum();
+    let all: usize = links.iter().map(weights).sum();
+    2 * of_bytes > all && links.iter().all(|link| byte_weights::are_possible(&link.shape))
 }
 
 impl OwnKernels {
-    /// The step of a chain; `None` if the kernels cannot compute it. `usual` has the choice for each product by itself.
+    /// The step of a chain; `None` if the kernels cannot compute it. All links have weights of 8 bits, or none has.
+    /// `usual` has the choice for each product by itself.
     pub(super) fn chain(&self, name: &str, links: &[Link], usual: &[OwnChoice]) -> Option<Step> {
         let first = links.first()?;
         let element = first.shape.input_type;
@@ -122,7 +140,7 @@ impl OwnKernels {
         }
         let choices = self.chain_choices(element, links, usual)?;
         let size = choices.first()?.size();
-        let function = self.function(kernel_name(element, size))?;
+        let function = self.function(kernel_name(element, size, first.is_of_bytes()))?;
         let splits: Vec<usize> = choices.iter().map(|choice| choice.splits()).collect();
         let chain = lay_out(links, &splits, size);
         if chain.counters > COUNTERS || chain.partial_bytes > WORKSPACE_BYTES {
@@ -142,7 +160,8 @@ impl OwnKernels {
         links: &[Link],
         usual: &[OwnChoice],
     ) -> Option<Vec<OwnChoice>> {
-        let exists = |size| self.function(kernel_name(element, size)).is_some();
+        let is_of_bytes = links.iter().any(Link::is_of_bytes);
+        let exists = |size| self.function(kernel_name(element, size, is_of_bytes)).is_some();
         let first = usual.first()?;
         let is_one_tile = usual.iter().all(|choice| choice.tile() == first.tile());
         if is_one_tile && first.tile() < tile_sizes().len() && exists(first.size()) {

@@ -1,5 +1,5 @@
-//! Copies of the weights of layers in other layouts: [`super::preshuffle`] for our own kernels, and
-//! [`super::transposed`] for the libraries.
+//! Copies of the weights of layers in other layouts: [`super::preshuffle`] and [`super::byte_weights`] for our own
+//! kernels, and [`super::transposed`] for the libraries.
 //!
 //! The plain weights that a network is loaded with stay where they are, because products of few rows, some other
 //! kernels and a start that has to give up a library read them. A copy is made when the first pass that needs it is
@@ -11,7 +11,7 @@ use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
 use super::ffi::module::Function;
 use super::ffi::pinned::Staging;
 use super::ffi::program::{BlasLibraries, Lanes, Program};
-use super::{preshuffle, transposed};
+use super::{byte_weights, preshuffle, transposed};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -26,6 +26,7 @@ pub(super) enum CopiedLayout {
     /// By the kernel with the name [`preshuffle::KERNEL`].
     Preshuffled(Function),
     Transposed,
+    Bytes,
 }
 
 impl CopiedLayout {
@@ -34,6 +35,7 @@ impl CopiedLayout {
         match self {
             CopiedLayout::Preshuffled(_) => WeightLayout::Preshuffled,
             CopiedLayout::Transposed => WeightLayout::Transposed,
+            CopiedLayout::Bytes => WeightLayout::Bytes,
         }
     }
 }
@@ -43,7 +45,7 @@ pub(super) struct WeightCopies {
     stream: Stream,
     lanes: Lanes,
     device: Device,
-    /// The memory that weights are read and written through. It is made for the first transposed weights.
+    /// The memory that weights are read and written through. It is made for the first copy that the host makes.
     staging: Option<Staging>,
     chunks: Vec<Arc<DeviceBuffer>>,
     /// The number of bytes of the last chunk that are in use.
@@ -77,7 +79,8 @@ impl WeightCopies {
         }
         let copy = match copied {
             CopiedLayout::Preshuffled(kernel) => self.preshuffled(shape, plain, kernel.clone()),
-            CopiedLayout::Transposed => self.transposed(shape, plain),
+            CopiedLayout::Transposed => self.by_host(plain, shape, transposed::bytes, transposed::transposed),
+            CopiedLayout::Bytes => self.by_host(plain, shape, byte_weights::bytes, byte_weights::rounded),
         }?;
         self.copies.insert(key, copy);
         Ok(copy)
@@ -92,14 +95,21 @@ impl WeightCopies {
         Ok(output)
     }
 
-    fn transposed(&mut self, shape: &GemmShape, plain: Address) -> Result<Address> {
-        let (chunk, start) = self.room(transposed::bytes(shape))?;
+    /// The copy that the host makes with `copy`. It has `bytes`.
+    fn by_host(
+        &mut self,
+        plain: Address,
+        shape: &GemmShape,
+        bytes: impl Fn(&GemmShape) -> usize,
+        copy: impl Fn(&GemmShape, &[u8]) -> Vec<u8>,
+    ) -> Result<Address> {
+        let (chunk, start) = self.room(bytes(shape))?;
         let staging = match &mut self.staging {
             Some(staging) => staging,
             none => none.insert(Staging::new(self.device)?),
         };
         let weights = staging.download_weights(plain, transposed::plain_bytes(shape))?;
-        staging.upload(&chunk, start, &transposed::transposed(shape, &weights), "transposed weights")?;
+        staging.upload(&chunk, start, &copy(shape, &weights), "copies of weights")?;
         Ok(chunk.address().offset(start))
     }
 

@@ -4,7 +4,7 @@
 //! shape in its [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
 
 use super::avoided::{Asked, Avoided, BlasLibrary};
-use super::chain::{Link, WholeConvolution};
+use super::chain::{self, Link, WholeConvolution};
 use super::copies::CopiedLayout;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
@@ -20,6 +20,7 @@ use super::layouts::Layouts;
 use super::libraries::GemmLibrary;
 pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
 use super::own::{OwnChoice, OwnKernels, are_aligned};
+use super::weight_bits::WeightBits;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub(super) struct Gemms {
     hipblaslt: Option<HipblasLtSteps>,
     /// Our own kernels, unless the user wants a library.
     own: Option<OwnKernels>,
+    /// How many bits the weights of products with few rows have.
+    weights: WeightBits,
     /// The reasons why an installed library is not used.
     refusals: Vec<String>,
     /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
@@ -95,6 +98,7 @@ impl Gemms {
             has_rocblas: gpu.rocblas.is_some(),
             hipblaslt,
             own,
+            weights: WeightBits::Sixteen,
             refusals,
             prefers_hipblaslt,
             scaled_rows: scaled_rows(&gpu.architecture, has_own),
@@ -112,6 +116,38 @@ impl Gemms {
             BlasLibrary::Own => self.own = None,
         }
         self
+    }
+
+    /// Sets how many bits the weights of products with few rows have.
+    pub(super) fn with_weights(mut self, weights: WeightBits) -> Gemms {
+        self.weights = weights;
+        self
+    }
+
+    /// How many bits the weights of products with few rows have.
+    pub(super) fn weights(&self) -> WeightBits {
+        self.weights
+    }
+
+    /// Whether the weights of some layers may be rounded to 8 bits.
+    pub(super) fn rounds_weights(&self) -> bool {
+        self.weights != WeightBits::Sixteen
+    }
+
+    /// Whether a product may have weights of 8 bits.
+    pub(super) fn may_use_bytes(&self, shape: &GemmShape) -> bool {
+        !self.byte_choices(shape).is_empty()
+    }
+
+    /// Whether a product must have weights of 8 bits, because the user wants them and there is a kernel.
+    pub(super) fn must_use_bytes(&self, shape: &GemmShape) -> bool {
+        self.weights == WeightBits::Eight && self.may_use_bytes(shape)
+    }
+
+    /// The choices of our own kernels with weights of 8 bits, the one that should be fastest first.
+    fn byte_choices(&self, shape: &GemmShape) -> Vec<OwnChoice> {
+        let own = self.own.as_ref().filter(|_| self.rounds_weights());
+        own.map(|own| own.byte_candidates(shape)).unwrap_or_default()
     }
 
     /// The device's compute units, at least 1.
@@ -243,8 +279,9 @@ impl Gemms {
 
     /// The choices of our own kernels, the one that should be fastest first.
     pub(super) fn own_choices(&self, shape: &GemmShape) -> Vec<GemmChoice> {
-        let choices = self.own.as_ref().map(|own| own.candidates(shape)).unwrap_or_default();
-        choices.into_iter().map(GemmChoice::Own).collect()
+        let own = self.own.as_ref().filter(|_| !self.must_use_bytes(shape));
+        let plain = own.map(|own| own.candidates(shape)).unwrap_or_default();
+        plain.into_iter().chain(self.byte_choices(shape)).map(GemmChoice::Own).collect()
     }
 
     /// A choice of our own kernels with preshuffled weights instead of plain ones; `None` if there is none.
@@ -254,6 +291,9 @@ impl Gemms {
         choice: GemmChoice,
     ) -> Option<GemmChoice> {
         let GemmChoice::Own(choice) = choice else { return None };
+        if choice.layout() == WeightLayout::Bytes {
+            return None;
+        }
         let changed = choice.with_layout(WeightLayout::Preshuffled).filter(|changed| *changed != choice)?;
         self.preshuffler(shape).map(|_| GemmChoice::Own(changed))
     }
@@ -271,7 +311,14 @@ impl Gemms {
         (operands, bias): (&GemmOperands, Address),
         choice: OwnChoice,
     ) -> (OwnChoice, GemmOperands) {
-        let is_wanted = self.layouts.prefer_preshuffled(shape) && are_aligned(operands, bias);
+        let is_aligned = are_aligned(operands, bias);
+        if choice.layout() == WeightLayout::Bytes && is_aligned {
+            let copied = self.layouts.copied(shape, operands, &CopiedLayout::Bytes);
+            if let Some(operands) = copied {
+                return (choice, operands);
+            }
+        }
+        let is_wanted = self.layouts.prefer_preshuffled(shape) && is_aligned;
         let changed = choice.with_layout(WeightLayout::Preshuffled).filter(|_| is_wanted);
         let copied = changed.and_then(|choice| {
             let layout = CopiedLayout::Preshuffled(self.preshuffler(shape)?);
@@ -326,6 +373,10 @@ impl Gemms {
     /// The choice of the table, or the architecture's default, or else our own kernel; `None` if there is none of these.
     pub(super) fn choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
         let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
+        if self.must_use_bytes(shape) {
+            let of_bytes = measured.filter(|choice| choice.layout() == WeightLayout::Bytes);
+            return of_bytes.or_else(|| self.best_own_choice(shape));
+        }
         // For a product with an epilogue, this choice means a plain product by whoever computes that fastest, and then a
         // separate kernel.
         if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.has_epilogue()) {
@@ -413,11 +464,19 @@ impl Gemms {
             _ => None,
         });
         let choices: Vec<OwnChoice> = choices.collect::<Option<_>>()?;
-        let links = links.iter().zip(&choices).map(|(link, &choice)| {
-            let (_, operands) = self.laid_out(&link.shape, (&link.operands, link.bias), choice);
-            Link { operands, ..*link }
-        });
-        own.chain(name, &links.collect::<Vec<_>>(), &choices)
+        let laid_out = |layout: WeightLayout| -> Option<Vec<Link>> {
+            let laid_out = links.iter().zip(&choices).map(|(link, choice)| {
+                let choice = choice.with_layout(layout)?;
+                let (_, operands) = self.laid_out(&link.shape, (&link.operands, link.bias), choice);
+                Some(Link { operands, ..*link })
+            });
+            laid_out.collect()
+        };
+        let of_bytes = chain::prefers_bytes(links, &choices).then(|| laid_out(WeightLayout::Bytes)).flatten();
+        // Without memory for some of the copies, all products read the usual weights.
+        let of_bytes = of_bytes.filter(|links| links.iter().all(Link::is_of_bytes));
+        let step = of_bytes.and_then(|links| own.chain(name, &links, &choices));
+        step.or_else(|| own.chain(name, &laid_out(WeightLayout::Plain)?, &choices))
     }
 
     /// The step that computes a whole convolution; `None` if a library computes its products, or our kernels cannot

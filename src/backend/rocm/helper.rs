@@ -35,11 +35,11 @@ pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Resul
 }
 
 fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
-    let Request { gpu, library, element, effort, budget, timeout, avoided, products } = request;
+    let Request { gpu, library, weights, element, effort, budget, timeout, avoided, products } = request;
     let gpu = Gpu::open(gpu, *library)?;
     gpu.device.set_patience(*timeout);
     let kernels = Kernels::of(&gpu, *element)?;
-    let gemms = Gemms::new(&gpu, &kernels, *library)?;
+    let gemms = Gemms::new(&gpu, &kernels, *library)?.with_weights(*weights);
     gemms.avoid(avoided.clone());
     let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *effort))?;
     write(&Report::Ready);

@@ -19,6 +19,9 @@ pub(super) struct Dense {
     pub(super) bias: Address,
     pub(super) inputs: usize,
     pub(super) outputs: usize,
+    /// Whether products of few rows may round the weights to 8 bits: those of encoders and of smolgen, which nearly all
+    /// weights belong to. The embedding and the heads keep their weights.
+    pub(super) may_round: bool,
 }
 
 /// What the bits of an 8-bit number mean.

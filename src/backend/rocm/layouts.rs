@@ -15,15 +15,17 @@ pub(super) struct GemmProblem {
     /// With plain weights.
     pub(super) operands: GemmOperands,
     pub(super) bias: Address,
-    /// The preshuffled and the transposed weights; null where there are none.
+    /// The preshuffled and the transposed weights, and those of 8 bits; null where there are none.
     pub(super) preshuffled: Address,
     pub(super) transposed: Address,
+    pub(super) bytes: Address,
 }
 
 impl GemmProblem {
     /// A product whose weights are there in the plain layout alone.
     pub(super) fn plain(shape: GemmShape, operands: GemmOperands, bias: Address) -> GemmProblem {
-        GemmProblem { shape, operands, bias, preshuffled: Address::NULL, transposed: Address::NULL }
+        let null = Address::NULL;
+        GemmProblem { shape, operands, bias, preshuffled: null, transposed: null, bytes: null }
     }
 
     /// The operands with weights of this layout; `None` if there are none.
@@ -32,6 +34,7 @@ impl GemmProblem {
             WeightLayout::Plain => return Some(self.operands),
             WeightLayout::Preshuffled => self.preshuffled,
             WeightLayout::Transposed => self.transposed,
+            WeightLayout::Bytes => self.bytes,
         };
         (weights != Address::NULL).then_some(GemmOperands { weights, layout, ..self.operands })
     }

@@ -11,7 +11,7 @@ use super::ffi::pinned::Staging;
 use super::gemm::{GemmProblem, Gemms};
 use super::layers::SQUARES;
 use super::samples::{PATTERN_BYTES, byte_scale, pattern};
-use super::{preshuffle, transposed};
+use super::{byte_weights, preshuffle, transposed};
 
 /// The most memory for the weights of the layers of one shape, in bytes.
 const MOST_WEIGHTS: usize = 256 << 20;
@@ -32,6 +32,8 @@ pub(super) struct Matrices {
     weights: DeviceBuffer,
     /// Room for the preshuffled weights of all layers of a shape; `None` if they are not tried.
     preshuffled: Option<DeviceBuffer>,
+    /// The same for weights of 8 bits.
+    bytes: Option<DeviceBuffer>,
     x: DeviceBuffer,
     y: DeviceBuffer,
     /// The scales of x and of the weights of products of 8-bit numbers, of fp32; `None` without such products.
@@ -59,6 +61,9 @@ impl Matrices {
         let copies = copies.map(|product| layer_count(product) * preshuffle::bytes(&product.shape)).max();
         let preshuffled =
             copies.and_then(|bytes| DeviceBuffer::zeroed(device, bytes, "preshuffled weights").ok());
+        let rounded = products.iter().filter(|product| gemms.may_use_bytes(&product.shape));
+        let rounded = rounded.map(|product| layer_count(product) * byte_weights::bytes(&product.shape)).max();
+        let rounded = rounded.and_then(|bytes| DeviceBuffer::zeroed(device, bytes, "weights of 8 bits").ok());
         let buffer = |bytes: usize| -> Result<DeviceBuffer> {
             let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed products")?;
             fill(device, &buffer, &pattern)?;
@@ -71,6 +76,7 @@ impl Matrices {
         Ok(Matrices {
             weights: buffer(most[0])?,
             preshuffled,
+            bytes: rounded,
             x: buffer(most[1])?,
             y: buffer(most[2])?,
             scales: scales.transpose()?,
@@ -97,7 +103,29 @@ impl Matrices {
         shape.is_gated.then_some(GateOperands { multiply: self.bias(), add: self.bias() })
     }
 
-    /// The product with the weights of layer `layer`. The preshuffled ones must be made before they are read.
+    /// Writes the weights of 8 bits of so many layers: those of the first layer, rounded, for each. `pattern` is what the
+    /// matrices are filled with. Returns whether there is memory for them.
+    ///
+    /// # Errors
+    /// The device fails.
+    pub(super) fn round_weights(
+        &self,
+        staging: &mut Staging,
+        shape: &GemmShape,
+        layers: usize,
+        pattern: &[u8],
+    ) -> Result<bool> {
+        let Some(buffer) = &self.bytes else { return Ok(false) };
+        let plain: Vec<u8> = pattern.iter().copied().cycle().take(transposed::plain_bytes(shape)).collect();
+        let rounded = byte_weights::rounded(shape, &plain);
+        for layer in 0..layers {
+            staging.upload(buffer, layer * rounded.len(), &rounded, "weights of 8 bits")?;
+        }
+        Ok(true)
+    }
+
+    /// The product with the weights of layer `layer`. The preshuffled ones, and those of 8 bits, must be made before they
+    /// are read.
     pub(super) fn problem(&self, gemms: &Gemms, shape: &GemmShape, layer: usize) -> GemmProblem {
         let weights = self.weights.address().offset(layer * weight_bytes(shape));
         let bias = if shape.epilogue == Epilogue::None { Address::NULL } else { self.bias() };
@@ -106,7 +134,10 @@ impl Matrices {
         let copy = self.preshuffled.as_ref().filter(|_| gemms.preshuffler(shape).is_some());
         let preshuffled =
             copy.map_or(Address::NULL, |copy| copy.address().offset(layer * preshuffle::bytes(shape)));
-        GemmProblem { shape: *shape, operands, bias, preshuffled, transposed: weights }
+        let copy = self.bytes.as_ref().filter(|_| gemms.may_use_bytes(shape));
+        let bytes =
+            copy.map_or(Address::NULL, |copy| copy.address().offset(layer * byte_weights::bytes(shape)));
+        GemmProblem { shape: *shape, operands, bias, preshuffled, transposed: weights, bytes }
     }
 
     /// The product with the weights of each layer, as far as there is memory for them.

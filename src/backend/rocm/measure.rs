@@ -20,7 +20,7 @@ use super::matrices::Matrices;
 pub(super) use super::matrices::Wanted;
 use super::own;
 use super::preshuffle;
-use super::samples::{Contents, Difference, Samples};
+use super::samples::{Contents, Difference, Samples, pattern};
 use super::steps::StepList;
 use std::time::{Duration, Instant};
 
@@ -207,6 +207,12 @@ impl<'a> Measurer<'a> {
         Ok(is_possible)
     }
 
+    /// Makes the weights of 8 bits of a product's layers. Returns whether there are any.
+    fn round_weights(&mut self, layers: &[GemmProblem]) -> Result<bool> {
+        let pattern = pattern(self.element);
+        self.matrices.round_weights(&mut self.staging, &layers[0].shape, layers.len(), &pattern)
+    }
+
     /// Finds the fastest choice for a product whose results are right. Returns `None` if there is none.
     fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
         let shape = product.shape;
@@ -214,8 +220,14 @@ impl<'a> Measurer<'a> {
         if shape.is_of_bytes() {
             return self.fastest_of_bytes(&layers, tell);
         }
-        let mut candidates = self.of_libraries(&layers, WeightLayout::Plain, tell);
-        candidates.extend(self.gemms.own_choices(&shape));
+        let is_of_bytes = |choice: &GemmChoice| choice.layout() == WeightLayout::Bytes;
+        let (bytes, own): (Vec<_>, Vec<_>) =
+            self.gemms.own_choices(&shape).into_iter().partition(is_of_bytes);
+        // Where the user wants weights of 8 bits, no others are tried.
+        let has_others = !self.gemms.must_use_bytes(&shape);
+        let mut candidates =
+            if has_others { self.of_libraries(&layers, WeightLayout::Plain, tell) } else { Vec::new() };
+        candidates.extend(own);
         let samples = Samples::new(&shape, WeightLayout::Plain, &self.contents);
         let mut times = Times::default();
         self.time_each(&layers, candidates, &samples, &mut times, tell);
@@ -223,14 +235,18 @@ impl<'a> Measurer<'a> {
         if !preshuffled.is_empty() && self.preshuffle(&layers).unwrap_or(false) {
             self.time_each(&layers, preshuffled, &samples, &mut times, tell);
         }
-        if self.effort == Effort::Full {
+        if !bytes.is_empty() && self.round_weights(&layers).unwrap_or(false) {
+            let samples = Samples::new(&shape, WeightLayout::Bytes, &self.contents);
+            self.time_each(&layers, bytes, &samples, &mut times, tell);
+        }
+        if self.effort == Effort::Full && has_others {
             self.time_transposed(&layers, &mut times, tell);
         }
         let launches = times.launches.unwrap_or(2);
         let best = self.best(&layers, times.timed, launches, tell);
         // The product of a library that cannot add the epilogue, or adds a wrong one, may still be right.
         let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
-        let split = may_split.then(|| self.split(product, launches, tell)).flatten();
+        let split = (may_split && has_others).then(|| self.split(product, launches, tell)).flatten();
         best.into_iter().chain(split).min_by(Measured::by_worth)
     }
 
@@ -311,7 +327,7 @@ impl<'a> Measurer<'a> {
     fn try_transposed(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
         let shape = product.shape;
         let known = self.table.get(&shape).filter(|row| row.is_timed() && !shape.is_of_bytes()).copied();
-        let Some(known) = known else { return };
+        let Some(known) = known.filter(|_| !self.gemms.must_use_bytes(&shape)) else { return };
         let layers = self.layers(product);
         let mut times = Times { launches: Some(launches(known.microseconds)), timed: Vec::new() };
         self.time_transposed(&layers, &mut times, tell);
@@ -320,7 +336,11 @@ impl<'a> Measurer<'a> {
         }
         // A plain product that is followed by a kernel of its own for the epilogue is not timed again.
         let is_split = known.choice.library() == BlasLibrary::Rocblas && shape.has_epilogue();
-        let is_made = known.choice.layout() != WeightLayout::Preshuffled || self.preshuffle(&layers).is_ok();
+        let is_made = match known.choice.layout() {
+            WeightLayout::Preshuffled => self.preshuffle(&layers).is_ok(),
+            WeightLayout::Bytes => self.round_weights(&layers).is_ok(),
+            WeightLayout::Plain | WeightLayout::Transposed => true,
+        };
         if !is_split && is_made {
             times.timed.push(known);
         }

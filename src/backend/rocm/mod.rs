@@ -35,7 +35,6 @@
 //! | [`measure`] | asks the libraries for products and times them |
 //! | [`matrices`] | the matrices of timed products |
 //! | [`samples`] | some elements of a matrix product, as they must be |
-//! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`steps`] | appends the steps of one operation: memory, kernels, products |
 //! | [`bytes`] | the launches of a product of 8-bit numbers |
 //! | [`scratch`] | the memory for intermediate results |
@@ -52,9 +51,12 @@
 //! | [`measured`] | what is known of measured products |
 //! | [`own`] | our own kernels for products |
 //! | [`copies`] | copies of weights in other layouts |
+//! | [`byte_weights`] | weights of 8 bits for products of few rows |
+//! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`preshuffle`], [`transposed`](mod@transposed) | the weights of products in the order in which our kernels read them; transposed weights, for the libraries |
 //! | [`kernels`] | our kernels' names and grids |
 //! | [`avoided`], [`shape_text`] | the products that ended a process; the text form of a product's shape |
+//! | [`weight_bits`] | the user's choice of the weights' bits |
 //! | [`precision`] | the number formats |
 //! | [`device`] | opens the best device that can be used |
 //! | [`choice`] | chooses among the devices that HIP finds |
@@ -75,6 +77,7 @@ mod avoided;
 mod backend;
 mod blas_files;
 mod buckets;
+mod byte_weights;
 mod bytes;
 mod cells;
 mod chain;
@@ -140,6 +143,7 @@ mod tuning_file;
 mod tuning_notices;
 mod two_ways;
 mod uploader;
+mod weight_bits;
 mod winners;
 mod winograd;
 
@@ -157,3 +161,4 @@ pub use probe::{HELPER_ARGUMENT, set_helper};
 pub use profile::RocmProfiler;
 pub use tune::{TuneOutcome, TuneStage, tune};
 pub(crate) use tuning_file::rewritten as rewritten_table;
+pub use weight_bits::WeightBits;

@@ -6,6 +6,7 @@ use super::gemm::Effort;
 use super::kernels::AttentionKernel;
 use super::libraries::GemmLibrary;
 use super::probe::helper;
+use super::weight_bits::WeightBits;
 use crate::backend::BackendError;
 use crate::backend::options_dict::OptionsDict;
 use std::path::PathBuf;
@@ -75,6 +76,8 @@ pub struct RocmOptions {
     pub timeout: Duration,
     /// Who computes the matrix products.
     pub gemm: GemmLibrary,
+    /// How many bits the weights of products with few rows have.
+    pub weight_bits: WeightBits,
     /// The effort to tune the products during the warm-up.
     pub tuning: Tuning,
     /// The file with the table of tuned products. `None` means a file in the user's cache folder.
@@ -116,6 +119,7 @@ impl Default for RocmOptions {
             waiting: None,
             timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
+            weight_bits: WeightBits::Sixteen,
             tuning: Tuning::Quick,
             tuning_file: None,
             helper: None,
@@ -179,6 +183,7 @@ impl RocmOptions {
                 0.1..=3600.0,
             )?),
             gemm: options.choice("gemm", &GemmLibrary::ALL.map(|library| (library.key(), library)))?,
+            weight_bits: options.choice("weight_bits", &WeightBits::ALL.map(|bits| (bits.key(), bits)))?,
             tuning: options
                 .choice("tune", &[("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)])?,
             tuning_file: options.text("tuning_file").map(PathBuf::from),

@@ -12,7 +12,7 @@ use super::ffi::hip::Address;
 use super::ffi::module::{Function, Module};
 use super::ffi::program::{LanePlaces, Step};
 use super::kernels::{activation_code, grid};
-use super::preshuffle;
+use super::{byte_weights, preshuffle};
 use crate::net::architecture::Activation;
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -90,7 +90,7 @@ pub(super) struct OwnChoice {
     /// The index in [`TILES`], or its length for [`ANY`].
     tile: usize,
     splits: usize,
-    /// Plain or preshuffled.
+    /// Plain, preshuffled, or of 8 bits.
     layout: WeightLayout,
 }
 
@@ -100,7 +100,7 @@ impl OwnChoice {
     pub(super) fn new(tile: usize, splits: usize, layout: WeightLayout) -> Option<OwnChoice> {
         let most = match layout {
             WeightLayout::Plain => TILES.len(),
-            WeightLayout::Preshuffled => TILES.len() - 1,
+            WeightLayout::Preshuffled | WeightLayout::Bytes => TILES.len() - 1,
             WeightLayout::Transposed => return None,
         };
         let is_there = tile <= most && (1..=MOST_SPLITS).contains(&splits);
@@ -139,7 +139,8 @@ impl OwnChoice {
 
     /// The name of the kernel.
     pub(super) fn kernel_name(self, element: ElementType) -> String {
-        let (family, suffix) = (family(element), self.suffix());
+        let family = if self.layout == WeightLayout::Bytes { BYTE_WEIGHTS } else { family(element) };
+        let suffix = self.suffix();
         // Products of 8-bit numbers have results in fp16.
         match (suffix.is_empty(), element.bytes()) {
             (true, _) => format!("gemm_any_{}", element.name()),
@@ -210,6 +211,23 @@ impl OwnKernels {
         let is_there = |&tile: &usize| self.tile_function(shape.input_type, OwnChoice::whole(tile)).is_some();
         let tiles = (0..TILES.len()).filter(is_there);
         let mut choices: Vec<OwnChoice> = tiles.flat_map(|tile| self.choices_of_tile(shape, tile)).collect();
+        choices.sort_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)));
+        choices
+    }
+
+    /// The choices for a shape with weights of 8 bits, the one that should be fastest first.
+    pub(super) fn byte_candidates(&self, shape: &GemmShape) -> Vec<OwnChoice> {
+        if !byte_weights::may_pay(shape) || !has_vectors(shape) {
+            return Vec::new();
+        }
+        let of_bytes = |choice: OwnChoice| choice.with_layout(WeightLayout::Bytes);
+        let is_there = |&tile: &usize| {
+            let choice = of_bytes(OwnChoice::whole(tile));
+            choice.is_some_and(|choice| self.tile_function(shape.input_type, choice).is_some())
+        };
+        let tiles = (0..TILES.len()).filter(is_there);
+        let choices = tiles.flat_map(|tile| self.choices_of_tile(shape, tile));
+        let mut choices: Vec<OwnChoice> = choices.filter_map(of_bytes).collect();
         choices.sort_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)));
         choices
     }
@@ -286,6 +304,9 @@ fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
     products + sums * COST_OF_A_SUM / compute_units as f64 + COST_OF_A_LAUNCH
 }
 
+/// The first part of the names of the kernels for weights of 8 bits and x of 16 bits.
+const BYTE_WEIGHTS: &str = "gemm_byte_weights";
+
 /// The first part of the names of the kernels that multiply factors of this type.
 pub(super) fn family(element: ElementType) -> &'static str {
     match element {
@@ -343,6 +364,7 @@ pub(super) fn product_arguments(
     };
     match operands.layout {
         WeightLayout::Preshuffled => preshuffle::arguments(shape, plain),
+        WeightLayout::Bytes => byte_weights::arguments(shape, plain),
         WeightLayout::Plain | WeightLayout::Transposed => plain,
     }
 }
@@ -398,8 +420,9 @@ mod tests {
 
     #[test]
     fn a_choice_of_a_file_exists_or_is_refused() {
-        let [plain, preshuffled, transposed] = WeightLayout::ALL;
-        for (tile, splits, layout) in [(0, 1, preshuffled), (TILES.len(), MOST_SPLITS, plain)] {
+        let [plain, preshuffled, transposed, bytes] = WeightLayout::ALL;
+        for (tile, splits, layout) in [(0, 1, preshuffled), (0, 2, bytes), (TILES.len(), MOST_SPLITS, plain)]
+        {
             let choice = OwnChoice { tile, splits, layout };
             assert_eq!(OwnChoice::new(tile, splits, layout), Some(choice));
         }
@@ -408,6 +431,7 @@ mod tests {
         }
         let any = TILES.len();
         assert_eq!(OwnChoice::new(any, 1, preshuffled), None, "weights of any width are never preshuffled");
+        assert_eq!(OwnChoice::new(any, 1, bytes), None, "weights of any width never have 8 bits");
         assert_eq!(OwnChoice::new(0, 1, transposed), None, "only libraries read transposed weights");
     }
 

@@ -7,18 +7,20 @@ use super::ffi::gemm::{ElementType, GemmShape};
 use super::gemm::{Effort, Measured};
 use super::libraries::GemmLibrary;
 use super::measure::{Event, Wanted};
+use super::weight_bits::WeightBits;
 use super::{cells, shape_text, tuning_file};
 use std::fmt::Write;
 use std::time::Duration;
 
 /// The first line of a request.
-const TITLE: &str = "rukh products 5";
+const TITLE: &str = "rukh products 6";
 
 /// The products that the helper shall measure, and where.
 #[derive(Clone, PartialEq, Debug)]
 pub(super) struct Request {
     pub(super) gpu: GpuChoice,
     pub(super) library: GemmLibrary,
+    pub(super) weights: WeightBits,
     pub(super) element: ElementType,
     pub(super) effort: Effort,
     /// The time for the timing. The libraries are asked for every product in any case.
@@ -31,10 +33,11 @@ pub(super) struct Request {
 
 impl Request {
     pub(super) fn text(&self) -> String {
-        let Request { gpu, library, element, effort, budget, timeout, avoided, products } = self;
+        let Request { gpu, library, weights, element, effort, budget, timeout, avoided, products } = self;
         let mut text = format!(
-            "{TITLE}\ngpu,{gpu}\nlibraries,{},{},{},{},{}\n",
+            "{TITLE}\ngpu,{gpu}\nlibraries,{},{},{},{},{},{}\n",
             library.key(),
+            weights.key(),
             element.name(),
             effort.key(),
             budget.as_millis(),
@@ -78,12 +81,13 @@ impl Request {
 
 fn parse_libraries(gpu: GpuChoice, line: &str) -> Option<Request> {
     let cells: Vec<&str> = line.split(',').collect();
-    let &["libraries", library, element, effort, budget, timeout] = cells.as_slice() else {
+    let &["libraries", library, weights, element, effort, budget, timeout] = cells.as_slice() else {
         return None;
     };
     Some(Request {
         gpu,
         library: GemmLibrary::from_key(library)?,
+        weights: WeightBits::from_key(weights)?,
         element: shape_text::element(element)?,
         effort: Effort::from_key(effort)?,
         budget: Duration::from_millis(budget.parse().ok()?),
@@ -202,6 +206,7 @@ mod tests {
         let request = Request {
             gpu: GpuChoice::Number(1),
             library: GemmLibrary::Auto,
+            weights: WeightBits::Eight,
             element: ElementType::Bf16,
             effort: Effort::Full,
             budget: Duration::from_secs(10),
@@ -211,9 +216,13 @@ mod tests {
         };
         let text = request.text();
         assert_eq!(Request::parse(&text), Ok(request));
-        for damaged in
-            ["", "rukh products 2\n", &text.replace("bf16", "int8"), &text.replace("product,", "x,")]
-        {
+        for damaged in [
+            "",
+            "rukh products 2\n",
+            &text.replace("bf16", "int8"),
+            &text.replace("product,", "x,"),
+            &text.replace("8bit", "4bit"),
+        ] {
             assert!(Request::parse(damaged).is_err(), "{damaged}");
         }
     }
@@ -221,7 +230,7 @@ mod tests {
     #[test]
     fn a_report_is_read_as_it_was_written() {
         let shape = GemmShape::plain(64, 32, 16, ElementType::Fp16);
-        let [plain, _, transposed] = WeightLayout::ALL;
+        let [plain, _, transposed, _] = WeightLayout::ALL;
         let choice = GemmChoice::HipblasLt { solution: Some(2), layout: transposed };
         let with = |microseconds| Measured { choice, microseconds, error: 1e-3, effort: Effort::Quick };
         let reports = [

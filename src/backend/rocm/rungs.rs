@@ -10,6 +10,7 @@ use super::gemm::Gemms;
 use super::options::RocmOptions;
 use super::self_check::Reference;
 use super::slot::{Slot, SlotMaker};
+use super::weight_bits::WeightBits;
 use crate::cache_folder;
 use crate::net::Network;
 use std::fmt::{self, Write};
@@ -22,6 +23,7 @@ const NAME: &str = "checked";
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Rung {
     AsAsked,
+    WithoutByteWeights,
     WithoutGraphs,
     WithoutSharedLaunches,
     WithoutHipblasLt,
@@ -30,8 +32,9 @@ enum Rung {
 }
 
 impl Rung {
-    const ALL: [Rung; 6] = [
+    const ALL: [Rung; 7] = [
         Rung::AsAsked,
+        Rung::WithoutByteWeights,
         Rung::WithoutGraphs,
         Rung::WithoutSharedLaunches,
         Rung::WithoutHipblasLt,
@@ -43,6 +46,7 @@ impl Rung {
     fn name(self) -> &'static str {
         match self {
             Rung::AsAsked => "with these options",
+            Rung::WithoutByteWeights => "without weights of 8 bits",
             Rung::WithoutGraphs => "without graphs",
             Rung::WithoutSharedLaunches => "without launches that products share",
             Rung::WithoutHipblasLt => "without hipBLASLt",
@@ -62,6 +66,7 @@ impl Rung {
         let has_one = has(BlasLibrary::Rocblas) || has(BlasLibrary::HipblasLt);
         match self {
             Rung::AsAsked => true,
+            Rung::WithoutByteWeights => maker.gemms.rounds_weights() && has(BlasLibrary::Own),
             Rung::WithoutGraphs => maker.has_graphs,
             Rung::WithoutSharedLaunches => maker.fuse && has(BlasLibrary::Own),
             Rung::WithoutHipblasLt | Rung::WithoutRocblas => has_both,
@@ -178,14 +183,16 @@ fn slots_on(
     reference: Option<&Reference>,
 ) -> Result<std::result::Result<Vec<Slot>, String>> {
     let left_out: &[BlasLibrary] = match rung {
-        Rung::AsAsked | Rung::WithoutGraphs | Rung::WithoutSharedLaunches => &[],
+        Rung::AsAsked | Rung::WithoutByteWeights | Rung::WithoutGraphs | Rung::WithoutSharedLaunches => &[],
         Rung::WithoutHipblasLt => &[BlasLibrary::HipblasLt],
         Rung::WithoutRocblas => &[BlasLibrary::Rocblas],
         Rung::WithoutLibraries => &[BlasLibrary::HipblasLt, BlasLibrary::Rocblas],
     };
-    let limited = (!left_out.is_empty())
+    // What is given up once stays so.
+    let weights = if rung == Rung::AsAsked { maker.gemms.weights() } else { WeightBits::Sixteen };
+    let limited = (!left_out.is_empty() || weights != maker.gemms.weights())
         .then(|| -> Result<Gemms> {
-            let gemms = Gemms::new(maker.gpu, maker.kernels, options.gemm)?;
+            let gemms = Gemms::new(maker.gpu, maker.kernels, options.gemm)?.with_weights(weights);
             let gemms = left_out.iter().fold(gemms, |gemms, &library| gemms.without(library));
             gemms.avoid(maker.gemms.avoided());
             gemms.limit_to(maker.gemms.limits());
@@ -208,7 +215,8 @@ fn slots_on(
     for (index, slot) in slots.iter_mut().enumerate() {
         // All slots run the same programs, each with graphs of its own. Small batches show whether these work.
         let sizes = if index == 0 { &sizes[..] } else { &sizes[..sizes.len().min(3)] };
-        if let Some(reason) = reference.difference(slot, sizes, maker.network.precision)? {
+        let precision = maker.network.precision;
+        if let Some(reason) = reference.difference(slot, sizes, (precision, maker.gemms.weights()))? {
             return Ok(Err(reason));
         }
     }

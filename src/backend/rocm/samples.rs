@@ -4,6 +4,7 @@
 //! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
 
 use super::activations::activation;
+use super::byte_weights;
 use super::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
 use super::kernels::activation_code;
 use super::layers::SQUARES;
@@ -119,7 +120,7 @@ fn spread(limit: usize, count: usize, seed: u32) -> Vec<usize> {
 
 impl Samples {
     /// The samples of a product of matrices with these contents, which are read as weights of this layout. Preshuffled
-    /// weights are made from plain ones, so that the product is the same.
+    /// weights are made from plain ones, so that the product is the same, and those of 8 bits by rounding them.
     pub(super) fn new(shape: &GemmShape, layout: WeightLayout, contents: &Contents) -> Samples {
         let output = shape.output_type;
         let (values, biases) = (contents.of(shape.input_type), contents.of(output));
@@ -138,8 +139,11 @@ impl Samples {
         // The weights of an output: a row of plain weights, or a column of transposed ones.
         let weights_of = |batch: usize, output: usize| -> Cow<'_, [f64]> {
             let first = batch * weights.batch_stride;
-            if layout != WeightLayout::Transposed {
-                return row_at(first + output * weights.stride);
+            let row = || row_at(first + output * weights.stride);
+            match layout {
+                WeightLayout::Plain | WeightLayout::Preshuffled => return row(),
+                WeightLayout::Bytes => return byte_weights::after_rounding(&row()).into(),
+                WeightLayout::Transposed => {}
             }
             let column = (0..shape.inputs).map(|input| first + input * weights.stride + output);
             column.map(|place| values[place % values.len()]).collect()

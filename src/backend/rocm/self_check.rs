@@ -7,6 +7,7 @@
 use super::error::Result;
 use super::precision::{MOVES_LEFT, RocmPrecision};
 use super::slot::{Requests, Slot};
+use super::weight_bits::WeightBits;
 use crate::backend::cpu::{CpuBackend, CpuOptions, Precision};
 use crate::backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
@@ -97,8 +98,9 @@ impl Reference {
         &self,
         slot: &mut Slot,
         sizes: &[usize],
-        precision: RocmPrecision,
+        (precision, weights): (RocmPrecision, WeightBits),
     ) -> Result<Option<String>> {
+        let tolerance = tolerance_of(precision, weights);
         for (rotation, &size) in sizes.iter().enumerate() {
             let (requests, expected) = self.batch(size, rotation);
             let mut expected = expected.enumerate();
@@ -110,7 +112,7 @@ impl Reference {
                 if found.is_some() {
                     return;
                 }
-                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), precision);
+                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), tolerance);
                 found = wrong.map(|(name, card, processor)| {
                     format!(
                         "in a batch of {size}, position {} has {name} {card:.4} instead of {processor:.4}",
@@ -168,9 +170,8 @@ impl Reference {
         expected: &Expected,
         found: &Value,
         priors: impl Iterator<Item = f32>,
-        precision: RocmPrecision,
+        tolerance: f32,
     ) -> Option<(&'static str, f32, f32)> {
-        let tolerance = tolerance(precision);
         let Value { q, d, m, e } = expected.value;
         let value_error = if self.has_value_error { (found.e, e) } else { (0.0, 0.0) };
         let pairs = [
@@ -205,6 +206,16 @@ pub(super) fn tolerance(precision: RocmPrecision) -> f32 {
     }
 }
 
+/// The same with weights of these bits. Weights of 8 bits that the user asked for are allowed what 8-bit integers are.
+/// Otherwise they must be as near as weights of 16 bits.
+fn tolerance_of(precision: RocmPrecision, weights: WeightBits) -> f32 {
+    let usual = tolerance(precision);
+    match weights {
+        WeightBits::Sixteen | WeightBits::Auto => usual,
+        WeightBits::Eight => usual.max(tolerance(RocmPrecision::Int8)),
+    }
+}
+
 /// The history of a position of [`POSITIONS`].
 fn history(fen: &str, moves: &str) -> Option<PositionHistory> {
     let mut history = PositionHistory::new(Position::from_fen(fen).ok()?);
@@ -234,7 +245,8 @@ mod tests {
         let expected = Expected { planes, moves: vec![0, 1], value, priors: vec![0.75, 0.25] };
         let reference = Reference { positions: Vec::new(), has_value_error: false };
         let wrong = |value: Value, priors: [f32; 2]| {
-            let found = reference.wrong_figure(&expected, &value, priors.into_iter(), RocmPrecision::Fp16);
+            let found =
+                reference.wrong_figure(&expected, &value, priors.into_iter(), tolerance(RocmPrecision::Fp16));
             found.map(|(name, ..)| name)
         };
         assert_eq!(wrong(Value { q: 0.505, m: 30.5, ..value }, [0.745, 0.255]), None);

@@ -45,17 +45,17 @@ pub(super) fn text(shape: &GemmShape) -> String {
     let GemmShape { outputs, rows, inputs, weights_stride, x_stride, y_stride, batch, .. } = shape;
     let [w, x, y] = shape.batch_strides;
     let (input, output) = (shape.input_type.name(), shape.output_type.name());
-    let [accumulate, is_gated] = [shape.accumulate, shape.is_gated].map(u8::from);
+    let [accumulate, is_gated, may_round] = [shape.accumulate, shape.is_gated, shape.may_round].map(u8::from);
     let epilogue = epilogue_name(shape.epilogue);
     format!(
         "{outputs},{rows},{inputs},{weights_stride},{x_stride},{y_stride},{batch},{w},{x},{y},{input},{output},\
-         {accumulate},{epilogue},{is_gated}"
+         {accumulate},{epilogue},{is_gated},{may_round}"
     )
 }
 
 /// Parses the cells of a shape. Returns `None` if there are too few or too many of them, or one is damaged.
 pub(super) fn parse(cells: &[&str]) -> Option<GemmShape> {
-    let &[ref numbers @ .., input, output, accumulate, epilogue, is_gated] = cells else {
+    let &[ref numbers @ .., input, output, accumulate, epilogue, is_gated, may_round] = cells else {
         return None;
     };
     let numbers: Vec<usize> = numbers.iter().map(|cell| cell.parse().ok()).collect::<Option<_>>()?;
@@ -77,6 +77,7 @@ pub(super) fn parse(cells: &[&str]) -> Option<GemmShape> {
         accumulate: truth(accumulate)?,
         epilogue: self::epilogue(epilogue)?,
         is_gated: truth(is_gated)?,
+        may_round: truth(may_round)?,
     })
 }
 
@@ -98,6 +99,7 @@ mod tests {
         let shapes = [
             plain,
             GemmShape { epilogue: Epilogue::BiasRelu, is_gated: true, ..plain },
+            GemmShape { may_round: true, ..plain },
             GemmShape { input_type: ElementType::Int8, ..plain },
             GemmShape { input_type: ElementType::Fp8(Fp8Format::Fnuz), ..plain },
             GemmShape { batch: 36, batch_strides: [1, 2, 3], accumulate: true, ..plain },

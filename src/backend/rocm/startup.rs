@@ -3,6 +3,7 @@
 
 use super::device::Gpu;
 use super::error::Result;
+use super::ffi::gemm::GemmShape;
 use super::gemm::Gemms;
 use super::kernels::{AttentionKernel, Kernels};
 use super::network::DeviceNetwork;
@@ -45,11 +46,12 @@ pub(super) fn start(
 ) -> Result<Started> {
     gpu.device.set_patience(options.timeout);
     let kernels = Kernels::of(gpu, precision.element())?;
-    let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
+    let gemms = Gemms::new(gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
     let origin = tuning::origin(gpu, &gemms);
     let tunes = options.warm_up && options.tuning != Tuning::Off;
     let kept = tuning::recall(gpu, &gemms, options, &origin, tunes);
     let mut notices = gemms.refusals().to_vec();
+    notices.extend(without_byte_weights(&gemms, precision));
     let mut ladder = Vec::new();
     let mut measured = MeasuredSettings::default();
     if tunes {
@@ -90,15 +92,30 @@ pub(super) fn start(
     Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
 }
 
+/// Says so if the user wants weights of 8 bits and no product can have them.
+fn without_byte_weights(gemms: &Gemms, precision: RocmPrecision) -> Option<String> {
+    let usual = GemmShape { may_round: true, ..GemmShape::plain(64, 64, 64, precision.element()) };
+    let is_missed = gemms.rounds_weights() && !gemms.may_use_bytes(&usual);
+    is_missed.then(|| {
+        format!(
+            "weight_bits={} changes nothing: only Rukh's own kernels (gemm=auto or gemm=own) in fp16 or bf16 read weights of 8 bits",
+            gemms.weights().key()
+        )
+    })
+}
+
 /// What the figures depend on, apart from the network and the products.
 fn figures_depend_on(gpu: &Gpu, versions: &str, precision: RocmPrecision, options: &RocmOptions) -> String {
-    let RocmOptions { streams, maximum_batch, graph, fork, few_rows, fuse, attention, gemm, .. } = options;
+    let RocmOptions {
+        streams, maximum_batch, graph, fork, few_rows, fuse, attention, gemm, weight_bits, ..
+    } = options;
     format!(
-        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{}",
+        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
         env!("RUKH_VERSION"),
         cache_folder::hash_of(&gpu.code.0),
         precision.key(),
-        gemm.key()
+        gemm.key(),
+        weight_bits.key()
     )
 }
 

@@ -363,7 +363,8 @@ impl<'a> StepList<'a> {
     }
 
     fn shape(&self, layer: &Dense, rows: usize) -> GemmShape {
-        GemmShape::plain(rows, layer.outputs, layer.inputs, self.element)
+        let may_round = layer.may_round && self.gemms.rounds_weights();
+        GemmShape { may_round, ..GemmShape::plain(rows, layer.outputs, layer.inputs, self.element) }
     }
 
     /// `x = act(x + bias) * multiply + add`, in place, without the gates if there are none. A softmax is taken over each

@@ -41,7 +41,12 @@ pub(super) fn thresholds(table: &GemmTable) -> Thresholds {
             if measured.effort == Effort::Passes {
                 settled.insert(*shape, is_preshuffled);
             }
-            let vote = if is_preshuffled { 1 } else { -1 };
+            // Weights of 8 bits are a copy of their own, whatever the layer's other products read.
+            let vote = match choice.layout() {
+                WeightLayout::Preshuffled => 1,
+                WeightLayout::Plain | WeightLayout::Transposed => -1,
+                WeightLayout::Bytes => 0,
+            };
             *layers.entry(layer(shape)).or_default().entry(shape.rows).or_default() += vote;
         }
     }

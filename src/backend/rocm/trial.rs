@@ -76,6 +76,7 @@ fn request(options: &RocmOptions) -> Request {
     Request {
         gpu: options.gpu.clone(),
         library: options.gemm,
+        weights: options.weight_bits,
         // All number formats are in one module.
         element: ElementType::Fp32,
         effort: Effort::Quick,

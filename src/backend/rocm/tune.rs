@@ -65,6 +65,8 @@ pub struct TuneOutcome {
     pub preshuffled: [usize; 2],
     /// The number of products that a library computes fastest with transposed weights, and so from now on.
     pub transposed: usize,
+    /// The number of products with weights of 8 bits.
+    pub byte_weights: usize,
     /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
     pub settings: Option<String>,
     /// The batch sizes of the next start, in ascending order; empty if they were not measured.
@@ -114,7 +116,7 @@ fn tune_device(
     let precision = precision.for_network(&network);
     let element = precision.element();
     let kernels = Kernels::of(gpu, element)?;
-    let gemms = Gemms::new(gpu, &kernels, options.gemm)?;
+    let gemms = Gemms::new(gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
     let origin = tuning::origin(gpu, &gemms);
     let kept = tuning::recall(gpu, &gemms, options, &origin, true).unwrap_or_default();
     let begin = Instant::now();
@@ -184,6 +186,7 @@ fn tune_device(
         by_library: by_library.into(),
         preshuffled: winners.preshuffled,
         transposed: winners.transposed,
+        byte_weights: winners.bytes,
         settings: measured.map(|settings| settings.to_string()),
         padding,
         ladder,

@@ -9,7 +9,7 @@ use super::bytes;
 use super::choice::GpuChoice;
 use super::device::Gpu;
 use super::error::Result;
-use super::ffi::gemm::GemmShape;
+use super::ffi::gemm::{GemmShape, WeightLayout};
 use super::ffi::hip::{Address, Versioned};
 use super::ffi::program::{Program, Step};
 use super::ffi::rocblas;
@@ -22,6 +22,7 @@ use super::report::Request;
 use super::slot::{SlotMaker, Workspace};
 use super::tuning_file::{self, Origin, Parsed, Row};
 use super::tuning_notices::{killer_notice, wrong_notices};
+use super::weight_bits::WeightBits;
 use crate::cache_folder;
 use crate::os_error::in_words;
 use std::collections::{BTreeMap, BTreeSet};
@@ -41,7 +42,12 @@ pub(super) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     let versions = format!(
         "{name},{architecture},{units} units,driver {driver},HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}"
     );
-    let versions = versions.replace(['\n', '\r'], " ");
+    // With other weights, other choices are measured.
+    let weights = match gemms.weights() {
+        WeightBits::Sixteen => String::new(),
+        others => format!(",weights {}", others.key()),
+    };
+    let versions = (versions + &weights).replace(['\n', '\r'], " ");
     Origin { architecture: architecture.clone(), compute_units: units, versions }
 }
 
@@ -371,6 +377,7 @@ pub(super) fn measure(
         let mut request = Request {
             gpu: GpuChoice::Number(gpu.device.ordinal()),
             library: options.gemm,
+            weights: options.weight_bits,
             element: network.element,
             effort,
             budget,
@@ -458,6 +465,10 @@ fn check(
             table.remove(&shape);
         }
         return runs;
+    }
+    if choice.layout() == WeightLayout::Bytes && !maker.gemms.may_use_bytes(&shape) {
+        table.remove(&shape);
+        return false;
     }
     // Where products use preshuffled weights is chosen later. The kernel is the same.
     let choice = match choice {

@@ -10,8 +10,9 @@
 //! (GB/s) follow from the time.
 //!
 //! Our own columns have what aiter's lack: strides, batches, the whole epilogue with its gates, whether a library reads
-//! transposed weights (`w_transposed`), how thoroughly the product was measured, and with which versions. A file without
-//! them describes dense products with plain weights.
+//! transposed weights (`w_transposed`), whether the weights may be rounded to 8 bits (`w_may_round`) and our own kernel
+//! reads them so (`w_8bit`), how thoroughly the product was measured, and with which versions. A file without them
+//! describes dense products with plain weights.
 //!
 //! Another version of a library may number the algorithms in another way, and another card has other fast algorithms.
 //! Rows for these are left out, as damaged rows are, and the reader says so.
@@ -49,7 +50,7 @@ const AITER_COLUMNS: [&str; 18] = [
 ];
 
 /// Our own columns, which follow.
-const OWN_COLUMNS: [&str; 13] = [
+const OWN_COLUMNS: [&str; 15] = [
     "w_stride",
     "x_stride",
     "y_stride",
@@ -63,6 +64,8 @@ const OWN_COLUMNS: [&str; 13] = [
     "w_transposed",
     "effort",
     "measured_with",
+    "w_may_round",
+    "w_8bit",
 ];
 
 /// The columns without which a file is no table.
@@ -123,6 +126,9 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
     let [w_batch, x_batch, y_batch] = shape.batch_strides;
     let [library, solution, splits, _] = choice_cells(choice);
     let is_timed = microseconds.is_finite() && microseconds > 0.0;
+    // Weights of 8 bits are half of what the shape's weights are.
+    let halved = if choice.layout() == WeightLayout::Bytes { outputs * inputs } else { 0 };
+    let moved = shape.bytes() - halved as f64;
     let rate = |amount: f64| if is_timed { amount / f64::from(microseconds) } else { 0.0 };
     vec![
         origin.architecture.clone(),
@@ -145,7 +151,7 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         },
         format!("{error:.1e}"),
         format!("{:.2}", rate(2e-6 * shape.multiply_adds())),
-        format!("{:.2}", rate(1e-3 * shape.bytes())),
+        format!("{:.2}", rate(1e-3 * moved)),
         weights_stride.to_string(),
         x_stride.to_string(),
         y_stride.to_string(),
@@ -159,6 +165,8 @@ fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> Vec<String>
         python(choice.layout() == WeightLayout::Transposed),
         effort.key().to_owned(),
         origin.versions.clone(),
+        python(shape.may_round),
+        python(choice.layout() == WeightLayout::Bytes),
     ]
 }
 
@@ -182,6 +190,7 @@ fn layout_key(layout: WeightLayout) -> &'static str {
         WeightLayout::Plain => "plain",
         WeightLayout::Preshuffled => "preshuffled",
         WeightLayout::Transposed => "transposed",
+        WeightLayout::Bytes => "8bit",
     }
 }
 
@@ -191,7 +200,7 @@ pub(super) fn choice([library, solution, splits, layout]: [&str; 4]) -> Option<G
     let solution: i32 = solution.parse().ok()?;
     let index = (solution >= 0).then_some(solution);
     let library = BlasLibrary::from_key(library)?;
-    if layout == WeightLayout::Preshuffled && library != BlasLibrary::Own {
+    if matches!(layout, WeightLayout::Preshuffled | WeightLayout::Bytes) && library != BlasLibrary::Own {
         return None;
     }
     Some(match library {
@@ -291,6 +300,15 @@ impl Cells<'_> {
     /// The layout of the weights that a library reads, or our own kernel.
     fn layout(&self, library: BlasLibrary, shape: &GemmShape) -> Result<WeightLayout, RowError> {
         let unknown = |column: &str| Err((Fault::Unknown, column.to_owned()));
+        if self.flag("w_8bit")? {
+            let is_possible =
+                self.flag("w_may_round")? && !self.flag("bpreshuffle")? && !self.flag("w_transposed")?;
+            return match library {
+                _ if !is_possible => Err(damaged("w_8bit")),
+                BlasLibrary::Own => Ok(WeightLayout::Bytes),
+                _ => unknown("w_8bit"),
+            };
+        }
         match (self.flag("bpreshuffle")?, self.flag("w_transposed")?) {
             (false, false) => Ok(WeightLayout::Plain),
             (true, true) => Err(damaged("w_transposed")),
@@ -335,6 +353,7 @@ impl Cells<'_> {
             accumulate: self.flag("accumulate")?,
             is_gated: self.flag("gates")?,
             epilogue,
+            may_round: self.flag("w_may_round")?,
             ..plain
         })
     }
@@ -371,7 +390,7 @@ mod tests {
             accumulate: true,
             ..plain
         };
-        let [unchanged, preshuffled, transposed] = WeightLayout::ALL;
+        let [unchanged, preshuffled, transposed, bytes] = WeightLayout::ALL;
         let rocblas = |solution| GemmChoice::Rocblas { solution, layout: unchanged };
         let (error, effort) = (2e-3, Effort::Quick);
         let with = |choice, microseconds| Measured { choice, microseconds, error, effort };
@@ -402,6 +421,10 @@ mod tests {
             (
                 GemmShape { epilogue: Epilogue::BiasTanh, ..plain },
                 with(GemmChoice::Own(OwnChoice::new(1, 1, preshuffled).expect("a tile")), 2.5),
+            ),
+            (
+                GemmShape { rows: 4096, may_round: true, ..plain },
+                with(GemmChoice::Own(OwnChoice::new(4, 2, bytes).expect("a tile")), 1.5),
             ),
         ])
     }
@@ -543,6 +566,20 @@ mod tests {
             relu(("False,hipblaslt,5", "True,hipblaslt,5")),
             "1 row is damaged (line 4: `w_transposed`)"
         );
+        // The last line, by our own kernel with weights of 8 bits.
+        assert!(good.contains(",gemm_byte_weights_f16_64x32_128,"), "{good}");
+        assert_eq!(
+            said(&good.replace("False,False,own,4,2", "False,True,own,4,2")),
+            "1 row is damaged (line 10: `w_8bit`)"
+        );
+        assert_eq!(
+            said(&good.replace(",True,True\n", ",False,True\n")),
+            "1 row is damaged (line 10: `w_8bit`)"
+        );
+        assert_eq!(
+            said(&good.replace("False,False,own,4,2", "False,False,hipblaslt,4,2")),
+            "1 row is for products or kernels that Rukh does not have (line 10: `w_8bit`)"
+        );
         assert_eq!(
             relu(("bias relu,False,True,", "bias relu,False,Perhaps,")),
             "1 row is damaged (line 4: `Perhaps`)"
@@ -552,7 +589,8 @@ mod tests {
             relu((&format!("bias relu,False,True,quick,{versions}"), "bias relu,False,True,quick,")),
             "1 row is measured with other versions (line 4: ``)"
         );
-        let old = good.replace(",w_transposed,", ",x,").replace("measured_with", "y");
+        // Without its columns, the row with weights of 8 bits is one with plain weights.
+        let old = good.replace(",w_transposed,", ",x,").replace("measured_with,w_may_round,w_8bit", "y,v,w");
         assert_eq!(parse(&origin(), &old).unwrap().rows.len(), 9, "files without these columns are read");
         let without_versions = good.replace("measured_with", "y");
         assert!(

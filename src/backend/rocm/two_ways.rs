@@ -38,12 +38,12 @@ pub(super) fn default_rows(
 pub(super) fn settled(rows: &GemmTable, prefers_preshuffled: impl Fn(&GemmShape) -> bool) -> GemmTable {
     let settled = rows.iter().filter(|(_, row)| row.is_timed()).map(|(shape, row)| {
         let choice = match row.choice {
-            GemmChoice::Own(own) => {
+            GemmChoice::Own(own) if own.layout() != WeightLayout::Bytes => {
                 let changed = own.with_layout(WeightLayout::Preshuffled);
                 let changed = changed.filter(|_| prefers_preshuffled(shape));
                 GemmChoice::Own(changed.unwrap_or_else(|| own.with_plain_weights()))
             }
-            of_library => of_library,
+            other => other,
         };
         (*shape, Measured { choice, effort: Effort::Passes, ..*row })
     });

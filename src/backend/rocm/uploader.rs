@@ -168,7 +168,8 @@ impl Uploader {
             _ => self.tensor(name, weights)?,
         };
         let bias = self.bias_of(name, role, layer)?;
-        Ok(Dense { weights, bytes: None, bias, inputs: *inputs, outputs: *outputs })
+        let may_round = matches!(role, DenseRole::Encoder | DenseRole::Smolgen);
+        Ok(Dense { weights, bytes: None, bias, inputs: *inputs, outputs: *outputs, may_round })
     }
 
     fn bias_of(&mut self, name: &str, role: DenseRole, layer: &file::Dense) -> Result<Address> {
@@ -244,7 +245,7 @@ impl LayerStore for Uploader {
             return self.matrix(name, role, &layer);
         }
         let bias = self.bias_of(name, role, &layer)?;
-        Ok(Dense { weights: Address::NULL, bytes, bias, inputs, outputs })
+        Ok(Dense { weights: Address::NULL, bytes, bias, inputs, outputs, may_round: false })
     }
 
     fn convolution(&mut self, name: &str, layer: file::Convolution) -> Result<Convolution> {

@@ -15,6 +15,8 @@ pub(super) struct Winners {
     pub(super) preshuffled: [usize; 2],
     /// The products that a library computes with transposed weights.
     pub(super) transposed: usize,
+    /// The products with weights of 8 bits.
+    pub(super) bytes: usize,
 }
 
 /// Who computes the products of the maker's network, according to its table.
@@ -30,5 +32,5 @@ pub(super) fn winners(maker: &SlotMaker<'_>) -> Result<Winners> {
     let (faster, transposed) = (count(WeightLayout::Preshuffled), count(WeightLayout::Transposed));
     let used = products.iter().filter(|layers| maker.gemms.prefers_preshuffled(&layers[0].shape)).count();
     let libraries = choices.iter().map(|choice| choice.library()).collect();
-    Ok(Winners { libraries, preshuffled: [faster, used], transposed })
+    Ok(Winners { libraries, preshuffled: [faster, used], transposed, bytes: count(WeightLayout::Bytes) })
 }

@@ -56,7 +56,7 @@ impl Network {
             smolgen_global: smolgen_global
                 .map(|layer| {
                     let layer = ordered_scores(layer, S::SCORE_ORDER);
-                    store.dense("smolgen global", DenseRole::Product, layer)
+                    store.dense("smolgen global", DenseRole::Smolgen, layer)
                 })
                 .transpose()?,
             policy: prepare_policy(store, policy)?,

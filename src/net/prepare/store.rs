@@ -9,7 +9,7 @@ pub(crate) enum DenseRole {
     /// Queries, keys and values, the output of attention, or a layer of a feed-forward network: nearly all of the
     /// arithmetic of an attention body.
     Encoder,
-    /// One of smolgen's layers that belong to an encoder.
+    /// A layer of smolgen, which generates the logits of attention.
     Smolgen,
     /// Any other product of the body or the policy head.
     Product,

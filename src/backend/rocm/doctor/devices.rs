@@ -103,7 +103,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
             report.note(format!("rocBLAS {}", rocblas::version(library)?));
         }
         let kernels = Kernels::of(&gpu, ElementType::Fp32)?;
-        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?;
+        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
         if let Some(version) = gemms.hipblaslt_version() {
             let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
             report.note(format!("hipBLASLt {major}.{minor}.{patch}"));

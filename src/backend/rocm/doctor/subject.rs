@@ -87,7 +87,7 @@ impl Subject {
         let gpu = Gpu::open(&options.gpu, options.gemm)?;
         gpu.device.set_patience(options.timeout);
         let kernels = Kernels::of(&gpu, element)?;
-        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?;
+        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
         let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
         Ok(Subject {
             precision: request.precision,

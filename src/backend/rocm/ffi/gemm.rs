@@ -105,6 +105,8 @@ pub(crate) struct GemmShape {
     pub(crate) epilogue: Epilogue,
     /// Whether gates follow the epilogue, `x * multiply + add` by square and output. Only our own kernels compute them.
     pub(crate) is_gated: bool,
+    /// Whether the weights may be rounded to 8 bits.
+    pub(crate) may_round: bool,
 }
 
 impl GemmShape {
@@ -124,6 +126,7 @@ impl GemmShape {
             accumulate: false,
             epilogue: Epilogue::None,
             is_gated: false,
+            may_round: false,
         }
     }
 
@@ -185,11 +188,13 @@ pub(crate) enum WeightLayout {
     Preshuffled,
     /// `[inputs][outputs]`, with the strides of [`GemmShape::column_major_weights`]. Only the libraries read it.
     Transposed,
+    /// Rounded to 8 bits, in the order in which our own kernels read them. Nothing else reads them.
+    Bytes,
 }
 
 impl WeightLayout {
-    pub(crate) const ALL: [WeightLayout; 3] =
-        [WeightLayout::Plain, WeightLayout::Preshuffled, WeightLayout::Transposed];
+    pub(crate) const ALL: [WeightLayout; 4] =
+        [WeightLayout::Plain, WeightLayout::Preshuffled, WeightLayout::Transposed, WeightLayout::Bytes];
 }
 
 /// The weights as the matrix A of a library: column-major, `inputs x outputs` of plain weights, from which the library
@@ -208,11 +213,12 @@ pub(crate) struct ColumnMajor {
 const TRANSPOSED_ALIGNMENT: usize = 8;
 
 impl GemmShape {
-    /// The weights as a library gets them. No library reads preshuffled weights, which count as plain ones here.
+    /// The weights as a library gets them. No library reads preshuffled weights and those of 8 bits, which count as
+    /// plain ones here.
     pub(crate) fn column_major_weights(&self, layout: WeightLayout) -> ColumnMajor {
         let GemmShape { outputs, inputs, weights_stride, batch_strides: [batch_stride, ..], .. } = *self;
         match layout {
-            WeightLayout::Plain | WeightLayout::Preshuffled => {
+            WeightLayout::Plain | WeightLayout::Preshuffled | WeightLayout::Bytes => {
                 ColumnMajor { rows: inputs, columns: outputs, stride: weights_stride, batch_stride }
             }
             WeightLayout::Transposed => {

@@ -321,7 +321,7 @@ impl Descriptor {
         let descriptor = Descriptor { library, raw, layout, factors: None };
         let of_weights = match layout {
             WeightLayout::Transposed => OPERATION_NONE,
-            WeightLayout::Plain | WeightLayout::Preshuffled => OPERATION_TRANSPOSE,
+            WeightLayout::Plain | WeightLayout::Preshuffled | WeightLayout::Bytes => OPERATION_TRANSPOSE,
         };
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSA, "TRANSA", of_weights)?;
         descriptor.set(sys::HIPBLASLT_MATMUL_DESC_TRANSB, "TRANSB", OPERATION_NONE)?;

@@ -243,7 +243,9 @@ impl Arguments {
             k: int(shape.inputs),
             of_a: match operands.layout {
                 WeightLayout::Transposed => sys::rocblas_operation_none,
-                WeightLayout::Plain | WeightLayout::Preshuffled => sys::rocblas_operation_transpose,
+                WeightLayout::Plain | WeightLayout::Preshuffled | WeightLayout::Bytes => {
+                    sys::rocblas_operation_transpose
+                }
             },
             alpha: 1.0,
             beta: if shape.accumulate { 1.0 } else { 0.0 },

@@ -2,6 +2,7 @@
 
 use std::ptr::{null, null_mut};
 
+use crate::byte_weights::rounded;
 use crate::kernels::{LayerNorm, Type, module, run};
 use crate::{Libraries, architecture, has_matrix_instructions, libraries, noise};
 
@@ -285,6 +286,7 @@ fn run_chain(
     kind: Type,
     (tile_rows, tile_columns, threads): (usize, usize, u32),
     parts: &[Part],
+    is_of_bytes: bool,
 ) {
     let module = module(lib);
     let groups = (parts[0].product.rows as usize).div_ceil(parts[0].group_rows);
@@ -338,16 +340,31 @@ fn run_chain(
         all: ended,
         reserved: 0,
     };
-    let kernel = format!("gemm_chain_{}_{tile_rows}x{tile_columns}_{threads}", kind.name());
+    let weights = weights_name(is_of_bytes);
+    let kernel = format!("gemm_chain_{weights}{}_{tile_rows}x{tile_columns}_{threads}", kind.name());
     run(lib, module, &kernel, (blocks as u32, 1), threads, chain);
     let counted = kind.download(lib, counted, 4 * counters / kind.bytes());
     assert!(counted.iter().all(|&count| count == 0.0), "the counters are not back at zero");
 }
 
+/// What the names of kernels for weights of 8 bits have.
+fn weights_name(is_of_bytes: bool) -> &'static str {
+    if is_of_bytes { "byte_weights_" } else { "" }
+}
+
+fn check_chain(kind: Type, tile: (usize, usize, u32), sizes: (usize, usize, usize)) {
+    compare_chain(kind, tile, sizes, false);
+}
+
 /// The products of a chain compute what single products and the kernel `layer_norm` compute. The first
 /// has `squares` rows for each row of the second, which is normalised; the third has wide rows if `outputs` are more
-/// than 1024. `splits` parts of the summed axis need no further launch.
-fn check_chain(kind: Type, tile: (usize, usize, u32), (squares, outputs, splits): (usize, usize, usize)) {
+/// than 1024. `splits` parts of the summed axis need no further launch. The weights may have 8 bits.
+pub(crate) fn compare_chain(
+    kind: Type,
+    tile: (usize, usize, u32),
+    (squares, outputs, splits): (usize, usize, usize),
+    is_of_bytes: bool,
+) {
     let (tile_rows, tile_columns, threads) = tile;
     let rows = tile_rows + 5;
     let sizes = [(squares * rows, 8, 264), (rows, 72, 8 * squares), (rows, outputs, 72)];
@@ -361,9 +378,14 @@ fn check_chain(kind: Type, tile: (usize, usize, u32), (squares, outputs, splits)
         for (number, (rows, outputs, inputs)) in sizes.into_iter().enumerate() {
             let seed = 92 + 10 * number as u32;
             let output = zeros(rows * outputs);
-            let weights = upload(seed, outputs * inputs);
+            let (weights, weights_stride) = if is_of_bytes {
+                (lib.upload(&rounded(outputs, inputs, seed).0), inputs.next_multiple_of(32))
+            } else {
+                (upload(seed, outputs * inputs), inputs)
+            };
             let product = Gemm {
                 partial: lib.empty(splits * rows * outputs.next_multiple_of(8)),
+                weights_stride: weights_stride as i32,
                 splits: if number == 0 { splits as i32 } else { 1 },
                 ..Gemm::dense((x, weights, output), [rows, outputs, inputs])
             };
@@ -389,12 +411,13 @@ fn check_chain(kind: Type, tile: (usize, usize, u32), (squares, outputs, splits)
             parts.push(Part { product, norm: if number == 0 { NO_NORM } else { norm }, group_rows });
         }
         if as_chain {
-            run_chain(lib, kind, tile, &parts);
+            run_chain(lib, kind, tile, &parts, is_of_bytes);
         } else {
             for Part { product, norm, .. } in &parts {
                 let (rows, outputs) = (product.rows as usize, product.outputs as usize);
                 let tiles = (rows.div_ceil(tile_rows) * outputs.div_ceil(tile_columns)) as u32;
-                let kernel = format!("gemm_{}_{tile_rows}x{tile_columns}_{threads}", kind.name());
+                let weights = weights_name(is_of_bytes);
+                let kernel = format!("gemm_{weights}{}_{tile_rows}x{tile_columns}_{threads}", kind.name());
                 run(lib, module, &kernel, (tiles, product.splits as u32), threads, *product);
                 if product.splits > 1 {
                     let blocks = (rows * outputs.div_ceil(8)).div_ceil(256) as u32;

@@ -5,6 +5,7 @@
 
 mod blas;
 mod boards;
+mod byte_weights;
 pub(crate) mod bytes;
 mod dense;
 mod device;

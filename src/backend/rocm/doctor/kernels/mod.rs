@@ -2,13 +2,14 @@
 //!
 //! | module | what it does or holds |
 //! |---|---|
-//! | [`boards`], [`heads`], [`dense`], [`gemm`], [`bytes`], [`attention`], [`rows`] | the launches of some kernels |
+//! | [`boards`], [`heads`], [`dense`], [`gemm`], [`bytes`], [`byte_weights`], [`attention`], [`rows`] | the launches of some kernels |
 //! | [`case`] | a launch to examine |
 //! | [`arena`] | the memory of a launch |
 
 mod arena;
 mod attention;
 mod boards;
+mod byte_weights;
 mod bytes;
 mod case;
 mod dense;
@@ -55,7 +56,15 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
 
 /// All cases of an element type. `format` is the variant of e4m3 that the card multiplies, if it multiplies any.
 fn cases(element: ElementType, format: Fp8Format, is_quick: bool) -> Vec<Case> {
-    let families = [rows::cases, attention::cases, dense::cases, gemm::cases, boards::cases, heads::cases];
+    let families = [
+        rows::cases,
+        attention::cases,
+        dense::cases,
+        gemm::cases,
+        byte_weights::cases,
+        boards::cases,
+        heads::cases,
+    ];
     let all = families.into_iter().flat_map(|cases| cases(element, is_quick));
     all.chain(bytes::cases(element, format, is_quick)).collect()
 }

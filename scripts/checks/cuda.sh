@@ -3,12 +3,13 @@
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
-# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant matrix loop int8
-# fp8; if none is named, the first three run. Each step has a time limit. A call ends within ten minutes, and names the
-# steps that it had no time for. Two calls do the steps that tests of every change need: `correct speed profile`, then
-# `branches sweep large`.
+# Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
+# matrix loop int8 fp8 weights; if none is named, the first three run. Each step has a time limit. A call ends within ten
+# minutes, and names the steps that it had no time for. Two calls do the steps that tests of every change need:
+# `correct speed profile`, then `branches sweep large`.
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
+#   BRANCHES for the step branches: some of fork, overlap, tuned and shared
 #   SEARCH_FLAGS  for the step cards: flags of the searches
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
 #   MATRIX   for the step matrix: the networks, visits and features, as flags of scripts/matches/matrix.py
@@ -427,6 +428,26 @@ step_variant() {
     play_on_cards --base-option "" --both SmartPruningFactor=0 --variant "variant:${VARIANT:?}"
 }
 
+# Examines the kernels with weights of 8 bits and our other ones, compares their figures with fp32 on positions of games,
+# and times small batches with weights of 16 and of 8 bits.
+step_weights() {
+    large_networks
+    local status=0 round bits
+    run 45 weights-kernels.log "$rukh" doctor --stage=kernels --weights="$here/tests/data/micro-attn.pb.gz" \
+        --backend=rocm-fp16 --time-limit=40 --report="$out/weights-kernels" || status=1
+    grep -E "wrong|damage" "$out/weights-kernels.txt" && status=1
+    tail -2 "$out/weights-kernels.log"
+    run 30 weights-check.log "$rukh" check --backend=rocm-fp16 --backend-opts="weight_bits=8,tune=off" --positions=2000 || status=1
+    cat "$out/weights-check.log"
+    milliseconds=200
+    for round in 1 2 3; do
+        for bits in 16 8; do
+            sweep_sizes=1,2,4,8,16 measure 30 weights.txt t82-like "weight_bits=$bits,tune=quick,wait=spin,tuning_file=bits-$bits.csv" || status=1
+        done
+    done
+    return $status
+}
+
 # Plays features of the search against the search without them, by `rukh selfplay`, for MATCH_SECONDS.
 step_matrix() {
     compile_kernels || return 1
@@ -467,7 +488,7 @@ step_branches() {
     for name in attn smolgen multihead relu-nogate se-attnpol se-conv; do
         ln -sf "$here/tests/data/micro-$name".* "$work/some/"
     done
-    for log in fork overlap tuned shared; do
+    for log in ${BRANCHES:-fork overlap tuned shared}; do
         local overlap="" options="fork=1024,wait=spin" most=512 formats=fp32,fp16
         [ $log != overlap ] || overlap=1
         [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }

@@ -260,9 +260,15 @@ fn products_of_8_bit_numbers_are_tuned_and_run_by_their_tiles() {
         // The next start measures nothing, and runs the tile that the table names, which is the other one now.
         let file = table_file(&machine);
         let table = fs::read_to_string(&file).expect("the table can be read");
+        // A row names its tile by the number and by the kernel.
+        let tile = |line: &str, from: (u32, &str), to: (u32, &str)| {
+            let number = |number: u32| format!(",own,{number},");
+            line.replace(&number(from.0), &number(to.0)).replace(from.1, to.1)
+        };
+        let (large, larger, small) = ((1, "_128x128_128,"), (0, "_128x128_256,"), (2, "_64x64_128,"));
         let other = |line: &str| match line.contains(",True,False,own,") {
-            true if line.contains(",own,2,") => line.replace(",own,2,", ",own,0,"),
-            true => line.replace(",own,0,", ",own,2,").replace(",own,1,", ",own,2,"),
+            true if line.contains(",own,2,") => tile(line, small, larger),
+            true => tile(&tile(line, larger, small), large, small),
             false => line.to_owned(),
         };
         let changed: Vec<String> = table.lines().map(other).collect();

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""Calculates how long the kernels should take on four AMD GPUs, from their resources and from the GPUs' data.
+"""Calculates how long the kernels should take on four AMD GPUs, from their resources and from the GPUs' data. For two
+more it calculates the steps of a product only.
 
 usage: expected_times.py RESOURCES.md > EXPECTED_TIMES.md
 
@@ -33,6 +34,7 @@ class Card:
     launch_microseconds: float
     launch_source: str
     fuses: bool  # whether products share launches with what follows them by default
+    multiplies_matrices: bool = True  # otherwise products are dot products of two (PlainCore in gemm_cores.h)
 
 
 MEASURED = "measured by others: rocm-systems #10834"
@@ -42,6 +44,11 @@ CARDS = [
     Card("gfx1100", "RX 7900 XTX", 96, 2.5, 960, 512, 32, 2, 2, 3.87, MEASURED, True),
     Card("gfx1201", "RX 9070 XT", 64, 2.97, 640, 1024, 32, 1, 2, 3.87, ASSUMED, True),
     Card("gfx942", "MI300X", 304, 2.1, 5300, 2048, 64, 1, 4, 3.87, ASSUMED, False),
+]
+# Cards whose steps are calculated, too, but not the time of a batch.
+MORE_CARDS = [
+    Card("gfx90a", "MI210", 104, 1.7, 1638, 1024, 64, 1, 4, 3.87, ASSUMED, True),
+    Card("gfx1030", "RX 6900 XT", 80, 2.25, 512, 256, 32, 1, 2, 3.87, ASSUMED, True, False),
 ]
 # The architectures that have the code object of another one (objects/same_code.txt).
 CODE_OF = {"gfx1201": "gfx1200"}
@@ -173,26 +180,37 @@ class Step:
     matrix_cycles: float  # of a compute unit that does nothing else
     shared_cycles: float  # reads by all waves, and writes
     instructions_per_load: float  # matrix instructions for each vector of 16 bytes that a lane reads
-    operations_per_byte: float  # of global memory
+    loaded_bytes: int  # from the caches or from memory
+    operations_per_byte: float  # of these bytes
+
+    def cycles(self) -> float:
+        """The cycles of the step if matrix instructions and shared memory overlap."""
+        return max(self.matrix_cycles, self.shared_cycles)
 
     def share(self) -> float:
-        """The share of the peak if matrix instructions and shared memory overlap."""
-        return self.matrix_cycles / max(self.matrix_cycles, self.shared_cycles)
+        """The share of the peak."""
+        return self.matrix_cycles / self.cycles()
 
 
 def step_of(card: Card, tile: Tile) -> Step:
     depth = STEP_BYTES // ELEMENT
-    wave_rows, wave_columns = tile.wave(card.lanes)
-    waves = tile.threads // card.lanes
     operations = 2 * tile.rows * tile.columns * depth
-    reads = waves * (wave_rows + wave_columns) * STEP_BYTES * card.operand_copies
+    if card.multiplies_matrices:
+        wave_rows, wave_columns = tile.wave(card.lanes)
+        vectors = (wave_rows + wave_columns) * STEP_BYTES * card.operand_copies / 16 / card.lanes
+        instructions = wave_rows * wave_columns * depth / 16**3
+    else:
+        # A thread owns eight columns of some rows.
+        owned = tile.rows * tile.columns // tile.threads
+        vectors = (owned // 8 + 8) * STEP_BYTES / 16
+        instructions = owned * depth / 2
+    reads = tile.threads * vectors * 16
     writes = (tile.rows + tile.columns) * STEP_BYTES
-    instructions = wave_rows * wave_columns * depth / 16**3
-    vectors = (wave_rows + wave_columns) * STEP_BYTES * card.operand_copies / 16 / card.lanes
     return Step(
         operations / card.operations_per_cycle,
         (reads + writes) / SHARED_BYTES_PER_CYCLE,
         instructions / vectors,
+        writes,
         operations / writes,
     )
 
@@ -205,19 +223,49 @@ def tiles_of(card: Card, known: dict) -> list[Tile]:
     return sorted(tiles, key=lambda tile: (-tile.rows * tile.columns, tile.threads))
 
 
-def product_microseconds(card: Card, tiles: list[Tile], product: Product) -> float:
-    """The time of one product with the tile for which it is shortest. Blocks run in rounds over all compute units."""
+def product_choice(card: Card, tiles: list[Tile], product: Product) -> tuple[float, Tile, int]:
+    """The time of one product in microseconds, the tile for which it is shortest, and the rounds: blocks run in rounds over
+    all compute units. Where the traffic decides, it is the tile with the fewest cycles."""
 
-    def by(tile: Tile) -> float:
-        step = step_of(card, tile)
+    def by(tile: Tile) -> tuple[float, float, Tile, int]:
         blocks = ceil(product.rows / tile.rows) * ceil(product.outputs / tile.columns)
         steps = ceil(product.inputs * ELEMENT / STEP_BYTES)
         rounds = ceil(blocks / card.compute_units)
-        cycles = rounds * steps * max(step.matrix_cycles, step.shared_cycles)
+        cycles = rounds * steps * step_of(card, tile).cycles()
         traffic = product.bytes() / card.gigabytes_per_second / 1e3
-        return max(cycles / card.gigahertz / 1e3, traffic)
+        return max(cycles / card.gigahertz / 1e3, traffic), cycles, tile, rounds
 
-    return min(map(by, tiles))
+    microseconds, _, tile, rounds = min(map(by, tiles), key=lambda choice: choice[:2])
+    return microseconds, tile, rounds
+
+
+def product_table(known: dict) -> list[str]:
+    """The intensity of each product, and its tile, rounds and share of the peak on each card."""
+    lines = [
+        "",
+        "## The products of this batch",
+        "",
+        "*Per byte* is the arithmetic intensity of the whole product: its operations for each byte of its two factors and",
+        "its results, each moved once. A product with fewer than a card's *balance* (below) is limited by the memory. A cell",
+        "has the tile that the calculation chooses, its rounds, and the share of the peak. It is less than 100% where the last",
+        "round has fewer blocks than compute units, where tiles reach beyond the product, and where shared memory or the",
+        "memory takes longer.",
+        "",
+        "| product | operations, 10^9 | MB | per byte | " + " | ".join(card.architecture for card in CARDS) + " |",
+        "|---|---:|---:|---:|" + "---|" * len(CARDS),
+    ]
+    for product in PRODUCTS:
+        cells = []
+        for card in CARDS:
+            microseconds, tile, rounds = product_choice(card, tiles_of(card, known), product)
+            share = product.operations() / peak_of(card) / microseconds
+            cells.append(f"{tile.rows} x {tile.columns}, {rounds}, {share:.0%}")
+        operations, moved = product.operations(), product.bytes()
+        lines.append(
+            f"| {product.name} | {operations / 1e9:.2f} | {moved / 1e6:.1f} | {operations / moved:.0f} | "
+            + " | ".join(cells) + " |"
+        )
+    return lines
 
 
 def other_traffic(card: Card) -> list[tuple[str, int]]:
@@ -319,14 +367,20 @@ def report(path: str) -> str:
         "## One step of a block",
         "",
         "A step is 64 bytes of each row in fp16. The cycles are those of a compute unit that has only this block.",
-        "*Share* is the largest share of the peak that shared memory allows, if its reads overlap with matrix",
-        "instructions. *Per load* has the matrix instructions per vector of 16 bytes that a lane reads, and *per byte*",
-        "is the arithmetic intensity: the operations for each byte of global memory.",
+        "*Shared cycles* are those of the reads of all waves and of the writes, which have no bank conflicts (README.md).",
+        "*Per load* has the matrix instructions per vector of 16 bytes that a lane reads, and *per byte* is the arithmetic",
+        "intensity: the operations for each byte that a block loads from the caches or from memory. *Share* is the largest",
+        "share of the peak that shared memory allows, if it overlaps with matrix instructions, and *bytes a cycle* are what",
+        "the caches then have to give each compute unit. AMD's CDNA 3 white paper has 2048 bytes a cycle from the",
+        "second-level cache for the 38 compute units of a die, 54 for each. There is no such figure here for the other",
+        "cards. gfx1030 has no matrix instructions, and its figures are those of dot products of two. *Waves* are those of a",
+        "SIMD.",
         "",
-        "| card | tile | registers | waves | shared bytes | matrix cycles | shared cycles | per load | per byte | share |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| card | tile | registers | waves | shared bytes | matrix cycles | shared cycles | per load | per byte | bytes a cycle"
+        " | share |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
-    for card in CARDS:
+    for card in CARDS + MORE_CARDS:
         code = CODE_OF.get(card.architecture, card.architecture)
         for tile in tiles_of(card, known):
             registers, shared, waves = known[code, f"gemm_f16_{tile.rows}x{tile.columns}_{tile.threads}"]
@@ -334,7 +388,7 @@ def report(path: str) -> str:
             lines.append(
                 f"| {card.architecture} | {tile.rows} x {tile.columns} | {registers} | {waves} | {shared}"
                 f" | {step.matrix_cycles:.0f} | {step.shared_cycles:.0f} | {step.instructions_per_load:.2f}"
-                f" | {step.operations_per_byte:.0f} | {step.share():.0%} |"
+                f" | {step.operations_per_byte:.0f} | {step.loaded_bytes / step.cycles():.0f} | {step.share():.0%} |"
             )
     lines += [
         "",
@@ -357,7 +411,7 @@ def report(path: str) -> str:
 
     for product in PRODUCTS:
         values = [
-            product.count * product_microseconds(card, tiles_of(card, known), product) for card in CARDS
+            product.count * product_choice(card, tiles_of(card, known), product)[0] for card in CARDS
         ]
         source = f"{product.count} x {product.rows} x {product.outputs} x {product.inputs}; steps above"
         row(product.name, values, source)
@@ -376,18 +430,22 @@ def report(path: str) -> str:
         for card, total in zip(CARDS, totals)
     ]
     lines.append("| share of the peak | " + " | ".join(f"{share:.0%}" for share in shares) + " | |")
+    lines += product_table(known)
     lines += small_batches()
     lines += [
         "",
         "## The cards",
         "",
-        "| card | compute units | GHz | GB/s | fp16 operations per cycle and unit | a graph's node | its source |",
-        "|---|---:|---:|---:|---:|---:|---|",
+        "*Balance* is the operations at the peak for each byte of the bandwidth.",
+        "",
+        "| card | compute units | GHz | GB/s | fp16 operations per cycle and unit | balance | a graph's node | its source |",
+        "|---|---:|---:|---:|---:|---:|---:|---|",
     ]
-    for card in CARDS:
+    for card in CARDS + MORE_CARDS:
         lines.append(
             f"| {card.architecture}, {card.name} | {card.compute_units} | {card.gigahertz}"
             f" | {card.gigabytes_per_second:.0f} | {card.operations_per_cycle}"
+            f" | {peak_of(card) / card.gigabytes_per_second / 1e3:.0f}"
             f" | {card.launch_microseconds} us | {card.launch_source} |"
         )
     return "\n".join(lines) + "\n"

@@ -5,7 +5,8 @@
 # usage: scripts/kernels/compile.sh [--check] [ARCHITECTURE ...]
 #   without --check    writes hip/kernels/objects/ARCHITECTURE.co.gz and, if no architecture is named,
 #                      hip/kernels/RESOURCES.md and, from that, EXPECTED_TIMES.md
-#   with --check       writes nothing, and fails if one of those files would change
+#   with --check       writes nothing, and fails if one of those files would change, or if hip/kernels/README.md does
+#                      not have the table of bank_conflicts.py
 # Without architectures, the script compiles all whose objects are stored, and also checks those whose code is that of a
 # stored object (objects/same_code.txt).
 #
@@ -107,6 +108,9 @@ if [ "${architectures[*]}" = "${stored[*]}" ]; then
         failed=true
     elif ! python3 scripts/kernels/expected_times.py hip/kernels/RESOURCES.md | cmp -s - hip/kernels/EXPECTED_TIMES.md; then
         echo "hip/kernels/EXPECTED_TIMES.md is out of date: run scripts/kernels/compile.sh" >&2
+        failed=true
+    fi
+    if $check && ! python3 scripts/kernels/bank_conflicts.py --check hip/kernels/README.md; then
         failed=true
     fi
 fi

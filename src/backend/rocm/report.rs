@@ -221,7 +221,7 @@ mod tests {
             "rukh products 2\n",
             &text.replace("bf16", "int8"),
             &text.replace("product,", "x,"),
-            &text.replace("8bit", "4bit"),
+            &text.replace(",auto,8,", ",auto,4,"),
         ] {
             assert!(Request::parse(damaged).is_err(), "{damaged}");
         }

@@ -540,12 +540,12 @@ mod tests {
         let other = Origin { versions: "HIP 6".to_owned(), ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "9 rows are measured with other versions (line 2: `HIP 6`)"
+            "10 rows are measured with other versions (line 2: `HIP 6`)"
         );
         let other = Origin { compute_units: 48, ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "9 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
+            "10 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
         );
         assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 5: `bias wish`)");
         assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");
@@ -570,15 +570,15 @@ mod tests {
         assert!(good.contains(",gemm_byte_weights_f16_64x32_128,"), "{good}");
         assert_eq!(
             said(&good.replace("False,False,own,4,2", "False,True,own,4,2")),
-            "1 row is damaged (line 10: `w_8bit`)"
+            "1 row is damaged (line 11: `w_8bit`)"
         );
         assert_eq!(
             said(&good.replace(",True,True\n", ",False,True\n")),
-            "1 row is damaged (line 10: `w_8bit`)"
+            "1 row is damaged (line 11: `w_8bit`)"
         );
         assert_eq!(
             said(&good.replace("False,False,own,4,2", "False,False,hipblaslt,4,2")),
-            "1 row is for products or kernels that Rukh does not have (line 10: `w_8bit`)"
+            "1 row is for products or kernels that Rukh does not have (line 11: `w_8bit`)"
         );
         assert_eq!(
             relu(("bias relu,False,True,", "bias relu,False,Perhaps,")),
@@ -589,9 +589,14 @@ mod tests {
             relu((&format!("bias relu,False,True,quick,{versions}"), "bias relu,False,True,quick,")),
             "1 row is measured with other versions (line 4: ``)"
         );
-        // Without its columns, the row with weights of 8 bits is one with plain weights.
+        // Without its columns, the row with weights of 8 bits would be one with plain weights, whose kernel it does not
+        // name.
         let old = good.replace(",w_transposed,", ",x,").replace("measured_with,w_may_round,w_8bit", "y,v,w");
-        assert_eq!(parse(&origin(), &old).unwrap().rows.len(), 9, "files without these columns are read");
+        assert_eq!(
+            parse(&origin(), &old).unwrap().rows.len(),
+            9,
+            "files without these columns are read, but for that row"
+        );
         let without_versions = good.replace("measured_with", "y");
         assert!(
             said(&without_versions).starts_with("2 rows are damaged (line "),

@@ -41,7 +41,7 @@ static void test_product(const Tile& tile, void (*sum)(GemmArguments), i32 rows,
     Buffer<T> output((size_t)rows * output_stride);
     Buffer<float> partial(splits == 1 ? 8 : (size_t)splits * rows * ((outputs + 7) / 8 * 8));
     const GemmArguments arguments = {x.data(), weights.memory.data(), output.data(), has_bias ? bias.data() : nullptr,
-                                     has_residual ? residual.data() : nullptr, splits == 1 ? nullptr : partial.data(), 0, 0, 0,
+                                     nullptr, nullptr, has_residual ? residual.data() : nullptr, splits == 1 ? nullptr : partial.data(), 0, 0, 0,
                                      rows, outputs, inputs, x_stride, weights.row, output_stride, 1, splits, activation, 1};
     const i32 tiles = (rows + tile.rows - 1) / tile.rows * ((outputs + tile.columns - 1) / tile.columns);
     launch(tile.kernel, arguments, tiles, splits, tile.threads);

@@ -140,6 +140,24 @@ fn the_subtree_bias_lasts_until_a_new_game() {
     assert_eq!(first, search(true), "a new game forgets it");
 }
 
+/// The bias is part of the value of a first visit, too, which is not that of the network then.
+#[test]
+fn the_subtree_bias_corrects_the_first_visit() {
+    let mut session = Session::new(&[("SubtreeValueBiasFactor", "0.45"), ("SmartPruningFactor", "0")]);
+    session.position(Some(KIWIPETE), "");
+    session.go(nodes(3_000));
+    let tree = session.engine.finished_tree();
+    let (mut waiting, mut corrected) = (vec![tree.root()], 0);
+    while let Some(id) = waiting.pop() {
+        let node = tree.node(id);
+        let visited = tree.links(node).filter(|(_, link)| link.visits() > 0);
+        waiting.extend(visited.filter_map(|(_, link)| link.child()));
+        let own = tree.own_evaluation(id).get().filter(|_| node.visits() == 1 && !node.is_terminal());
+        corrected += u32::from(own.is_some_and(|(wl, _)| (node.sample().wl - wl).abs() > 0.001));
+    }
+    assert!(corrected > 10, "{corrected} first visits are corrected");
+}
+
 /// The move played with this `LowerBoundDeviation`, and the moves with their visits and values.
 fn played(fen: &str, deviation: &str, count: u64) -> (String, Vec<(String, f32, f32)>) {
     let mut session = Session::new(&[("LowerBoundDeviation", deviation), ("SmartPruningFactor", "0")]);

@@ -46,9 +46,11 @@ fn searched(fen: &str, settings: &[(&str, &str)], count: u64) -> Searched {
 #[test]
 fn each_switch_changes_the_search_and_leaves_a_sound_tree() {
     for fen in [KIWIPETE, MIDDLEGAME] {
-        let plain = searched(fen, &[], 5_000);
+        // Values that weigh children scatter more with random evaluations.
+        let mean_of_visits = ("ValueWeightExponent", "0");
+        let plain = searched(fen, &[mean_of_visits], 5_000);
         for switch in SWITCHES {
-            let other = searched(fen, &[(switch, "true")], 5_000);
+            let other = searched(fen, &[mean_of_visits, (switch, "true")], 5_000);
             assert_ne!(plain.visits, other.visits, "{switch}");
             assert!((plain.wl - other.wl).abs() < 0.2, "{switch}: {} and {}", plain.wl, other.wl);
         }

@@ -2,7 +2,8 @@
 //!
 //! Nearly every search counts all visits alike, and adds up [`Totals`]. If a node's value is not their mean, it adds up
 //! [`Recomputed`], which are the same sums. A search that uses the uncertainty of values or a correction history adds up
-//! [`Weighted`], and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes from one kind to another.
+//! [`Weighted`], and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes
+//! from one kind to another.
 
 use super::recompute::recompute;
 use crate::backend::Value;

@@ -14,22 +14,25 @@ use crate::tree::{ExtraStatistics, Node, NodeId, Sample, Tree};
 #[inline]
 pub(super) fn recompute(context: &SearchContext, id: NodeId) {
     let node = context.tree.node(id);
-    let visits = node.visits();
-    // The value of the first visit is the own evaluation.
-    if visits <= 1 || node.is_terminal() {
+    if node.is_terminal() {
         return;
     }
-    let Some(own) = context.tree.own_evaluation(id).get() else { return };
     match (context.counting, context.params.backup.only_value_weights()) {
-        (Counting::Recomputed, Some(exponent)) => weigh_children(context, node, own, exponent),
-        (Counting::Recomputed, None) => recompute_from_list(context, id, own, None),
-        _ => recompute_from_list(context, id, own, Some(context.tree.extra_statistics(id))),
+        (Counting::Recomputed, Some(exponent)) => weigh_children(context, id, exponent),
+        (Counting::Recomputed, None) => recompute_from_list(context, id, None),
+        _ => recompute_from_list(context, id, Some(context.tree.extra_statistics(id))),
     }
 }
 
 /// Replaces the means of a node by those of its own evaluation and of its children, weighted by their visits and values.
 /// This is [`recompute_from_list`] without a list, for the usual case.
-fn weigh_children(context: &SearchContext, node: &Node, (own_wl, own_d): (f32, f32), exponent: f32) {
+fn weigh_children(context: &SearchContext, id: NodeId, exponent: f32) {
+    let node = context.tree.node(id);
+    // The first visit is the own evaluation itself.
+    if node.visits() <= 1 {
+        return;
+    }
+    let Some((own_wl, own_d)) = context.tree.own_evaluation(id).get() else { return };
     let (mut children, mut counted, mut wl_sum, mut d_sum) = (0, 0, 0.0, 0.0);
     for_each_visited(&context.tree, node, |visits, mean| {
         children += 1;
@@ -81,14 +84,9 @@ fn replace_means(node: &Node, mean: Mean, counted: u32) {
 /// [`recompute`] for all kinds of backup. `extra` are the node's extra statistics, if the search keeps them.
 #[cold]
 #[inline(never)]
-fn recompute_from_list(
-    context: &SearchContext,
-    id: NodeId,
-    own: (f32, f32),
-    extra: Option<&ExtraStatistics>,
-) {
+fn recompute_from_list(context: &SearchContext, id: NodeId, extra: Option<&ExtraStatistics>) {
     let node = context.tree.node(id);
-    let (own_wl, own_d) = own;
+    let Some((own_wl, own_d)) = context.tree.own_evaluation(id).get() else { return };
     let params = &context.params;
     let (mut children, counted) = children_of(context, node);
     let variance = extra.map_or(0.0, |extra| f64::from(extra.variance()));

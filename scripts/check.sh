@@ -128,7 +128,8 @@ step_kernels_host() {
 # Runs a thousand sequences of commands, graph searches of 100,000 nodes (if ../shared/nets has maia-1900), every network
 # of the repository on the emulated cards for which the step `test` has only some, and those of RUKH_TEST_NETS.
 step_long() {
-    local tests=(thousand_sequences graph:: rocm::every_network rocm::own::every_network)
+    local tests=(thousand_sequences graph:: rocm::every_network rocm::own::every_network
+        rocm::byte_weights::every_network)
     if [ -n "${RUKH_TEST_NETS:-}" ]; then
         tests+=(networks_of_a_folder)
     else

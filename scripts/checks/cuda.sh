@@ -327,6 +327,15 @@ step_cards() {
     return $status
 }
 
+# Examines all our kernels for fp16 with `rukh doctor`, which writes the reports REPORT.txt and REPORT.json.
+kernels_are_right() {
+    local report=$1 status=0
+    run 45 "$report.log" "$rukh" doctor --stage=kernels --weights="$here/tests/data/micro-attn.pb.gz" \
+        --backend=rocm-fp16 --time-limit=40 --report="$out/$report" || status=1
+    grep -E "wrong|damage" "$out/$report.txt" && status=1
+    return $status
+}
+
 # Compares our own products, with plain and with preshuffled weights, with the libraries', product by product and in whole
 # passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every product
 # and of every tile are checked, with guards around the matrices. Writes own.md, the tables for docs/benchmarks.md.
@@ -334,9 +343,7 @@ step_cards() {
 step_own() {
     large_networks
     local name status=0 reports=() begin=$SECONDS
-    run 40 own-kernels.log "$rukh" doctor --stage=kernels --weights="$here/tests/data/micro-attn.pb.gz" \
-        --backend=rocm-fp16 --time-limit=35 --report="$out/own-kernels" || status=1
-    grep -E "gemm.*(wrong|damage)" "$out/own-kernels.txt" && status=1
+    kernels_are_right own-kernels || status=1
     for name in "${names[@]}"; do
         [ -e "$random/$name.pb.gz" ] || continue
         run 50 "own-$name.log" "$rukh" doctor --quick --stage=products --weights="$random/$name.pb.gz" \
@@ -433,10 +440,7 @@ step_variant() {
 step_weights() {
     large_networks
     local status=0 round bits
-    run 45 weights-kernels.log "$rukh" doctor --stage=kernels --weights="$here/tests/data/micro-attn.pb.gz" \
-        --backend=rocm-fp16 --time-limit=40 --report="$out/weights-kernels" || status=1
-    grep -E "wrong|damage" "$out/weights-kernels.txt" && status=1
-    tail -2 "$out/weights-kernels.log"
+    kernels_are_right weights-kernels || status=1
     run 30 weights-check.log "$rukh" check --backend=rocm-fp16 --backend-opts="weight_bits=8,tune=off" --positions=2000 || status=1
     cat "$out/weights-check.log"
     milliseconds=200

@@ -19,6 +19,8 @@ import sys
 import time
 from pathlib import Path
 
+from saved_results import SavedResults
+
 OPENINGS = Path(__file__).resolve().parents[2] / "tests/data/openings.epd"
 
 
@@ -81,17 +83,15 @@ def main():
     arguments = parser.parse_args()
 
     end = time.monotonic() + arguments.seconds
-    saved = {}
-    if arguments.save and arguments.save.exists():
-        for line in arguments.save.read_text().splitlines():
-            entry = json.loads(line)
-            saved[json.dumps([entry["match"], entry["flags"]])] = entry["result"]
+    saved = SavedResults(arguments.save)
     print("| player 1 | network | visits | games | result | score | Elo [95 %] | pairs 0 ½ 1 1½ 2 | LLR |")
     print("|---|---|---:|---:|---|---:|---|---|---|", flush=True)
     matches = [(n, v, f) for v in arguments.visits for n in arguments.network for f in arguments.feature]
     for match in matches:
-        key = json.dumps([[Path(match[0]).name, *match[1:]], arguments.flags])
-        if key not in saved:
+        described = {"match": [Path(match[0]).name, *match[1:]], "flags": arguments.flags}
+        described["settings"] = [arguments.seed, arguments.games, arguments.sprt]
+        result = saved.get(described)
+        if result is None:
             left = end - time.monotonic()
             # A shorter match would say nothing, because only short games would be finished.
             if left < arguments.match_seconds:
@@ -100,12 +100,8 @@ def main():
             result = play(arguments, match, arguments.match_seconds)
             if result is None:
                 continue
-            saved[key] = result
-            if arguments.save:
-                with arguments.save.open("a") as file:
-                    entry = {"match": json.loads(key)[0], "flags": arguments.flags, "result": result}
-                    file.write(json.dumps(entry) + "\n")
-        print(row(match, saved[key]), flush=True)
+            saved.add(described, result)
+        print(row(match, result), flush=True)
 
 
 if __name__ == "__main__":

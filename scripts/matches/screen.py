@@ -23,6 +23,7 @@ import sys
 from pathlib import Path
 
 from elo import elo
+from saved_results import SavedResults
 
 # The first rows of the cyclic designs, by the number of matches.
 GENERATORS = {
@@ -90,23 +91,16 @@ def main():
     if matches is None:
         parser.error(f"at most {max(GENERATORS) - 1} factors can be measured at once")
     rows = design(matches, len(arguments.factor))
-    saved = {}
-    if arguments.save and arguments.save.exists():
-        for line in arguments.save.read_text().splitlines():
-            entry = json.loads(line)
-            saved[json.dumps([entry["player1"], entry["flags"]])] = entry["result"]
+    saved = SavedResults(arguments.save)
     results = []
     for number, row in enumerate(rows, 1):
         chosen = [factor for factor, is_on in zip(arguments.factor, row) if is_on]
         flags = [flag for factor in chosen for flag in factor.split(",")]
-        key = json.dumps([flags, arguments.flags])
-        if key not in saved:
-            saved[key] = play(arguments, flags)
-            if arguments.save:
-                with arguments.save.open("a") as file:
-                    file.write(json.dumps({"player1": flags, "flags": arguments.flags, "result": saved[key]}) + "\n")
-        results.append(saved[key])
-        mean, _ = mean_and_variance(saved[key]["pairs"])
+        match = {"player1": flags, "flags": arguments.flags}
+        if saved.get(match) is None:
+            saved.add(match, play(arguments, flags))
+        results.append(saved.get(match))
+        mean, _ = mean_and_variance(results[-1]["pairs"])
         print(f"{number}/{matches}: {100 * mean:.1f} % with {' '.join(flags) or 'none'}", file=sys.stderr, flush=True)
     report(arguments.factor, rows, results)
 

@@ -31,8 +31,7 @@ impl CpuNetwork {
         }
         let identity = identity(&network, precision, instructions);
         if let Some(rounding) = rounding_file::read(EMBEDDED, &identity) {
-            let rounder = restoring(rounding, instructions);
-            return CpuNetwork::pack(network, precision, instructions, rounder).0;
+            return restored(network, precision, instructions, rounding);
         }
         let key = format!("{}\n{}\n{identity}", env!("RUKH_VERSION"), instructions.name());
         let path = cache_folder::file(NAME, &key, "gz");
@@ -50,8 +49,7 @@ impl CpuNetwork {
     ) -> CpuNetwork {
         let read = |path: &Path| rounding_file::read(&fs::read(path).ok()?, key);
         if let Some(rounding) = path.as_deref().and_then(read) {
-            let rounder = restoring(rounding, instructions);
-            return CpuNetwork::pack(network, precision, instructions, rounder).0;
+            return restored(network, precision, instructions, rounding);
         }
         let (packed, rounder) = rounded(network, precision, instructions);
         // Without a cache folder, every start evaluates positions.
@@ -68,9 +66,16 @@ fn rounded(network: Network, precision: Precision, instructions: InstructionSet)
     CpuNetwork::pack(network, precision, instructions, rounder)
 }
 
-/// A rounder that repeats `rounding`.
-fn restoring(rounding: NetworkRounding, instructions: InstructionSet) -> Rounder {
-    Rounder::new(instructions.0, instructions.0.largest_int8_weight(), Guide::Kept(rounding))
+/// Packs a network with weights that are rounded as in `rounding`.
+fn restored(
+    network: Network,
+    precision: Precision,
+    instructions: InstructionSet,
+    rounding: NetworkRounding,
+) -> CpuNetwork {
+    let largest = instructions.0.largest_int8_weight();
+    let rounder = Rounder::new(instructions.0, largest, Guide::Kept(rounding));
+    CpuNetwork::pack(network, precision, instructions, rounder).0
 }
 
 /// The network, and what else the rounded weights depend on, except the last bits of the evaluations by which they were

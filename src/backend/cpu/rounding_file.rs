@@ -17,14 +17,18 @@ use flate2::write::GzEncoder;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+/// The file's first bytes, before the compression: the key and its length.
+fn start(key: &str) -> Vec<u8> {
+    [&(key.len() as u32).to_le_bytes(), key.as_bytes()].concat()
+}
+
 /// The bytes of the file.
 ///
 /// # Errors
 /// The compression fails.
 pub(super) fn write(key: &str, rounding: &NetworkRounding) -> io::Result<Vec<u8>> {
     let mut bytes = GzEncoder::new(Vec::new(), Compression::new(6));
-    bytes.write_all(&(key.len() as u32).to_le_bytes())?;
-    bytes.write_all(key.as_bytes())?;
+    bytes.write_all(&start(key))?;
     for layers in [&rounding.dense, &rounding.convolutions] {
         bytes.write_all(&(layers.len() as u32).to_le_bytes())?;
         for (number, KeptRounding { scales, factors, shifts }) in layers {
@@ -44,14 +48,18 @@ pub(super) fn write(key: &str, rounding: &NetworkRounding) -> io::Result<Vec<u8>
 
 /// Reads what [`write`] has written with the same key. `None` if it is damaged, or of something else.
 pub(super) fn read(file: &[u8], key: &str) -> Option<NetworkRounding> {
-    // The lengths in the file do not determine how much memory is taken, because only what is there is read.
-    let mut bytes = Vec::new();
-    GzDecoder::new(file).read_to_end(&mut bytes).ok()?;
-    let mut rest = Rest(&bytes);
-    let length = rest.count()?;
-    if rest.bytes(length)? != key.as_bytes() {
+    let mut file = GzDecoder::new(file);
+    // Most of a file of something else is never decompressed.
+    let expected = start(key);
+    let mut found = vec![0; expected.len()];
+    file.read_exact(&mut found).ok()?;
+    if found != expected {
         return None;
     }
+    // The lengths in the file do not determine how much memory is taken, because only what is there is read.
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).ok()?;
+    let mut rest = Rest(&bytes);
     let rounding = NetworkRounding { dense: rest.layers()?, convolutions: rest.layers()? };
     rest.0.is_empty().then_some(rounding)
 }

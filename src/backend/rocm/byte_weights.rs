@@ -10,20 +10,17 @@
 use super::ffi::arguments::GemmArguments;
 use super::ffi::gemm::{ElementType, GemmShape};
 use super::numbers;
+use super::preshuffle::{ALIGNMENT, PIECE_ROWS};
 
 /// The most rows of a product with such weights: 8 positions of 64 squares. With more rows, the operations take the time
 /// (`hip/kernels/EXPECTED_TIMES.md`).
 pub(super) const MOST_ROWS: usize = 512;
 
-/// The part of a row that lies together, and the number of rows whose parts follow one another.
+/// The part of a row that lies together.
 const PIECE: usize = 32;
-const PIECE_ROWS: usize = 16;
 
 /// The scales are fp32, and of so many outputs at least.
 const SCALES_TOGETHER: usize = 8;
-
-/// The size of a copy is a multiple of this many bytes, so that the next one begins at one, too.
-const ALIGNMENT: usize = 256;
 
 /// The byte that stands for zero, and the largest multiple of a scale.
 const ZERO: f32 = 128.0;

@@ -18,9 +18,6 @@ use std::sync::Arc;
 /// Device memory is allocated in pieces of at least this size, because each allocation costs time.
 const CHUNK_BYTES: usize = 8 << 20;
 
-/// Every copy begins at a multiple of this many bytes.
-const ALIGNMENT: usize = 256;
-
 /// A layout of which a copy is made.
 pub(super) enum CopiedLayout {
     /// By the kernel with the name [`preshuffle::KERNEL`].
@@ -126,7 +123,7 @@ impl WeightCopies {
             }
         };
         let start = self.used;
-        self.used = (start + bytes).next_multiple_of(ALIGNMENT).min(chunk.bytes());
+        self.used = (start + bytes).next_multiple_of(preshuffle::ALIGNMENT).min(chunk.bytes());
         Ok((chunk, start))
     }
 

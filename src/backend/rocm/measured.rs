@@ -11,7 +11,8 @@ use std::collections::BTreeMap;
 pub(super) const PROPOSALS: usize = 16;
 pub(super) const MOST_PROPOSALS: usize = 32;
 
-/// Preshuffled and transposed weights and those of 8 bits take memory, so that a product must be faster with them by this factor.
+/// Preshuffled and transposed weights and those of 8 bits take memory, so that a product must be faster with them by
+/// this factor.
 const WORTH_A_COPY: f32 = 1.02;
 
 /// The library and algorithm for one shape, and the layout of the weights. Libraries have other algorithms for

@@ -20,10 +20,10 @@ const VECTOR_BYTES: usize = 16;
 
 /// The part of a row that lies together, and the number of rows whose parts follow one another.
 const PIECE_BYTES: usize = 64;
-const PIECE_ROWS: usize = 16;
+pub(super) const PIECE_ROWS: usize = 16;
 
 /// The size of a copy is a multiple of this many bytes, so that the next one begins at one, too.
-const ALIGNMENT: usize = 256;
+pub(super) const ALIGNMENT: usize = 256;
 
 /// The bytes of a row, and of the weights of one of a shape's products.
 fn row_and_product_bytes(shape: &GemmShape) -> (usize, usize) {

@@ -1,6 +1,6 @@
 //! Weights of 8 bits for products of few rows, with arithmetic in 16 bits, on the emulator.
 
-use super::int8::has_encoders;
+use super::int8::for_encoders;
 use super::*;
 use crate::rocm_errors::{search, stdout};
 use rukh::backend::rocm::WeightBits;
@@ -54,11 +54,9 @@ fn check_small_batches(set: &GoldenSet, (precision, limit): (RocmPrecision, &Lim
 }
 
 fn check_card(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
-    on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
-        for set in goldens::committed().into_iter().filter(|set| has_encoders(set) && wanted(set)) {
-            check_small_batches(&set, (RocmPrecision::Fp16, &LIMIT));
-            check_small_batches(&set, (RocmPrecision::Bf16, &BF16_LIMIT));
-        }
+    for_encoders(test, architecture, wanted, |set| {
+        check_small_batches(set, (RocmPrecision::Fp16, &LIMIT));
+        check_small_batches(set, (RocmPrecision::Bf16, &BF16_LIMIT));
     });
 }
 

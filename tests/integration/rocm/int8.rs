@@ -14,11 +14,21 @@ pub(super) fn has_encoders(set: &GoldenSet) -> bool {
     matches!(network.body, Body::Attention { .. })
 }
 
-fn check(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
+/// Calls `check` on an emulated card with each wanted set of a network with encoders.
+pub(super) fn for_encoders(
+    test: &str,
+    architecture: &str,
+    wanted: impl Fn(&GoldenSet) -> bool,
+    check: impl Fn(&GoldenSet),
+) {
     on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
-        for set in goldens::committed().into_iter().filter(|set| has_encoders(set) && wanted(set)) {
-            check_set(&set, RocmPrecision::Int8, &options(16), &INT8);
-        }
+        goldens::committed().iter().filter(|set| has_encoders(set) && wanted(set)).for_each(&check);
+    });
+}
+
+fn check(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
+    for_encoders(test, architecture, wanted, |set| {
+        check_set(set, RocmPrecision::Int8, &options(16), &INT8);
     });
 }
 

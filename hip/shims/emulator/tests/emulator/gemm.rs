@@ -158,7 +158,32 @@ fn preshuffled(lib: &Libraries, kind: Type, plain: Gemm) -> Gemm {
 }
 
 /// The byte that the memory of the results holds at first.
-const UNTOUCHED: u8 = 0x5a;
+pub(crate) const UNTOUCHED: u8 = 0x5a;
+
+/// Compares results with gaps after each row of `outputs`, at `stride` from one another, with those of `expected`, which
+/// gets their index, row and column. They may differ by `slack` times the type's tolerance. The gaps must be untouched.
+pub(crate) fn compare_results(
+    what: &str,
+    kind: Type,
+    found: &[f64],
+    (outputs, stride): (usize, usize),
+    slack: f64,
+    expected: impl Fn(usize, usize, usize) -> f64,
+) {
+    let gap = kind.load(&[UNTOUCHED; 4]);
+    for (index, &result) in found.iter().enumerate() {
+        let (row, column) = (index / stride, index % stride);
+        if column >= outputs {
+            assert!(result == gap, "{what} writes into the gap of row {row}");
+            continue;
+        }
+        let expected = expected(index, row, column);
+        assert!(
+            (result - expected).abs() <= slack * kind.tolerance(expected),
+            "{what} ({row}, {column}): {result}, not {expected}"
+        );
+    }
+}
 
 /// Computes products whose rows have gaps between them, with bias, mish and a residual, and checks results and gaps.
 fn check(kind: Type, kernel: &str, tile: (usize, usize), threads: u32, sizes: Sizes) {
@@ -223,25 +248,16 @@ fn check_with(
         run(lib, module, &name, (blocks, products as u32), 256, arguments);
     }
     let found = kind.download(lib, output, products * rows * output_stride);
-    let gap = kind.load(&[UNTOUCHED; 4]);
-    for (index, &result) in found.iter().enumerate() {
-        let (row, column) = (index / output_stride, index % output_stride);
-        if column >= outputs {
-            assert!(result == gap, "{kernel} {sizes:?} writes into the gap of row {row}");
-            continue;
-        }
+    let what = format!("{kernel} {sizes:?}");
+    compare_results(&what, kind, &found, (outputs, output_stride), 2.0, |index, row, column| {
         let w = &b[(row / rows * outputs + column) * inputs..][..inputs];
         let sum: f64 =
             a[row * x_stride..].iter().zip(w).map(|(x, w)| x * w).sum::<f64>() + bias_values[column];
         let mish = sum * sum.exp().ln_1p().tanh();
         let gate = row % rows % 64 * output_stride + column;
         let gated = if extras.is_gated { mish * factors[gate] + offsets[gate] } else { mish };
-        let expected = gated + added[index];
-        assert!(
-            (result - expected).abs() <= 2.0 * kind.tolerance(expected),
-            "{kernel} {sizes:?} ({row}, {column}): {result}, not {expected}"
-        );
-    }
+        gated + added[index]
+    });
 }
 
 /// The size and the threads of the tile of 64 x 128, which only architectures with matrix instructions have.

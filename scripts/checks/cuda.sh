@@ -4,13 +4,14 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights; if none is named, the first three run. Each step has a time limit. A call ends within ten
+# matrix loop int8 fp8 weights threads formats check; if none is named, the first three run. Each step has a time limit. A call ends within ten
 # minutes, and names the steps that it had no time for. Two calls do the steps that tests of every change need:
 # `correct speed profile`, then `branches sweep large`.
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
 #   BRANCHES for the step branches: some of fork, overlap, tuned and shared
-#   SEARCH_FLAGS  for the step cards: flags of the searches
+#   SEARCH_FLAGS, SEARCH_MILLISECONDS  for the step cards: flags of the searches, and their time (default: 8000)
+#   GAMES    for the step formats: games of int8 against fp32 at equal visits (default 300)
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
 #   MATRIX   for the step matrix: the networks, visits and features, as flags of scripts/matches/matrix.py
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
@@ -319,9 +320,72 @@ step_cards() {
                 for ((card = 0; card < count; card++)); do backend+=",(gpu=$card)"; done
                 backend+="'"
             fi
-            run 90 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds=8000 --positions=3 \
+            run 180 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds="${SEARCH_MILLISECONDS:-8000}" --positions=3 \
                 --rounds=1 --batches=512 --threads=$((3 * count)) --search-flags="${SEARCH_FLAGS:-}" "$rukh --weights=$random/$name.pb.gz $backend" || status=1
             echo "-- $name, cards: $count" && cat "$out/cards-$name-$count.log"
+        done
+        [ "$cards" -eq 1 ] || { one_search_a_card "$name" || status=1; }
+    done
+    return $status
+}
+
+# Measures searches that share nothing but the machine, at the same time on each card. What they lack to as many times
+# one search is the machine's, and not that of a search with several cards.
+one_search_a_card() {
+    local card status=0 searches=()
+    for ((card = 0; card < cards; card++)); do
+        CUDA_VISIBLE_DEVICES=$card run 120 "cards-$1-alone-$card.log" "$here/scripts/matches/search_share.py" --milliseconds="${SEARCH_MILLISECONDS:-8000}" \
+            --positions=3 --rounds=1 --batches=512 --threads=3 --search-flags="${SEARCH_FLAGS:-}" \
+            "$rukh --weights=$random/$1.pb.gz --backend=rocm-fp16" &
+        searches+=($!)
+    done
+    for card in "${searches[@]}"; do wait "$card" || status=1; done
+    echo "-- $1, a search for each card" && cat "$out/cards-$1"-alone-?.log
+    return $status
+}
+
+# Measures how a search without evaluations scales with threads, beside as many processes.
+step_threads() {
+    run 200 threads.log "$here/scripts/matches/thread_scaling.py" "$rukh --backend=random" --rounds=3
+    local status=$?
+    lscpu | grep -E "Model name|Thread|Core|Socket|L3" >>"$out/threads.log"
+    cat "$out/threads.log"
+    return $status
+}
+
+# Times the processor's formats, with fp32 beside onnxruntime, on one thread; then plays int8 against fp32 at equal visits.
+step_formats() {
+    large_networks
+    local status=0 name network batch engines
+    "$rukh" leela2onnx --input="$random/t1-like.pb.gz" --output="$work/t1.onnx" >/dev/null || status=1
+    "$rukh" leela2onnx --input="$random/t1-like.pb.gz" --output="$work/t1-8.onnx" --onnx-batch-size=8 >/dev/null || status=1
+    for name in t1-like:8 rukh-128x6:16; do
+        IFS=: read -r name batch <<<"$name"
+        network=$random/$name.pb.gz
+        [ -e "$network" ] || network=$here/weights/$name.pb.gz
+        engines=("int8=$rukh -b cpu-int8" "bf16=$rukh -b cpu-bf16" "fp32=$rukh -b cpu"
+            "fp32-avx512=$rukh -b cpu -o isa=AVX-512" "int8-vnni=$rukh -b cpu-int8 -o 'isa=AVX-512 VNNI'")
+        [ "$name" != t1-like ] || engines+=("ort=$here/scripts/matches/onnx_bench.py --model $work/t1.onnx"
+            "ort-fixed=$here/scripts/matches/onnx_bench.py --model $work/t1-8.onnx")
+        run 120 "formats-$name.log" "$here/scripts/matches/compare_backendbench.py" --net "$network" --batch "$batch" \
+            --batches=60 --rounds=3 "${engines[@]}" || status=1
+        echo "-- $name" && cat "$out/formats-$name.log"
+    done
+    run 240 formats-visits.log "$rukh" selfplay --games="${GAMES:-300}" --visits=60 --mirror-openings \
+        --openings-pgn="$here/tests/data/openings.epd" --openings-mode=shuffled --seed="${SEED:-41}" \
+        --parallelism=32 --player1.backend=cpu-int8 --player2.backend=cpu || status=1
+    tail -3 "$out/formats-visits.log"
+    return $status
+}
+
+# Compares the processor's formats with fp32 on 10,000 positions of games. The large networks' weights are random.
+step_check() {
+    large_networks
+    local status=0 name format
+    for name in "${names[@]}"; do
+        for format in int8 bf16; do
+            run 300 "check-$name-$format.log" "$rukh" check --backend=cpu-$format -w "$random/$name.pb.gz" --batch=256 || status=1
+            echo "-- $name" && cat "$out/check-$name-$format.log"
         done
     done
     return $status
@@ -577,7 +641,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant matrix loop int8 fp8" >&2
+        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant matrix loop int8 fp8 weights threads formats check" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

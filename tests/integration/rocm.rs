@@ -53,10 +53,13 @@ fn on_machine(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl F
 }
 
 /// Starts a process that runs only `test`, as [`on_emulator`] does, and returns its stderr. In that process, this
-/// function runs `body` and returns `None`.
+/// function runs `body` and returns `None`. A test may call it with several settings: each process runs the body only
+/// where the settings are its own.
 fn inside(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl FnOnce()) -> Option<String> {
     if std::env::var_os(INSIDE).is_some() {
-        body();
+        if settings.iter().all(|&(name, value)| std::env::var_os(name).is_some_and(|own| own == value)) {
+            body();
+        }
         return None;
     }
     let program = std::env::current_exe().expect("the test's own path");

@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 /// The largest mean of the absolute differences of q that a format may have. `docs/networks.md` says why.
-const LARGEST_Q_ERROR: f64 = 0.004;
+const LARGEST_Q_ERROR: f64 = 0.0065;
 /// The largest mean of the policy's divergence, in nats.
 const LARGEST_DIVERGENCE: f64 = 0.001;
 /// A less accurate format must be this many times as fast as a more accurate one.
@@ -246,11 +246,11 @@ mod tests {
             "hardly slower, more accurate"
         );
         assert_eq!(
-            chosen(bf16(1.5, 0.001), int8(2.0, 0.005)),
+            chosen(bf16(1.5, 0.001), int8(2.0, 0.007)),
             Precision::Bf16,
             "int8 is not accurate enough"
         );
-        assert_eq!(chosen(bf16(1.5, 0.005), int8(2.0, f64::NAN)), Precision::Fp32);
+        assert_eq!(chosen(bf16(1.5, 0.007), int8(2.0, f64::NAN)), Precision::Fp32);
         assert_eq!(chosen(bf16(0.8, 0.001), int8(1.05, 0.002)), Precision::Fp32, "hardly faster");
         let coarse_policy = Measured { divergence: 0.002, ..int8(2.0, 0.002) };
         assert_eq!(chosen(bf16(1.0, 0.001), coarse_policy), Precision::Fp32);

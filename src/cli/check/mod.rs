@@ -10,15 +10,16 @@ mod positions;
 
 use super::check_args::CheckArgs;
 use super::error::{CliError, print_error_line};
-use crate::backend::Backend;
-use crate::backend::owned_request::evaluate;
+use crate::backend::owned_request::{OwnedRequest, evaluate};
 use crate::backend::registry::{self, BackendConfig};
+use crate::backend::{Backend, BackendError, Evaluations};
 use crate::options::Options;
 use crate::uci::output::Output;
 use differences::{Differences, Summary};
 use indicatif::{ProgressBar, ProgressStyle};
 use positions::Positions;
 use serde_json::json;
+use std::panic::resume_unwind;
 use std::sync::Arc;
 
 /// The line that shows the progress on a terminal.
@@ -57,7 +58,8 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         if requests.is_empty() {
             break;
         }
-        let [said, right] = [&tested, &reference].map(|backend| evaluate(&**backend, &requests));
+        let [said, right] = [&tested, &reference]
+            .map(|backend| evaluate_all(&**backend, &requests, options.threads as usize));
         let (said, right) = (said?, right?);
         for ((value, priors), (right_value, right_priors)) in said.iter().zip(right.iter()) {
             differences.add((value, priors), (right_value, right_priors));
@@ -77,6 +79,31 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         output.lines(&lines(&names, &summary));
     }
     Ok(())
+}
+
+/// Evaluates the requests. A processor's threads evaluate a part each, because a batch is evaluated by one thread. There
+/// are `threads` of them, or with 0 as many as suit the backend; the evaluations do not depend on their number.
+fn evaluate_all(
+    backend: &dyn Backend,
+    requests: &[OwnedRequest],
+    threads: usize,
+) -> Result<Evaluations, BackendError> {
+    let threads = match (backend.attributes().runs_on_cpu, threads) {
+        (false, _) => 1,
+        (true, 0) => backend.attributes().suggested_threads,
+        (true, threads) => threads,
+    };
+    let part = requests.len().div_ceil(threads.max(1)).max(1);
+    let parts: Vec<Result<Evaluations, BackendError>> = std::thread::scope(|scope| {
+        let started: Vec<_> =
+            requests.chunks(part).map(|some| scope.spawn(move || evaluate(backend, some))).collect();
+        started.into_iter().map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic))).collect()
+    });
+    let mut all = Evaluations::with_capacity(requests.len());
+    for evaluations in parts {
+        all.append(&evaluations?);
+    }
+    Ok(all)
 }
 
 fn made(config: &BackendConfig) -> Result<Arc<dyn Backend>, CliError> {

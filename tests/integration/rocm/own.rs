@@ -53,18 +53,34 @@ fn networks_need_no_library_but_hip() {
     check_card("own::networks_need_no_library_but_hip", "gfx1100", &sets, &[3]);
 }
 
-/// Every committed network in every format and bucket, on a card of each family. Takes some minutes.
-#[test]
-#[ignore = "takes some minutes"]
-fn every_network_agrees_with_lc0_by_our_own_products() {
-    let test = "own::every_network_agrees_with_lc0_by_our_own_products";
+/// Checks every committed network in every format and bucket.
+fn check_every_network(test: &str, architecture: &str) {
     let names: Vec<String> = goldens::committed().into_iter().map(|set| set.name).collect();
     let sets: Vec<(&str, usize)> =
         names.iter().flat_map(|name| [0, 1, 2].map(|precision| (name.as_str(), precision))).collect();
-    for architecture in ["gfx1030", "gfx1100", "gfx1200", "gfx908", "gfx90a", "gfx942"] {
-        check_card(test, architecture, &sets, &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64]);
-    }
+    check_card(test, architecture, &sets, &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64]);
 }
+
+/// A test for each card, so that they run side by side. A test starts a process that runs the same test again, so that
+/// one test cannot loop over cards.
+macro_rules! every_network_by_our_own_products {
+    ($($name:ident $architecture:literal),*) => {$(
+        #[test]
+        #[ignore = "takes some minutes"]
+        fn $name() {
+            check_every_network(concat!("own::", stringify!($name)), $architecture);
+        }
+    )*};
+}
+
+every_network_by_our_own_products!(
+    every_network_by_our_own_products_on_gfx1030 "gfx1030",
+    every_network_by_our_own_products_on_gfx1100 "gfx1100",
+    every_network_by_our_own_products_on_gfx1200 "gfx1200",
+    every_network_by_our_own_products_on_gfx908 "gfx908",
+    every_network_by_our_own_products_on_gfx90a "gfx90a",
+    every_network_by_our_own_products_on_gfx942 "gfx942"
+);
 
 #[test]
 fn our_own_products_are_used_where_both_libraries_are_there() {

@@ -42,30 +42,32 @@ fn word(wave: &Wave, source: &Source, second: bool, negate: bool) -> Lanes {
     bits
 }
 
-/// Defines instructions that compute the same expression for both numbers of a pair.
+/// One number of a pair in every lane: the first or, with `second`, the second.
+#[inline(always)]
+fn number(wave: &Wave, source: &Source, second: bool) -> Lanes {
+    let (place, negate) =
+        if second { (source.high_for_high, source.negate_high) } else { (source.high, source.negate) };
+    word(wave, source, place, negate)
+}
+
+/// Defines instructions that compute the same expression for both numbers of a pair. There is no closure in them: a
+/// handler is compiled for instructions that the standard library's functions are not compiled for, so that a closure
+/// that is passed to one of them would be called for each lane.
 macro_rules! pairs {
     ($($name:ident |$a:ident, $b:ident, $c:ident| $body:expr;)*) => {
         $(handler! { fn $name(wave, instruction) {
             let [a, b, c] = &instruction.sources;
-            let [low, high] = [false, true].map(|second| {
-                let words = |source: &Source| {
-                    let (place, negate) = if second {
-                        (source.high_for_high, source.negate_high)
-                    } else {
-                        (source.high, source.negate)
-                    };
-                    word(wave, source, place, negate)
-                };
-                let (a, b, c) = (words(a), words(b), words(c));
-                let mut result = Lanes::ZERO;
+            let mut results = [Lanes::ZERO; 2];
+            for (second, result) in [false, true].into_iter().zip(&mut results) {
+                let (a, b, c) = (number(wave, a, second), number(wave, b, second), number(wave, c, second));
                 for lane in 0..WAVE {
-                    let [$a, $b, $c] = [a.0[lane], b.0[lane], c.0[lane]].map(f32::from_bits);
+                    let ($a, $b, $c) =
+                        (f32::from_bits(a.0[lane]), f32::from_bits(b.0[lane]), f32::from_bits(c.0[lane]));
                     result.0[lane] = f32::to_bits($body);
                 }
-                result
-            });
-            wave.write(instruction.destination, &low);
-            wave.write(instruction.destination + 1, &high);
+            }
+            wave.write(instruction.destination, &results[0]);
+            wave.write(instruction.destination + 1, &results[1]);
         } })*
     };
 }
@@ -100,7 +102,10 @@ handler! {
         let mut space = Lanes::ZERO;
         let [a, by, c] = &instruction.sources;
         let (a, by, c) = (wide(wave, a), wave.raw(by, &mut space), wide(wave, c));
-        let sums = std::array::from_fn(|lane| (a[lane] << by.0[lane].min(MOST_SHIFT)).wrapping_add(c[lane]));
+        let mut sums = [0; WAVE];
+        for lane in 0..WAVE {
+            sums[lane] = (a[lane] << by.0[lane].min(MOST_SHIFT)).wrapping_add(c[lane]);
+        }
         let exec = wave.exec();
         if let Some(lane) = (0..WAVE).find(|&lane| (exec >> lane) & 1 == 1 && by.0[lane] > MOST_SHIFT) {
             let message = format!("{}: a shift by {:#x}, more than {MOST_SHIFT}", instruction.name, by.0[lane]);

@@ -3,10 +3,11 @@
 
     scripts/matches/thread_scaling.py 'target/release/rukh --backend=random' --counts 1,2,4,8,16
 
-Processes with one thread share nothing but the machine: hardware threads of one core, clock, caches and memory. So their
-speed together, divided by that of one, is what the machine gives, and what a search with as many threads lacks to it is
-the cost of sharing a tree. Each figure is the median of `--rounds` runs in turn; a run searches `--nodes` nodes for each
-thread of three positions. Linux only: with `--pin`, process n runs on processor n.
+A run searches `--nodes` nodes for each thread in three positions. Two things besides other threads change with their
+number. The tree becomes larger, and a larger tree is slower to search: one thread also searches as many nodes as all
+threads together. And the machine may be slower when all of it works: as many processes with one thread each share nothing
+else than the machine. Each figure is the median of `--rounds` runs in turn. Linux only: with `--pin`, process n runs on
+processor n.
 """
 
 import argparse
@@ -48,10 +49,10 @@ def together(engines, nodes):
 
 
 def measure(words, threads, processes, nodes, pin):
-    """Nodes per second of so many processes with so many threads each."""
+    """Nodes per second of so many processes with so many threads, each of which searches so many nodes."""
     engines = [start(words, threads, index if pin else None) for index in range(processes)]
     time.sleep(0.2)
-    speed = together(engines, nodes * threads)
+    speed = together(engines, nodes)
     for engine in engines:
         engine.quit()
     return speed
@@ -66,19 +67,24 @@ def main():
     parser.add_argument("--pin", action="store_true", help="run process n on processor n")
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.counts.split(",")]
-    words = shlex.split(arguments.command)
-    cases = [(count, 1) for count in counts] + [(1, count) for count in counts if count > 1]
+    words, nodes = shlex.split(arguments.command), arguments.nodes
+    # A case is a number of threads, of processes, and of nodes for each process.
+    cases = list(dict.fromkeys(
+        case for count in counts
+        for case in [(count, 1, nodes * count), (1, 1, nodes * count), (1, count, nodes)]))
     figures = {case: [] for case in cases}
     for _ in range(arguments.rounds):
-        for threads, processes in cases:
-            figures[threads, processes].append(measure(words, threads, processes, arguments.nodes, arguments.pin and threads == 1))
+        for threads, processes, each in cases:
+            pin = arguments.pin and threads == 1
+            figures[threads, processes, each].append(measure(words, threads, processes, each, pin))
     medians = {case: statistics.median(values) for case, values in figures.items()}
-    one = medians[1, 1]
-    print("| threads | nodes/s | of one | as many processes, nodes/s | of one | share |")
-    print("|---:|---:|---:|---:|---:|---:|")
+    one = medians[1, 1, nodes]
+    print("| threads | nodes/s | of one | one thread, as many nodes | of this | as many processes | of one |")
+    print("|---:|---:|---:|---:|---:|---:|---:|")
     for count in counts:
-        shared, apart = medians[count, 1], medians[1, count]
-        print(f"| {count} | {shared:,.0f} | {shared / one:.2f} | {apart:,.0f} | {apart / one:.2f} | {shared / apart:.0%} |")
+        shared, alone, apart = medians[count, 1, nodes * count], medians[1, 1, nodes * count], medians[1, count, nodes]
+        print(f"| {count} | {shared:,.0f} | {shared / one:.2f} | {alone:,.0f} | {shared / alone:.2f} "
+              f"| {apart:,.0f} | {apart / one:.2f} |")
 
 
 if __name__ == "__main__":

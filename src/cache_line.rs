@@ -1,4 +1,5 @@
-//! Loading memory into the processor's cache before it is read.
+//! The processor's cache lines: loading memory before it is read, and keeping what some threads write apart from what
+//! others read.
 
 #![allow(
     unsafe_code,
@@ -23,4 +24,19 @@ pub(crate) fn load_ahead_at(address: usize) {
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = address;
+}
+
+/// A value in cache lines of its own. Otherwise each change of it would take its neighbours out of the caches of the
+/// threads that read those. (Some processors fetch two lines at a time.)
+#[derive(Default, Debug)]
+#[repr(align(128))]
+pub(crate) struct OwnLines<T>(pub(crate) T);
+
+impl<T> std::ops::Deref for OwnLines<T> {
+    type Target = T;
+
+    #[inline]
+    fn deref(&self) -> &T {
+        &self.0
+    }
 }

@@ -77,12 +77,13 @@ fn two_plies() -> (Arc<Tree>, Arc<SearchState>, LinkId, Vec<LinkId>) {
 
 /// A descent along `links` with one visit in flight.
 fn descend(tree: &Tree, links: &[LinkId]) -> Vec<Step> {
-    let mut steps = vec![Step { parent: None, link: None, node: tree.root(), in_flight: 1 }];
+    let mut steps = vec![Step { parent: None, link: None, node: tree.root(), in_flight: 1, is_stale: false }];
     for &id in links {
         let link = tree.link(id);
         link.add_in_flight(1);
         let node = link.child().expect("the test has made this child");
-        steps.push(Step { parent: Some(steps.len() as u32 - 1), link: Some(id), node, in_flight: 1 });
+        let parent = Some(steps.len() as u32 - 1);
+        steps.push(Step { parent, link: Some(id), node, in_flight: 1, is_stale: false });
     }
     steps
 }

@@ -175,7 +175,12 @@ fn split_longer(storage: &Storage, count: u32) -> Option<u32> {
     let free = &storage.free;
     // A smaller share is usually free for a while, because demand for each length varies.
     const LEAST_SHARE: u64 = 16;
-    let is_little = free.free_words.load(Ordering::Relaxed) < storage.words.reserved() / LEAST_SHARE;
+    let free_words = free.free_words.load(Ordering::Relaxed);
+    // This is so until the tree is full. Then the arena's counter, which other threads change, need not be read.
+    if free_words == 0 {
+        return None;
+    }
+    let is_little = free_words < storage.words.reserved() / LEAST_SHARE;
     if is_little && storage.may_grow.load(std::sync::atomic::Ordering::Relaxed) {
         return None;
     }

@@ -5,6 +5,7 @@
 //! and a block lies within one chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only
 //! grows.
 
+use crate::cache_line::OwnLines;
 use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
@@ -39,14 +40,8 @@ impl<T: Default> Entry for T {}
 pub(super) struct Arena<T, const CHUNKS: usize, const CHUNK: usize> {
     chunks: Box<[OnceLock<Chunk<T, CHUNK>>; CHUNKS]>,
     /// The next free index. It has more bits than an index needs, so that a failed reservation cannot wrap around.
-    next: OwnLines,
+    next: OwnLines<AtomicU64>,
 }
-
-/// A counter in cache lines of its own. All threads read the place of the chunks, which a change of the counter would
-/// otherwise take out of their caches. (Some processors fetch two lines at a time.)
-#[derive(Default)]
-#[repr(align(128))]
-struct OwnLines(AtomicU64);
 
 impl<T, const CHUNKS: usize, const CHUNK: usize> Default for Arena<T, CHUNKS, CHUNK> {
     fn default() -> Self {
@@ -65,7 +60,7 @@ impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> 
     pub(super) fn reserve(&self, count: u32) -> Option<u32> {
         debug_assert!(count.is_power_of_two() && count as usize <= CHUNK);
         // Relaxed suffices, because the counter publishes no other data. The `OnceLock` of a chunk publishes the chunk.
-        let start = self.next.0.fetch_add(u64::from(count), Ordering::Relaxed);
+        let start = self.next.fetch_add(u64::from(count), Ordering::Relaxed);
         // A block may cross the end of a chunk, because blocks have different sizes. Such a block is skipped.
         let end = start + u64::from(count);
         if start / CHUNK as u64 != (end - 1) / CHUNK as u64 {
@@ -122,7 +117,7 @@ impl<T: Entry, const CHUNKS: usize, const CHUNK: usize> Arena<T, CHUNKS, CHUNK> 
 
     /// The index after the last reserved one.
     pub(super) fn reserved(&self) -> u64 {
-        self.next.0.load(Ordering::Relaxed).min(Self::CAPACITY)
+        self.next.load(Ordering::Relaxed).min(Self::CAPACITY)
     }
 
     /// The memory of the arena in so many parts, which different threads may free.

@@ -223,6 +223,12 @@ impl Node {
         })
     }
 
+    /// Whether the node has visits of children that have left the tree.
+    #[inline]
+    pub fn was_collapsed(&self) -> bool {
+        self.status().has(Status::COLLAPSED)
+    }
+
     /// Whether the value is exact.
     #[inline]
     pub fn is_terminal(&self) -> bool {

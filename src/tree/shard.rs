@@ -44,7 +44,7 @@ impl Pieces {
 pub(super) struct Shard {
     length: usize,
     /// The first entry of each piece. None if the shard is short.
-    pieces: Vec<u32>,
+    pieces: Box<[u32]>,
     /// The entries of a short shard. An entry is the upper half of the key and the node's index, or 0 if it is free.
     short: Box<[AtomicU64]>,
     pub(super) used: AtomicUsize,
@@ -56,10 +56,10 @@ impl Shard {
         let in_pieces = length.next_multiple_of(PIECE as usize);
         let used = AtomicUsize::new(0);
         match (length > PIECE as usize).then(|| pieces.take(in_pieces)).flatten() {
-            Some(pieces) => Shard { length: in_pieces, pieces, short: Box::default(), used },
+            Some(pieces) => Shard { length: in_pieces, pieces: pieces.into(), short: Box::default(), used },
             None => {
                 let short = (0..length).map(|_| AtomicU64::new(0)).collect();
-                Shard { length, pieces: Vec::new(), short, used }
+                Shard { length, pieces: Box::default(), short, used }
             }
         }
     }
@@ -81,9 +81,9 @@ impl Shard {
                 fresh.enter(entry, pieces);
             }
         }
-        let mut old = std::mem::replace(self, fresh);
+        let old = std::mem::replace(self, fresh);
         if !old.pieces.is_empty() {
-            pieces.free().append(&mut old.pieces);
+            pieces.free().extend_from_slice(&old.pieces);
         }
     }
 

@@ -29,8 +29,16 @@ use crate::sync::{PoisonError, RwLock};
 const COUNT_BITS: u32 = 12;
 const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
 
+/// A shard in a cache line of its own, because every thread writes to the locks of all shards.
+#[derive(Default)]
+#[repr(align(64))]
+struct OwnLine(RwLock<Shard>);
+
+#[cfg(not(any(feature = "loom", feature = "shuttle")))]
+const _: () = assert!(size_of::<OwnLine>() == 64, "a shard fits into one cache line");
+
 pub(super) struct Transpositions {
-    shards: Box<[RwLock<Shard>]>,
+    shards: Box<[OwnLine]>,
     /// The memory of long shards.
     pieces: Pieces,
     bytes: AtomicU64,
@@ -41,7 +49,7 @@ pub(super) struct Transpositions {
 
 impl Transpositions {
     pub(super) fn new() -> Transpositions {
-        let shards = (0..1 << SHARD_BITS).map(|_| RwLock::default()).collect();
+        let shards = (0..1 << SHARD_BITS).map(|_| OwnLine::default()).collect();
         let (bytes, salt) = (AtomicU64::new(0), AtomicU64::new(0));
         Transpositions { shards, pieces: Pieces::default(), bytes, references: References::default(), salt }
     }
@@ -53,7 +61,7 @@ impl Transpositions {
 
     /// The shard of a key. [`Node::key`](super::node::Node::key) holds enough of the key for that.
     fn shard(&self, node_key: u32) -> &RwLock<Shard> {
-        &self.shards[(node_key & ((1 << SHARD_BITS) - 1)) as usize]
+        &self.shards[(node_key & ((1 << SHARD_BITS) - 1)) as usize].0
     }
 
     /// The size of the table in a tree of `nodes` nodes.

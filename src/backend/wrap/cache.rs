@@ -6,7 +6,7 @@
 //!
 //! [`crate::backend::position_key`] decides which positions share an entry. [`super::cache_store`] is the memory.
 
-use super::cache_store::Store;
+use super::cache_store::{Peek, Store};
 use crate::backend::position_key::{KeyRules, cache_key};
 use crate::backend::ticket::{Done, catch_panic, check_outcome_length};
 use crate::backend::{
@@ -55,6 +55,7 @@ impl Backend for CachingBackend {
             name: self.inner.attributes().name.clone(),
             inner: self.inner.new_batch(),
             store: Arc::clone(&self.store),
+            peek: self.store.peek(),
             key_rules: self.key_rules,
             keys: Vec::new(),
         })
@@ -96,6 +97,7 @@ struct CachingBatch {
     name: String,
     inner: Box<dyn Batch>,
     store: Arc<Store>,
+    peek: Peek,
     key_rules: KeyRules,
     keys: Vec<u64>,
 }
@@ -111,7 +113,9 @@ impl Batch for CachingBatch {
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         let key = cache_key(request.history, self.key_rules);
-        if let Some(evaluation) = self.store.get(key, request.moves.len()) {
+        if self.peek.may_have(key)
+            && let Some(evaluation) = self.store.get(key, request.moves.len())
+        {
             return Added::Ready(evaluation);
         }
         match self.inner.add(request) {

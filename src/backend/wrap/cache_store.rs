@@ -14,7 +14,7 @@
 //! first.
 
 use crate::backend::{CompactPrior, Evaluation, Value};
-use crate::cache_line::load_ahead_at;
+use crate::cache_line::{OwnLines, load_ahead_at};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::zeroed_array::ZeroedSlice;
 use std::ops::Range;
@@ -36,9 +36,33 @@ const MAXIMUM_SHARDS: usize = 128;
 
 /// All shards. Their number is a power of two, or 0 if the cache is off.
 pub(super) struct Store {
-    shards: Box<[OwnLines]>,
+    shards: Box<[OwnLines<Mutex<Shard>>]>,
     /// Where the index of each shard is.
     index_places: Box<[IndexPlace]>,
+    /// The indices of all shards.
+    indices: Mutex<Peek>,
+}
+
+/// A view of the indices of all shards without their locks. Most positions that are looked up are new, and their buckets
+/// show that: then no thread has to wait for another one, or to take the shard's cache lines from another processor core.
+#[derive(Clone, Default)]
+pub(super) struct Peek {
+    indices: Option<Arc<ZeroedSlice<AtomicU64>>>,
+    /// The number of index entries of a shard.
+    length: usize,
+    shards: usize,
+}
+
+impl Peek {
+    /// Whether there may be a record of `key`. A record that another thread writes at this moment may be missed, and so
+    /// may those that were written after a change of the cache's size.
+    #[inline]
+    pub(super) fn may_have(&self, key: u64) -> bool {
+        let Some(indices) = &self.indices else { return false };
+        let start = shard_number(key, self.shards) * self.length;
+        let bucket = bucket(&indices[start..start + self.length], key);
+        bucket.iter().any(|entry| IndexEntry(entry.load(Relaxed)).tag() == tag(key))
+    }
 }
 
 /// The address and the number of buckets of a shard's index, for a hint that takes no lock. A hint with an old address
@@ -57,11 +81,6 @@ impl IndexPlace {
     }
 }
 
-/// A shard in cache lines of its own, which no access to another shard takes away. (Some processors fetch two lines at
-/// a time.)
-#[repr(align(128))]
-struct OwnLines(Mutex<Shard>);
-
 impl Store {
     /// Returns `None` if there is not enough memory.
     pub(super) fn new(entries: usize) -> Option<Store> {
@@ -72,7 +91,17 @@ impl Store {
             OwnLines(Mutex::new(shard))
         };
         let shards = new_shards(entries, index_places.len())?;
-        Some(Store { shards: shards.into_iter().zip(&index_places).map(shard).collect(), index_places })
+        let indices = Mutex::new(peek_at(&shards));
+        Some(Store {
+            shards: shards.into_iter().zip(&index_places).map(shard).collect(),
+            index_places,
+            indices,
+        })
+    }
+
+    /// A view of the indices, for as long as the cache keeps its size.
+    pub(super) fn peek(&self) -> Peek {
+        self.indices.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Empties the store and changes its size, without a change of the number of shards. `false` if the new size needs
@@ -83,6 +112,7 @@ impl Store {
             return false;
         }
         let Some(fresh) = new_shards(entries, count) else { return false };
+        *self.indices.lock().unwrap_or_else(PoisonError::into_inner) = peek_at(&fresh);
         for ((shard, place), fresh) in self.shards.iter().zip(&self.index_places).zip(fresh) {
             place.set(&fresh);
             *lock(&shard.0) = fresh;
@@ -97,8 +127,7 @@ impl Store {
 
     #[inline]
     fn shard_number(&self, key: u64) -> usize {
-        // The number of shards is a power of two, at most 128: the top seven bits choose.
-        (key >> 57) as usize & self.shards.len().wrapping_sub(1)
+        shard_number(key, self.shards.len())
     }
 
     pub(super) fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
@@ -330,9 +359,7 @@ impl Shard {
     }
 
     fn bucket(&self, key: u64) -> &[AtomicU64] {
-        let index = self.index();
-        let start = bucket_number(key, index.len() / BUCKET) * BUCKET;
-        &index[start..start + BUCKET]
+        bucket(self.index(), key)
     }
 
     fn clear(&mut self) {
@@ -348,6 +375,30 @@ impl Shard {
     fn fill(&self) -> (usize, usize) {
         (if self.has_wrapped { self.capacity } else { self.head }, self.capacity)
     }
+}
+
+/// The number of a key's shard.
+#[inline]
+fn shard_number(key: u64, shards: usize) -> usize {
+    // The number of shards is a power of two, at most 128: the top seven bits choose.
+    (key >> 57) as usize & shards.wrapping_sub(1)
+}
+
+/// A view of the indices of these shards.
+fn peek_at(shards: &[Shard]) -> Peek {
+    match shards.first() {
+        Some(shard) => {
+            Peek { indices: Some(Arc::clone(&shard.indices)), length: shard.own.len(), shards: shards.len() }
+        }
+        None => Peek::default(),
+    }
+}
+
+/// The bucket of a key in the index of its shard.
+#[inline]
+fn bucket(index: &[AtomicU64], key: u64) -> &[AtomicU64] {
+    let start = bucket_number(key, index.len() / BUCKET) * BUCKET;
+    &index[start..start + BUCKET]
 }
 
 /// Scales the low half of the key to the number of buckets.
@@ -405,14 +456,19 @@ mod tests {
     fn the_newest_entries_stay_and_are_correct() {
         const ENTRIES: u64 = 5000;
         let store = Store::new(ENTRIES as usize).unwrap();
+        let peek = store.peek();
+        let mut seen_before = 0;
         for key in 0..20 * ENTRIES {
+            seen_before += u64::from(peek.may_have(mix(key)));
             store.insert(mix(key), value(key), &priors(key));
             assert!(check(&store, key), "an entry can be read right after insertion");
+            assert!(peek.may_have(mix(key)), "without the lock, too");
         }
         let newest = (19 * ENTRIES..20 * ENTRIES).filter(|&key| check(&store, key)).count() as u64;
         assert!(newest > ENTRIES * 9 / 10, "only {newest} of the newest {ENTRIES} are left");
         assert!((0..18 * ENTRIES).filter(|&key| check(&store, key)).count() == 0, "the oldest are gone");
         assert_eq!(store.fullness_permille(), 1000);
+        assert!(seen_before < ENTRIES / 100, "{seen_before} new keys share their tag with another one");
         store.clear();
         assert!(!(0..20 * ENTRIES).any(|key| check(&store, key)));
         assert_eq!(store.fullness_permille(), 0);

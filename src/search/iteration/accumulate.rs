@@ -5,7 +5,7 @@
 //! [`Weighted`], and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes
 //! from one kind to another.
 
-use super::recompute::recompute;
+use super::recompute::{may_wait, recompute, recompute_later};
 use crate::backend::Value;
 use crate::chess::PositionHistory;
 use crate::search::policy::SearchParams;
@@ -117,8 +117,13 @@ impl VisitAccumulator for Recomputed {
 
     #[inline]
     fn finish(&self, context: &SearchContext, step: &Step) {
-        context.tree.node(step.node).finish(self.0);
-        recompute(context, step.node);
+        let node = context.tree.node(step.node);
+        node.finish(self.0);
+        // A batch has a step of the root for each descent. No other value depends on the root's, so it is recomputed once
+        // in the end.
+        if step.parent.is_some() || !may_wait(node) {
+            recompute(context, step.node);
+        }
         finish_at_link(&context.tree, step, self.0.visits);
     }
 }
@@ -230,12 +235,23 @@ fn recorded_mean_weight(tree: &Tree, id: NodeId) -> f32 {
     (tree.extra_statistics(id).weight(visits) / f64::from(visits)) as f32
 }
 
-/// Counts visits that have the same value and weight, at the node of a step and at the link that led there.
+/// Counts visits that have the same value and weight, at the node of a step and at the link that led there. A node that
+/// is computed from its children is computed later.
 #[inline]
-pub(super) fn finish_sample(context: &SearchContext, step: &Step, sample: Sample, visits: u32, weight: f32) {
+pub(super) fn finish_sample(
+    context: &SearchContext,
+    step: &mut Step,
+    sample: Sample,
+    visits: u32,
+    weight: f32,
+) {
     match context.counting {
         Counting::Plain => Totals::of(sample, visits).finish(context, step),
-        Counting::Recomputed => Recomputed(Totals::of(sample, visits)).finish(context, step),
+        Counting::Recomputed => {
+            context.tree.node(step.node).finish(Totals::of(sample, visits));
+            recompute_later(context, step);
+            finish_at_link(&context.tree, step, visits);
+        }
         Counting::Weighted => finish_weighted_sample(context, step, sample, visits, weight),
     }
 }

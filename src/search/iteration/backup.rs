@@ -5,6 +5,7 @@
 
 use super::accumulate::{Recomputed, StepValues, VisitAccumulator, finish_sample};
 use super::proof::{Proof, try_prove};
+use super::recompute::{recompute_if_stale, recompute_root};
 use crate::search::state::{
     Counters, Counting, Gathered, SearchContext, SpentMemory, Step, StepIndex, VisitCounts,
 };
@@ -23,7 +24,8 @@ pub(crate) struct Finished {
 }
 
 /// Counts finished visits at the step `from` and at every step above it, up to the root. The visits must be in flight
-/// at each of these steps.
+/// at each of these steps. Where a node's value is computed from its children's, the steps are then stale: the descent
+/// calls [`recompute_if_stale`] once for all that it has backed up.
 pub(crate) fn back_up(
     context: &SearchContext,
     counters: &Counters,
@@ -42,6 +44,8 @@ pub(crate) fn back_up(
         let mut own_change = Totals::default();
         // The root is never made terminal, because the search must still choose one of its moves.
         if may_prove && index != from && step.parent.is_some() {
+            // A proof changes the sums of the nodes above by its difference from the node's value.
+            recompute_if_stale(context, step);
             match try_prove(&context.tree, node) {
                 Proof::Nothing => may_prove = false,
                 Proof::Narrowed => {}
@@ -80,7 +84,10 @@ pub(crate) fn back_up_batch(
 ) -> SpentMemory {
     match context.counting {
         Counting::Plain => back_up_batch_as::<Totals>(context, counters, values, &gathered.steps),
-        Counting::Recomputed => back_up_batch_as::<Recomputed>(context, counters, values, &gathered.steps),
+        Counting::Recomputed => {
+            back_up_batch_as::<Recomputed>(context, counters, values, &gathered.steps);
+            recompute_root(context);
+        }
         Counting::Weighted => back_up_weighted_batch(context, counters, values, &gathered.steps),
     }
     counters.count_visits(counts);

@@ -2,12 +2,55 @@
 //!
 //! The backup counts the visits first, so the sums of the node already contain the values of this batch. Then the means
 //! are replaced. Steps are backed up from the leaves to the root, so the children have their new values by then.
+//!
+//! A node's value follows from those of its children, so one computation is enough for several values that are backed up
+//! before the node's own value is read: those out of order below a node in one descent ([`recompute_later`]), and those
+//! of all descents of a batch at the root ([`recompute_root`]). Only a node that has lost children ([`may_wait`]) is
+//! computed each time.
 
-use crate::search::policy::children_value::{Child, LEAST_PRIOR_UNVISITED, Mean, value_weight};
+use crate::search::policy::children_value::{Child, LEAST_PRIOR_UNVISITED, Mean};
 use crate::search::policy::subtree_bias::SubtreeBias;
+use crate::search::policy::visited_children::{LANES, VisitedChildren};
 use crate::search::policy::{SearchParams, math};
-use crate::search::state::{Counting, SearchContext};
-use crate::tree::{ExtraStatistics, Node, NodeId, Sample, Tree};
+use crate::search::state::{Counting, SearchContext, Step};
+use crate::tree::{ExtraStatistics, MOST_EDGES, Node, NodeId, Sample, Tree};
+
+/// A node with no more visits than this has fewer children with visits.
+const FEW_VISITS: u32 = 16;
+/// Nearly all nodes have no more moves than this.
+const USUAL_MOVES: usize = 64;
+
+/// Whether a node may be recomputed once for several values. A node that has lost children mixes in the mean that it had,
+/// so the result depends on the number of computations.
+#[inline]
+pub(super) fn may_wait(node: &Node) -> bool {
+    !node.was_collapsed()
+}
+
+/// Makes a step stale, or recomputes its node at once if it must not wait.
+#[inline]
+pub(super) fn recompute_later(context: &SearchContext, step: &mut Step) {
+    match may_wait(context.tree.node(step.node)) {
+        true => step.is_stale = true,
+        false => recompute(context, step.node),
+    }
+}
+
+/// Recomputes the node of a stale step.
+#[inline]
+pub(super) fn recompute_if_stale(context: &SearchContext, step: &mut Step) {
+    if std::mem::take(&mut step.is_stale) {
+        recompute(context, step.node);
+    }
+}
+
+/// Recomputes the root after a batch.
+#[inline]
+pub(super) fn recompute_root(context: &SearchContext) {
+    if may_wait(context.root()) {
+        recompute(context, context.tree.root());
+    }
+}
 
 /// Replaces the means of an expanded node whose own evaluation is known. Visits below children that have left the tree
 /// keep the mean that they had.
@@ -29,53 +72,44 @@ pub(super) fn recompute(context: &SearchContext, id: NodeId) {
 fn weigh_children(context: &SearchContext, id: NodeId, exponent: f32) {
     let node = context.tree.node(id);
     // The first visit is the own evaluation itself.
-    if node.visits() <= 1 {
+    let visits = node.visits();
+    if visits <= 1 {
         return;
     }
     let Some((own_wl, own_d)) = context.tree.own_evaluation(id).get() else { return };
-    let (mut children, mut counted, mut wl_sum, mut d_sum) = (0, 0, 0.0, 0.0);
-    for_each_visited(&context.tree, node, |visits, mean| {
-        children += 1;
-        counted += visits;
-        wl_sum -= f64::from(visits) * f64::from(mean.wl);
-        d_sum += f64::from(visits) * f64::from(mean.d);
-    });
-    if counted == 0 {
-        return;
-    }
-    let weight = f64::from(counted);
-    let mut below = Mean { wl: wl_sum / weight, d: d_sum / weight, weight };
-    if children > 1 && exponent > 0.0 {
-        let mut sum = 0.0;
-        (wl_sum, d_sum) = (0.0, 0.0);
-        for_each_visited(&context.tree, node, |visits, mean| {
-            let (visits, wl) = (f64::from(visits), -f64::from(mean.wl));
-            let part = visits * value_weight(wl - below.wl, visits, exponent);
-            sum += part;
-            wl_sum += part * wl;
-            d_sum += part * f64::from(mean.d);
-        });
-        below = Mean { wl: wl_sum / sum, d: d_sum / sum, weight };
-    }
     let own = Mean { wl: f64::from(own_wl), d: f64::from(own_d), weight: 1.0 };
-    replace_means(node, own.with(below), counted);
+    // Arrays that are no longer than necessary, because all their places are filled first.
+    let below = match visits {
+        0..=FEW_VISITS => mean_of_children::<{ FEW_VISITS as usize / LANES }>(&context.tree, node, exponent),
+        _ if node.edge_count() <= USUAL_MOVES => {
+            mean_of_children::<{ USUAL_MOVES / LANES }>(&context.tree, node, exponent)
+        }
+        _ => mean_of_children::<{ MOST_EDGES.div_ceil(LANES) }>(&context.tree, node, exponent),
+    };
+    if below.weight > 0.0 {
+        replace_means(node, own.with(below), below.weight as u32);
+    }
 }
 
-/// Calls `found` with the visits through each visited link of a node, and with the child's value.
+/// The mean of the visited children, weighted by their visits and values, and the sum of their visits. If other threads
+/// visit more children meanwhile than there are places, those count at the next call.
 #[inline]
-fn for_each_visited(tree: &Tree, node: &Node, mut found: impl FnMut(u32, Sample)) {
+fn mean_of_children<const CHUNKS: usize>(tree: &Tree, node: &Node, exponent: f32) -> Mean {
+    let mut children = VisitedChildren::<CHUNKS>::new();
     tree.links(node).for_each_of_rest(|_, link| {
         if let (visits @ 1.., Some(child)) = (link.visits(), link.child()) {
-            found(visits, tree.node(child).sample());
+            let mean = tree.node(child).sample();
+            children.push(visits, -f64::from(mean.wl), f64::from(mean.d));
         }
     });
+    children.mean(exponent)
 }
 
 /// Replaces the means of a node by `mean`, in which `counted` visits below it take part. The other visits below it, which
 /// went to children that have left the tree, keep the mean that they had.
 fn replace_means(node: &Node, mean: Mean, counted: u32) {
-    let old = node.mean();
     let elsewhere = f64::from(node.visits().saturating_sub(1).saturating_sub(counted));
+    let old = if elsewhere > 0.0 { node.mean() } else { Sample::default() };
     let mean = mean.with(Mean { wl: f64::from(old.wl), d: f64::from(old.d), weight: elsewhere });
     let wl = mean.wl.clamp(-1.0, 1.0) as f32;
     node.replace_means(wl, (mean.d as f32).clamp(0.0, 1.0 - wl.abs()));

@@ -197,17 +197,27 @@ fn weigh_by_value(children: &mut [Child], exponent: f32) {
 /// The factor of a child's weight if its value differs by `difference` from the mean of the children.
 #[inline]
 pub(crate) fn value_weight(difference: f64, weight: f64, exponent: f32) -> f64 {
-    let deviation = (1e-8 + 1.0 / (1.5 * weight.sqrt())).sqrt();
-    power(student_t(difference / deviation) + LEAST_PROBABILITY, exponent)
+    power(probability(difference / value_deviation(weight)), exponent)
 }
 
-/// The distribution function of Student's t with 2 degrees of freedom.
+/// The deviation that a child's value is assumed to have.
+pub(super) fn value_deviation(weight: f64) -> f64 {
+    (1e-8 + 1.0 / (1.5 * weight.sqrt())).sqrt()
+}
+
+/// The distribution function of Student's t with 2 degrees of freedom, plus [`LEAST_PROBABILITY`].
+#[inline]
+pub(super) fn probability(z: f64) -> f64 {
+    student_t(z) + LEAST_PROBABILITY
+}
+
+#[inline]
 fn student_t(z: f64) -> f64 {
     0.5 + 0.5 * z / (2.0 + z * z).sqrt()
 }
 
 /// `base^exponent` for a positive base. The default exponent and KataGo's need only square roots.
-fn power(base: f64, exponent: f32) -> f64 {
+pub(super) fn power(base: f64, exponent: f32) -> f64 {
     match exponent {
         0.5 => base.sqrt(),
         0.25 => base.sqrt().sqrt(),

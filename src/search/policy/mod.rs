@@ -6,7 +6,8 @@
 //! | [`params`] | the options that steer the search, as plain numbers |
 //! | [`uncertainty`] | weights of visits and factors of cpuct that depend on the uncertainty of values |
 //! | [`policy_temperature`] | the policy's temperature by depth |
-//! | [`children_value`] | a node's value from its children's values |
+//! | [`visited_children`] | a node's value from its children's values by the default backup, several children at a time |
+//! | [`children_value`] | the same for all kinds of backup |
 //! | [`subtree_bias`] | corrections of the network's values by what subtrees found after the same moves |
 //! | [`contempt`] | contempt and calibration of the network's values |
 //! | [`correction_history`] | corrections of the network's values by its errors in similar positions |
@@ -25,6 +26,7 @@ pub(crate) mod select;
 mod slot_table;
 pub(crate) mod subtree_bias;
 pub(crate) mod uncertainty;
+pub(crate) mod visited_children;
 
 pub(super) use params::LowerBoundParams;
 pub use params::SearchParams;

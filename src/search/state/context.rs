@@ -14,6 +14,9 @@ use crate::search::stop::MOST_VISITS;
 use crate::sync::Arc;
 use crate::tree::{Allocator, LinkId, Node, NodeId, State, Tree};
 
+/// The number of visits from which on the exploration is computed each time.
+const KNOWN_EXPLORATIONS: u32 = 512;
+
 /// The constants of one search. The tree changes through its atomics, but it stays the same tree.
 pub(crate) struct SearchContext {
     pub(crate) tree: Arc<Tree>,
@@ -36,6 +39,9 @@ pub(crate) struct SearchContext {
     pub(crate) cpu_is_chosen: bool,
     /// Whether cpuct depends on more than a node's visits.
     scales_cpuct: bool,
+    /// [`select::exploration`] for each small number of visits of a node below the root. It takes a logarithm and a root,
+    /// and most nodes have few visits.
+    explorations: Box<[f32]>,
     /// Bytes that the tree may use.
     pub(crate) memory_limit: u64,
     /// The maximum number of visits of the root, including those from earlier searches.
@@ -89,6 +95,9 @@ impl SearchContext {
             clears_own_evaluations: counting == Counting::Plain && setup.tree.has_own_evaluations(),
             cpu_is_chosen: setup.backend.attributes().runs_on_cpu && setup.backend.devices().lost == 0,
             scales_cpuct: setup.params.uncertainty.scales_cpuct(),
+            explorations: (0..KNOWN_EXPLORATIONS)
+                .map(|visits| select::exploration(&setup.params, visits, false))
+                .collect(),
             visit_limit: setup.visit_limit.unwrap_or(MOST_VISITS).min(MOST_VISITS),
             tree: setup.tree.clone(),
             backend: setup.backend.clone(),
@@ -179,7 +188,11 @@ impl SearchContext {
     /// node's values.
     #[inline]
     pub(crate) fn exploration(&self, id: NodeId, is_root: bool) -> f32 {
-        let plain = select::exploration(&self.params, self.tree.node(id).visits(), is_root);
+        let visits = self.tree.node(id).visits();
+        let plain = match self.explorations.get(visits as usize) {
+            Some(&known) if !is_root => known,
+            _ => select::exploration(&self.params, visits, is_root),
+        };
         if self.scales_cpuct { plain * self.cpuct_factor(id) } else { plain }
     }
 

@@ -1,6 +1,7 @@
 //! The control that the threads of a search share: the stop flag, the state behind a lock, and the signals on which
 //! threads sleep. The module [`watchdog`](crate::search::watchdog) makes the decisions.
 
+use crate::cache_line::OwnLines;
 use crate::chess::{Move, PackedMove};
 use crate::search::info::Responder;
 use crate::search::stop::{Stopper, StopperHints};
@@ -82,7 +83,8 @@ impl Control {
 
 /// The [`Control`] behind its lock, the stop flag, and the two conditions on which threads sleep.
 pub(crate) struct SharedControl {
-    stop: AtomicBool,
+    /// All workers read it after each descent.
+    stop: OwnLines<AtomicBool>,
     control: Mutex<Control>,
     control_changed: Condvar,
     /// The number of iterations of all workers that finished any visits. A worker that found only collisions sleeps
@@ -94,7 +96,7 @@ pub(crate) struct SharedControl {
 impl SharedControl {
     pub(super) fn new(control: Control) -> SharedControl {
         SharedControl {
-            stop: AtomicBool::new(false),
+            stop: OwnLines(AtomicBool::new(false)),
             control: Mutex::new(control),
             control_changed: Condvar::new(),
             progress: Mutex::new(0),

@@ -1,10 +1,14 @@
 //! Counters that any worker may update and any thread may read.
 
+use crate::cache_line::OwnLines;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The counters of one search. All orderings are Relaxed: stoppers, limits and info lines only read the values, and
 /// no thread waits for a counter to change.
+///
+/// They lie in cache lines of their own, beside which nothing lies that threads read all the time.
 #[derive(Default)]
+#[repr(align(128))]
 pub(crate) struct Counters {
     /// Visits that this search has finished.
     pub(crate) playouts: AtomicU64,
@@ -18,8 +22,8 @@ pub(crate) struct Counters {
     pub(crate) tablebase_hits: AtomicU64,
     /// Visits that needed no evaluation, because a shared node had already received them through other parents.
     pub(crate) absorbed: AtomicU64,
-    /// Visits in flight at the root, which no link counts.
-    pub(crate) root_in_flight: AtomicU32,
+    /// Visits in flight at the root, which no link counts. Each descent adds to them and each backup subtracts.
+    pub(crate) root_in_flight: OwnLines<AtomicU32>,
     /// Whether a search for a mate has shown that no mate exists within its limit.
     pub(crate) mate_is_refuted: AtomicBool,
 }

@@ -28,6 +28,9 @@ pub(crate) struct Step {
     pub(crate) node: NodeId,
     /// The number of the link's visits in flight (at the root, of the root's) that belong to this step.
     pub(crate) in_flight: u32,
+    /// Whether values below the node were backed up that its own value does not contain yet. Only for
+    /// [`Counting::Recomputed`](super::Counting::Recomputed).
+    pub(crate) is_stale: bool,
 }
 
 impl Step {

@@ -14,6 +14,7 @@ use crate::search::iteration::accumulate::{begin_extra_statistics, leaf_value, m
 use crate::search::iteration::backup::{Finished, back_up};
 use crate::search::iteration::expand::{end_search_of_full_tree, expand, value_at};
 use crate::search::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
+use crate::search::iteration::recompute::recompute_if_stale;
 use crate::search::iteration::scratch::Scratch;
 use crate::search::iteration::selection::{Choice, Chosen, MAX_DEPTH, RootFocus, Task, plan, task_at};
 use crate::search::state::{
@@ -57,7 +58,8 @@ impl Descent<'_> {
     pub(super) fn start(mut self, budget: u32, focus: &RootFocus<'_>) -> Found {
         let root = self.context.root();
         let in_flight = if root.state() == State::Unevaluated { 1 } else { budget };
-        let step = Step { parent: None, link: None, node: self.context.tree.root(), in_flight };
+        let node = self.context.tree.root();
+        let step = Step { parent: None, link: None, node, in_flight, is_stale: false };
         self.counters.root_in_flight.fetch_add(in_flight, Ordering::Relaxed);
         let place = Place { step: self.batch.gathered.push(step), depth: 0 };
         match root.state() {
@@ -65,6 +67,7 @@ impl Descent<'_> {
             State::Unevaluated if in_flight == 1 && root.try_claim() => self.evaluate(place, false),
             _ => self.collide(in_flight),
         }
+        recompute_if_stale(self.context, &mut self.batch.gathered.steps[place.step as usize]);
         if self.found.out_of_order > 0 {
             self.counters.count_visits(self.found.counts);
             self.counters.absorbed.fetch_add(self.found.absorbed, Ordering::Relaxed);
@@ -129,6 +132,7 @@ impl Descent<'_> {
                 link: Some(candidate.link),
                 node: id,
                 in_flight: candidate.share,
+                is_stale: false,
             };
             let place = Place { step: self.batch.gathered.push(step), depth: place.depth + 1 };
             let task = match candidate.task {
@@ -180,6 +184,9 @@ impl Descent<'_> {
         }
         if left > 0 {
             self.share_out(place, left, None);
+            // All that this descent backs up through the node is backed up. Nothing has read the node's value meanwhile,
+            // because a descent reads only the values of the nodes below it.
+            recompute_if_stale(context, &mut self.batch.gathered.steps[place.step as usize]);
         }
     }
 

@@ -201,8 +201,9 @@ impl Candidates {
         for chunk in first / LANES..self.count.div_ceil(LANES) {
             let chunk = chunk % (CAPACITY / LANES);
             let (priors, started, utilities) = (priors[chunk], started[chunk], utilities[chunk]);
-            scores[chunk] =
-                std::array::from_fn(|lane| score(priors[lane], started[lane], utilities[lane], exploration));
+            for lane in 0..LANES {
+                scores[chunk][lane] = score(priors[lane], started[lane], utilities[lane], exploration);
+            }
         }
         self.end_scores();
     }

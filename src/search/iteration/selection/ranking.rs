@@ -54,9 +54,13 @@ fn first_place(scores: &[[f32; LANES]], wanted: f32) -> Option<usize> {
         return None;
     }
     for (chunk, scores) in scores.iter().enumerate() {
-        let equal: [bool; LANES] = std::array::from_fn(|lane| scores[lane] == wanted);
-        if let Some(lane) = equal.iter().position(|&is_equal| is_equal) {
-            return Some(LANES * chunk + lane);
+        // The bits of the places that are equal are found without a branch for each of them.
+        let mut equal = 0_u32;
+        for (lane, &score) in scores.iter().enumerate() {
+            equal |= u32::from(score == wanted) << lane;
+        }
+        if equal != 0 {
+            return Some(LANES * chunk + equal.trailing_zeros() as usize);
         }
     }
     Some(0)

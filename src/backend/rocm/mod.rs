@@ -18,6 +18,7 @@
 //! | [`load`] | batches in several slots at once, and their speed |
 //! | [`winners`](mod@winners) | who computes a network's products, according to a table |
 //! | [`tuning`] | finds which library computes each product fastest |
+//! | [`kept_tables`] | the tables of products from earlier starts and from the user |
 //! | [`tuning_notices`] | what tuning says about libraries that misbehave |
 //! | [`two_ways`] | the rows of the tuned products and of the default's, and which of them to keep |
 //! | [`options`] | the backend's options |
@@ -99,6 +100,7 @@ mod gemm;
 mod heads;
 mod helper;
 mod hipblaslt_steps;
+mod kept_tables;
 mod kernel_work;
 mod kernels;
 mod layers;

@@ -25,7 +25,7 @@
 //! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
 //! | [`report`] | the text that the two processes exchange |
 //! | [`tuning_file`] | the file that keeps the measured choices for the next start |
-//! | [`cells`], [`left_out`] | the cells of a row of that file; why rows of it are left out |
+//! | [`tuning_row`], [`cells`], [`left_out`] | a row of that file; its cells; why rows of it are left out |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`] | the forward pass as a list of steps, with shapes |
@@ -143,6 +143,7 @@ mod tune;
 mod tuning;
 mod tuning_file;
 mod tuning_notices;
+mod tuning_row;
 mod two_ways;
 mod uploader;
 mod weight_bits;

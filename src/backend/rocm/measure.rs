@@ -278,7 +278,7 @@ impl<'a> Measurer<'a> {
                     Step::kernel("product".to_owned(), function, grid, arguments)
                 }))
             }
-            _ => self.gemms.step_by("product", layer, choice),
+            _ => self.gemms.step_by_choice("product", layer, choice),
         }
     }
 

@@ -44,6 +44,7 @@
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`kernel_work`] | the operations and bytes of each kernel |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
+//! | [`gemm_steps`] | makes the steps of products |
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
 //! | [`hipblaslt_steps`] | hipBLASLt's steps for products |
 //! | [`chain`] | several products, LayerNorms of their results, or a whole convolution in one launch |
@@ -97,6 +98,7 @@ mod ffi;
 mod forward;
 mod fp8;
 mod gemm;
+mod gemm_steps;
 mod heads;
 mod helper;
 mod hipblaslt_steps;

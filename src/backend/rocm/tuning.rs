@@ -371,7 +371,7 @@ fn check(
 }
 
 fn step(maker: &SlotMaker<'_>, problem: &GemmProblem, choice: GemmChoice) -> Option<Step> {
-    maker.gemms.step_by("product", problem, choice).ok().flatten()
+    maker.gemms.step_by_choice("product", problem, choice).ok().flatten()
 }
 
 /// Orders batch sizes for a limited time budget: the powers of two come first, and among them the sizes nearest to 128.

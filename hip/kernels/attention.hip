@@ -10,8 +10,8 @@
 //   head dimension  DEPTH = 8, 16, 32, 64, 96 or 128; 8 is padded with zeros to a tile of 16
 //   types           T = f16 or bf16; sums, scores and the softmax are fp32
 //   layouts         Q, K, V [B * 64][stride], logits [B][heads][64 queries][64 keys], output [B * 64][output_stride]
-//   shared memory   for each head V^T, max(DEPTH, 16) * ROW_WORDS * 4 bytes, and K in the same place: 5 KB for DEPTH 32 (4.5 KB on gfx9,
-//                   6 KB on NVIDIA)
+//   shared memory   for each head V^T, max(DEPTH, 16) * ROW_WORDS * 4 bytes, and in the same place, with STAGES_KEYS, K,
+//                   64 * (max(DEPTH, 16) / 8 + 1) * 16 bytes: 5 KB for DEPTH 32 (4.5 KB without K, 6 KB on NVIDIA)
 //   wave size       32 or 64
 //   memory          at least 8192 bytes of logits per head, and 128 * DEPTH bytes each of Q, K, V and output
 //
@@ -41,7 +41,9 @@
 // Whether the waves of a block usually share K through shared memory, and not only through the cache. With these layouts, a
 // block has four waves, and a load of an operand takes only 16 or 32 bytes from each of 16 rows (README.md).
 #define USUALLY_STAGES_KEYS (MATRIX_LAYOUT == MATRIX_REPLICATED || MATRIX_LAYOUT == MATRIX_HALVES)
-// The number of words from one row of V^T to the next. Padding puts rows that are read together into different banks.
+// The number of words from one row of V^T to the next. Without padding, rows that are read together would begin at the
+// same bank. With it, reads have no conflicts on gfx12 and NVIDIA, and on gfx11 for heads of at most 16. On gfx11 for
+// wider heads, and on gfx9, they take twice as many cycles as without conflicts (README.md).
 #define ROW_WORDS (MATRIX_LAYOUT == MATRIX_QUADS ? 48 : 36)
 // The heads of a block, for heads of at most 32: two where neighbouring blocks run on dies with caches of their own, whose
 // lines hold the rows of several heads (README.md).
@@ -75,7 +77,8 @@ struct Values {
 
 // The index in shared memory of word `word` of V^T's row `column`. Threads write rows that are eight apart at the same
 // time, and a row's length is a multiple of four words, so without the xor all these writes would hit the same banks.
-// The xor keeps every 16-byte vector whole.
+// The xor keeps every 16-byte vector whole. It has eight values, so that heads of 96 and 128, where threads write 12 and
+// 16 rows at the same time, have two writes for a bank.
 template <i32 COLUMNS>
 GPU_FUNCTION i32 transposed_place(i32 column, i32 word) {
     const i32 vectors = COLUMNS / 8 < 8 ? COLUMNS / 8 : 8;
@@ -92,7 +95,9 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     constexpr i32 PAIRS = SQUARES / 2 * VECTORS;  // pairs of keys x vectors of eight columns
     constexpr i32 UNITS = (PAIRS + ATTENTION_THREADS - 1) / ATTENTION_THREADS;
     static_assert(STEPS == 1 || STEPS % 2 == 0, "the tiles must divide into slices of two");
-    // From one row of K to the next in shared memory. The number is odd, so that eight rows use all banks once.
+    // The number of vectors from one row of K to the next in shared memory. It is odd, so that the same vector of eight
+    // neighbouring rows uses all banks once: that is how gfx11 and gfx12 read. gfx9 and NVIDIA read otherwise, with
+    // conflicts, and so do threads write that share a row among fewer than eight (ACROSS).
     constexpr i32 KEY_ROW = VECTORS + 1;
     constexpr i32 KEY_WORDS = STAGES_KEYS ? SQUARES * KEY_ROW * 4 : 0, VALUE_WORDS = COLUMNS * ROW_WORDS;
     constexpr i32 SHARED_WORDS = KEY_WORDS < VALUE_WORDS ? VALUE_WORDS : KEY_WORDS;

@@ -125,7 +125,9 @@ GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 
 GPU_FUNCTION Eight gemm_total(const GemmArguments& a, const float* partial, i32 product, i32 row, i32 column) {
     const i32 width = (a.outputs + 7) / 8 * 8;
     const i64 apart = (i64)a.products * a.rows * width;
-    const float* from = partial + ((i64)product * a.rows + row) * width + column;
+    // Numbers of rows fit into 32 bits. In 64 bits, `row` would take a second register for its sign, with which ptxas
+    // spills on sm_90: the loop below takes all registers that it allows itself.
+    const float* from = partial + (i64)(product * a.rows + row) * width + column;
     // Each load takes the memory's whole latency, so that several are started at a time. Those beyond the last part load
     // the last part again.
     constexpr i32 LOADS = 4;

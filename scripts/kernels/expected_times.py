@@ -56,6 +56,10 @@ CODE_OF = {"gfx1201": "gfx1200"}
 # T82: width, encoders, heads, hidden layer; smolgen's channels, hidden values, and values of a head; squares.
 WIDTH, ENCODERS, HEADS, HIDDEN = 768, 15, 24, 1024
 CHANNELS, SMOLGEN_HIDDEN, GENERATED, SQUARES = 32, 256, 256, 64
+# Its input: planes, and with them the columns of each square's row in the table of positions. Its value and moves-left
+# heads, as in tests/integration/rocm/true_widths.rs: how many, channels of a square, hidden layer, and outputs of both.
+PLANES, INPUTS = 112, 176
+SCALAR_HEADS, HEAD_CHANNELS, HEAD_HIDDEN, HEAD_OUTPUTS = 2, 32, 128, 3 + 1
 POSITIONS = 64
 # The launches of a batch with our own products, by `fuse`: tests/integration/rocm/launches.rs counts them.
 LAUNCHES = {False: 207, True: 84}
@@ -88,9 +92,11 @@ PRODUCTS = [
     Product("smolgen dense1", POSITIONS, SMOLGEN_HIDDEN, SQUARES * CHANNELS, ENCODERS),
     Product("smolgen dense2", POSITIONS, HEADS * GENERATED, SMOLGEN_HIDDEN, ENCODERS),
     Product("smolgen logits", POSITIONS * HEADS, SQUARES * SQUARES, GENERATED, ENCODERS),
-    Product("embedding", ROWS, WIDTH, 176, 1),
+    Product("embedding", ROWS, WIDTH, INPUTS, 1),
     Product("policy embedding", ROWS, WIDTH, WIDTH, 1),
     Product("policy queries and keys", ROWS, 2 * WIDTH, WIDTH, 1),
+    Product("value and moves left, embedding", ROWS, HEAD_CHANNELS, WIDTH, SCALAR_HEADS),
+    Product("value and moves left, hidden layer", POSITIONS, HEAD_HIDDEN, SQUARES * HEAD_CHANNELS, SCALAR_HEADS),
 ]
 
 
@@ -107,25 +113,30 @@ class Shape:
 
     def weights(self) -> dict[str, int]:
         """The numbers of weights of the products with 64 rows a position, of smolgen's products with one row a position
-        or one for each of its heads, and of those that always have 16 bits."""
+        or one for each of its heads, and of those that always have 16 bits: with 64 rows a position, and with one."""
         encoder = self.width * (4 * self.width + 2 * self.hidden + CHANNELS)
         smolgen = SQUARES * CHANNELS * SMOLGEN_HIDDEN + SMOLGEN_HIDDEN * self.heads * GENERATED
         logits = GENERATED * SQUARES * SQUARES
-        others = 3 * self.width**2 + 176 * self.width + 12 * SQUARES * self.board
-        return {"squares": self.encoders * encoder, "smolgen": self.encoders * smolgen, "logits": logits, "others": others}
+        others = 3 * self.width**2 + (INPUTS + SCALAR_HEADS * HEAD_CHANNELS) * self.width + 12 * SQUARES * self.board
+        heads = SCALAR_HEADS * SQUARES * HEAD_CHANNELS * HEAD_HIDDEN
+        encoders = {"squares": self.encoders * encoder, "smolgen": self.encoders * smolgen}
+        return encoders | {"logits": logits, "others": others, "heads": heads}
 
     def operations(self, positions: int) -> dict[str, int]:
         """The operations with these weights. All encoders use the same weights for smolgen's logits."""
         weights = self.weights()
-        rows = {"squares": SQUARES, "smolgen": 1, "logits": self.encoders * self.heads, "others": SQUARES}
+        rows = {"squares": SQUARES, "smolgen": 1, "logits": self.encoders * self.heads, "others": SQUARES, "heads": 1}
         return {kind: 2 * positions * rows[kind] * count for kind, count in weights.items()}
 
     def moved(self, positions: int) -> int:
         """The bytes that are moved beside the weights. Each encoder reads x for Q, K and V, smolgen and the hidden layer
         (3 widths), writes and reads Q, K and V (6), attention's result (2), the hidden layer's and the logits, and its
-        LayerNorms read and write the residual (4)."""
+        LayerNorms read and write the residual (4). The embedding reads what the planes' kernel has written, and writes x
+        (1). The heads read x (3), the policy writes and reads its embedding (2) and queries and keys (4), and the others
+        their channels."""
         values = SQUARES * (15 * self.width + 2 * self.hidden + 2 * self.heads * SQUARES)
-        return self.encoders * ELEMENT * positions * values
+        ends = SQUARES * (10 * self.width + 2 * INPUTS + 2 * SCALAR_HEADS * HEAD_CHANNELS)
+        return ELEMENT * positions * (self.encoders * values + ends)
 
     def launches(self) -> int:
         """The launches of a batch: 5 for each encoder, and those of the embedding and the heads, which T82 shows."""
@@ -275,7 +286,19 @@ def other_traffic(card: Card) -> list[tuple[str, int]]:
     matrices = 2 if card.fuses else 3
     norms = 2 * ELEMENT * matrices * ROWS * WIDTH
     smolgen = 2 * ELEMENT * POSITIONS * HEADS * GENERATED
-    return [("attention", ENCODERS * attention), ("LayerNorms", ENCODERS * (norms + smolgen))]
+    # A plane is a number of 64 bits for each position.
+    planes = POSITIONS * (PLANES * 8 + SQUARES * INPUTS * ELEMENT)
+    # Legal moves name a part of the queries and keys. Here it is all of them, as in kernel_work.rs.
+    policy = 2 * ELEMENT * ROWS * WIDTH
+    # The hidden layers and the weights are read, and the outputs are fp32.
+    outputs = ELEMENT * HEAD_HIDDEN * (SCALAR_HEADS * POSITIONS + HEAD_OUTPUTS) + 4 * HEAD_OUTPUTS * POSITIONS
+    return [
+        ("planes", planes),
+        ("attention", ENCODERS * attention),
+        ("LayerNorms", ENCODERS * (norms + smolgen)),
+        ("policy of the legal moves", policy),
+        ("value and moves left, outputs", outputs),
+    ]
 
 
 def small_batches() -> list[str]:
@@ -289,9 +312,10 @@ def small_batches() -> list[str]:
         "the embedding and of the heads stay in fp16. *Weights* are the megabytes of all weights that a batch reads.",
         "",
         "Products of a kind take as long as their weights' traffic or their operations at the peak, whichever is longer:",
-        "those with 64 rows a position, smolgen's hidden layers with one row, smolgen's logits, and the others. *Operations*",
-        "is the time of all operations at the peak. *Moved* are results and residuals, each read and written once. *All* is",
-        "the sum of the products, *moved* and launches. Times are in microseconds.",
+        "those with 64 rows a position, smolgen's hidden layers with one row, smolgen's logits, and, of the embedding and the",
+        "heads, those with 64 rows and those with one. *Operations* is the time of all operations at the peak. *Moved* are",
+        "results and residuals, each read and written once. *All* is the sum of the products, *moved* and launches. Times",
+        "are in microseconds.",
         "",
         "| network, card, positions | weights, MB, with 16, 8, 4 bits | products, 16 bits | 8 bits | 4 bits | operations | moved"
         " | launches | all, 16 bits | 8 bits | 4 bits | 8 bits are faster by | 4 bits by |",
@@ -342,7 +366,7 @@ def small_batch(shape: Shape, card: Card, positions: int) -> str:
     weights, operations = shape.weights(), shape.operations(positions)
     megabytes, products = [], []
     for bits in BITS.values():
-        moved = {kind: count * (2.0 if kind == "others" else bits / 8) for kind, count in weights.items()}
+        moved = {kind: count * (2.0 if kind in ("others", "heads") else bits / 8) for kind, count in weights.items()}
         megabytes.append(f"{sum(moved.values()) / 1e6:.0f}")
         products.append(sum(max(moved[kind] / bandwidth, operations[kind] / peak) for kind in weights))
     others = shape.moved(positions) / bandwidth
@@ -352,6 +376,11 @@ def small_batch(shape: Shape, card: Card, positions: int) -> str:
     figures = " | ".join(f"{cell:.0f}" for cell in cells)
     gains = " | ".join(f"{totals[0] / total - 1:.0%}" for total in totals[1:])
     return f"| {shape.name}, {card.architecture}, {positions} | {', '.join(megabytes)} | {figures} | {gains} |"
+
+
+def short(number: float) -> str:
+    """With two significant digits at least, up to hundredths."""
+    return f"{number:.{0 if number >= 9.95 else 1 if number >= 0.95 else 2}f}"
 
 
 def report(path: str) -> str:
@@ -399,6 +428,10 @@ def report(path: str) -> str:
         "shortest. Products share launches with what follows them (`fuse`) as they do by default: not on gfx942. The",
         "kernels for that have the shared memory and the waves of the kernels above.",
         "",
+        "The policy's last kernel reads the queries and keys that the legal moves name, and here all of them, which is the",
+        "most. The value and moves-left heads run beside the policy head, but here their times are added. Biases, gates and",
+        "the list of moves are left out: they are small, and the caches hold them. So are copies from and to the host.",
+        "",
         "| term | " + " | ".join(card.architecture for card in CARDS) + " | source |",
         "|---|" + "---:|" * len(CARDS) + "---|",
     ]
@@ -407,7 +440,7 @@ def report(path: str) -> str:
     def row(name: str, values: list[float], source: str) -> None:
         for k, value in enumerate(values):
             totals[k] += value
-        lines.append(f"| {name} | " + " | ".join(f"{value:.0f}" for value in values) + f" | {source} |")
+        lines.append(f"| {name} | " + " | ".join(map(short, values)) + f" | {source} |")
 
     for product in PRODUCTS:
         values = [
@@ -417,7 +450,7 @@ def report(path: str) -> str:
         row(product.name, values, source)
     for rows in zip(*(other_traffic(card) for card in CARDS)):
         values = [moved / card.gigabytes_per_second / 1e3 for card, (_, moved) in zip(CARDS, rows)]
-        megabytes = sorted({f"{moved / 1e6:.0f}" for _, moved in rows})
+        megabytes = sorted({short(moved / 1e6) for _, moved in rows})
         row(rows[0][0], values, f"{' or '.join(megabytes)} MB at the bandwidth")
     launches = [LAUNCHES[card.fuses] * card.launch_microseconds for card in CARDS]
     row(f"{LAUNCHES[True]} or {LAUNCHES[False]} launches", launches, "launches.rs; time of a graph's node below")

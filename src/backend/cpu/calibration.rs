@@ -1,20 +1,16 @@
-//! Packs a network. 8-bit weights are rounded by what the inputs of their layers are on real positions. For a GPU, which
-//! multiplies bytes in the same way, [`Calibration`] rounds single layers.
+//! Packs a network. 8-bit weights are rounded by what the inputs of their layers are on real positions.
 //!
 //! The positions are those of the benchmark, from openings to endgames, and the next ones after the move that the network
 //! prefers. The network evaluates them in fp32 first.
 
-use super::kernels::matrix::{Quantised, quantise};
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::rounder::{Guide, Rounder};
 use super::scratch::{Outputs, Scratch};
-use super::simd::Isa;
 use super::steps::NetworkStatistics;
 use crate::chess::{PackedMove, Position, PositionHistory, bench_positions, uci_move};
 use crate::net::Network;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
-use crate::net::weights::Dense;
 
 /// The most positions of each game: with more, the errors of the embedded network are no smaller.
 const MOST_PLIES: usize = 4;
@@ -28,40 +24,19 @@ impl CpuNetwork {
     /// fp32 first, and evaluates some positions.
     pub fn new(network: Network, precision: Precision, instructions: InstructionSet) -> CpuNetwork {
         let rounder = match precision {
-            Precision::Int8 | Precision::Int8Dense => calibrated(&network, instructions),
+            Precision::Int8 | Precision::Int8Dense => {
+                calibrated(&network, instructions, instructions.0.largest_int8_weight())
+            }
             Precision::Fp32 | Precision::Bf16 => Rounder::idle(instructions.0),
         };
         CpuNetwork::pack(network, precision, instructions, rounder).0
     }
 }
 
-/// Evaluates some positions in fp32, to round the network's weights for products in bytes.
-pub(super) fn calibrated(network: &Network, instructions: InstructionSet) -> Rounder {
-    let guide = Guide::Statistics(statistics(network, instructions));
-    Rounder::new(instructions.0, instructions.0.largest_int8_weight(), guide)
-}
-
-/// Rounds the dense layers of a network to 8 bits for another device.
-pub(crate) struct Calibration {
-    isa: Isa,
-    statistics: NetworkStatistics,
-}
-
-impl Calibration {
-    /// Evaluates some positions in fp32.
-    pub(crate) fn new(network: &Network) -> Calibration {
-        let instructions = InstructionSet::best();
-        Calibration { isa: instructions.0, statistics: statistics(network, instructions) }
-    }
-
-    /// The weights of a layer between -127 and 127. `number` counts the calls of [`LayerStore::dense`] before that of
-    /// this layer.
-    ///
-    /// [`LayerStore::dense`]: crate::net::prepare::LayerStore::dense
-    pub(crate) fn round(&mut self, number: usize, layer: &Dense) -> Quantised {
-        let statistics = self.statistics.dense.get_mut(number).map(std::mem::take);
-        quantise(self.isa, &layer.weights, layer.inputs, 1, i8::MAX, statistics.as_ref())
-    }
+/// Evaluates some positions in fp32, to round the network's weights for products in bytes. `largest` is the largest 8-bit
+/// weight.
+pub(super) fn calibrated(network: &Network, instructions: InstructionSet, largest: i8) -> Rounder {
+    Rounder::new(instructions.0, largest, Guide::Statistics(statistics(network, instructions)))
 }
 
 /// What the inputs of the network's layers are, in the order in which they are packed.

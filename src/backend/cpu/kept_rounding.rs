@@ -1,11 +1,11 @@
 //! Keeps how the weights of a network were rounded to 8 bits, so that only the first start with it evaluates positions.
 //!
 //! For the embedded network this is compiled into the binary, where weights have all 8 bits. Otherwise it is a file in the
-//! user's cache folder. [`rounding_file`] has the format.
+//! user's cache folder. [`rounding_file`] has the format. [`super::device_rounder`] keeps the same for a GPU.
 
 use super::calibration::calibrated;
 use super::network::{CpuNetwork, InstructionSet, Precision};
-use super::rounder::{Guide, NetworkRounding, Rounder};
+use super::rounder::{Guide, Rounder};
 use super::rounding_file;
 use crate::cache_folder;
 use crate::net::Network;
@@ -16,8 +16,44 @@ use std::path::{Path, PathBuf};
 /// How the weights of the embedded network are rounded. `scripts/training/round.sh` writes it.
 const EMBEDDED: &[u8] = include_bytes!("../../../weights/rukh-128x6.int8.gz");
 
-/// The first word of the cached files' names.
+/// The first word of the names of the cached files with what the CPU's own products use.
 const NAME: &str = "int8-weights";
+
+/// The file that keeps how the weights of a network were rounded.
+pub(super) struct KeptFile {
+    /// Without a cache folder, every start evaluates positions.
+    path: Option<PathBuf>,
+    /// What the content depends on.
+    key: String,
+}
+
+impl KeptFile {
+    /// The file in the cache folder. `name` is the first word of its name, and `identity` says on what the content depends
+    /// apart from the version of Rukh and the instructions that evaluate the positions.
+    pub(super) fn in_cache(name: &str, instructions: InstructionSet, identity: &str) -> KeptFile {
+        let key = format!("{}\n{}\n{identity}", env!("RUKH_VERSION"), instructions.name());
+        KeptFile { path: cache_folder::file(name, &key, "gz"), key }
+    }
+
+    /// A rounder that rounds as the file says. If it is not there, is damaged, or has another key, positions are evaluated.
+    /// `largest` is the largest 8-bit weight.
+    pub(super) fn rounder(&self, network: &Network, instructions: InstructionSet, largest: i8) -> Rounder {
+        let read = |path: &Path| rounding_file::read(&fs::read(path).ok()?, &self.key);
+        match self.path.as_deref().and_then(read) {
+            Some(rounding) => Rounder::new(instructions.0, largest, Guide::Kept(rounding)),
+            None => calibrated(network, instructions, largest).keeping(),
+        }
+    }
+
+    /// Writes what the rounder has rounded, unless it did so as the file says. It is no error if that is not possible,
+    /// because the next start can evaluate the positions again.
+    pub(super) fn keep(&self, rounder: Rounder) {
+        let bytes = rounder.made().map(|made| rounding_file::write(&self.key, &made));
+        if let (Some(path), Some(Ok(bytes))) = (&self.path, bytes) {
+            let _ = cache_folder::keep(path, &bytes);
+        }
+    }
+}
 
 impl CpuNetwork {
     /// Does the same as [`CpuNetwork::new`], by what an earlier start has kept if there is anything.
@@ -31,51 +67,31 @@ impl CpuNetwork {
         }
         let identity = identity(&network, precision, instructions);
         if let Some(rounding) = rounding_file::read(EMBEDDED, &identity) {
-            return restored(network, precision, instructions, rounding);
+            let largest = instructions.0.largest_int8_weight();
+            let rounder = Rounder::new(instructions.0, largest, Guide::Kept(rounding));
+            return CpuNetwork::pack(network, precision, instructions, rounder).0;
         }
-        let key = format!("{}\n{}\n{identity}", env!("RUKH_VERSION"), instructions.name());
-        let path = cache_folder::file(NAME, &key, "gz");
-        CpuNetwork::with_file(network, precision, instructions, path, &key)
+        let file = KeptFile::in_cache(NAME, instructions, &identity);
+        CpuNetwork::with_file(network, precision, instructions, &file)
     }
 
-    /// Rounds 8-bit weights by the file at `path`. If it is not there, is damaged, or has another key, positions are
-    /// evaluated and the file is written.
+    /// Rounds 8-bit weights by the file, and writes it if it is of no use.
     fn with_file(
         network: Network,
         precision: Precision,
         instructions: InstructionSet,
-        path: Option<PathBuf>,
-        key: &str,
+        file: &KeptFile,
     ) -> CpuNetwork {
-        let read = |path: &Path| rounding_file::read(&fs::read(path).ok()?, key);
-        if let Some(rounding) = path.as_deref().and_then(read) {
-            return restored(network, precision, instructions, rounding);
-        }
-        let (packed, rounder) = rounded(network, precision, instructions);
-        // Without a cache folder, every start evaluates positions.
-        if let (Some(path), Ok(bytes)) = (path, rounding_file::write(key, &rounder.made())) {
-            let _ = cache_folder::keep(&path, &bytes);
-        }
+        let rounder = file.rounder(&network, instructions, instructions.0.largest_int8_weight());
+        let (packed, rounder) = CpuNetwork::pack(network, precision, instructions, rounder);
+        file.keep(rounder);
         packed
     }
 }
 
-/// Packs a network by an evaluation of positions. The rounder keeps what it has done.
-fn rounded(network: Network, precision: Precision, instructions: InstructionSet) -> (CpuNetwork, Rounder) {
-    let rounder = calibrated(&network, instructions).keeping();
-    CpuNetwork::pack(network, precision, instructions, rounder)
-}
-
-/// Packs a network with weights that are rounded as in `rounding`.
-fn restored(
-    network: Network,
-    precision: Precision,
-    instructions: InstructionSet,
-    rounding: NetworkRounding,
-) -> CpuNetwork {
-    let largest = instructions.0.largest_int8_weight();
-    let rounder = Rounder::new(instructions.0, largest, Guide::Kept(rounding));
-    CpuNetwork::pack(network, precision, instructions, rounder).0
+/// The network's weights, and the largest weight that they are rounded to.
+pub(super) fn identity_of_weights(network: &Network, largest: i8) -> String {
+    format!("network {:016x}\nlargest weight {largest}\n", digest(network))
 }
 
 /// The network, and what else the rounded weights depend on, except the last bits of the evaluations by which they were
@@ -83,7 +99,7 @@ fn restored(
 fn identity(network: &Network, precision: Precision, instructions: InstructionSet) -> String {
     let convolutions = precision.int8_convolutions(&network.body);
     let largest = instructions.0.largest_int8_weight();
-    format!("network {:016x}\nlargest weight {largest}\nconvolutions {convolutions:?}\n", digest(network))
+    format!("{}convolutions {convolutions:?}\n", identity_of_weights(network, largest))
 }
 
 #[cfg(test)]
@@ -124,7 +140,9 @@ mod tests {
         };
         let precision = Precision::Int8Dense;
         let identity = identity(&network, precision, instructions);
-        let made = rounded(network, precision, instructions).1.made();
+        let rounder = calibrated(&network, instructions, i8::MAX).keeping();
+        let (_, rounder) = CpuNetwork::pack(network, precision, instructions, rounder);
+        let made = rounder.made().expect("the rounder keeps it");
         if std::env::var_os("RUKH_WRITE_ROUNDING").is_some() {
             let path = concat!(env!("CARGO_MANIFEST_DIR"), "/weights/rukh-128x6.int8.gz");
             let bytes = rounding_file::write(&identity, &made).expect("it is compressed");
@@ -155,9 +173,8 @@ mod tests {
         let planes = planes(&network);
         let instructions = InstructionSet::best();
         let start = |network: &Network, key: &str| {
-            let path = Some(path.clone());
-            let packed =
-                CpuNetwork::with_file(network.clone(), Precision::Int8Dense, instructions, path, key);
+            let file = KeptFile { path: Some(path.clone()), key: key.to_owned() };
+            let packed = CpuNetwork::with_file(network.clone(), Precision::Int8Dense, instructions, &file);
             packed.evaluate_raw(&planes)
         };
         let first = start(&network, "one");
@@ -202,8 +219,9 @@ mod tests {
         let network = embedded_network();
         let planes = planes(&network);
         let instructions = InstructionSet::best();
+        let file = KeptFile { path: None, key: String::new() };
         let [first, second] = [0, 1].map(|_| {
-            CpuNetwork::with_file(network.clone(), Precision::Int8Dense, instructions, None, "")
+            CpuNetwork::with_file(network.clone(), Precision::Int8Dense, instructions, &file)
                 .evaluate_raw(&planes)
         });
         assert_eq!(first, second);

@@ -10,6 +10,7 @@
 //! | [`choice`] | the fastest number format that is accurate enough for a network |
 //! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
 //! | [`profile`], [`ceilings`] | the time of each step; what the processor can do at most |
+//! | [`device_rounder`] | rounds the layers of a network for a GPU |
 //! | [`kept_rounding`] | keeps for the next start how a network was rounded to 8 bits |
 //! | [`calibration`] | packs a network for 8-bit products, by what its layers compute on real positions |
 //! | [`pool`] | threads that share a batch |
@@ -36,6 +37,7 @@ mod backend;
 mod calibration;
 mod ceilings;
 mod choice;
+mod device_rounder;
 mod encoder;
 mod forward;
 mod heads;
@@ -55,7 +57,7 @@ mod steps;
 mod tower;
 
 pub use backend::{CpuBackend, CpuOptions};
-pub(crate) use calibration::Calibration;
 pub use choice::Choice;
+pub(crate) use device_rounder::DeviceRounder;
 pub(crate) use kernels::matrix::Quantised;
 pub use network::{CpuNetwork, InstructionSet, Precision, RawEvaluation};

@@ -47,9 +47,9 @@ impl Rounder {
         Rounder { made: Some(NetworkRounding::default()), ..self }
     }
 
-    /// What has been rounded. It is empty unless the rounder keeps it.
-    pub(super) fn made(self) -> NetworkRounding {
-        self.made.unwrap_or_default()
+    /// What has been rounded. `None` unless the rounder keeps it.
+    pub(super) fn made(self) -> Option<NetworkRounding> {
+        self.made
     }
 
     /// Rounds the dense layer `number`.

@@ -7,10 +7,11 @@
 
 use super::error::Result;
 use super::ffi::gemm::{GemmShape, WeightLayout};
-use super::ffi::hip::{Address, Device, DeviceBuffer, Stream};
+use super::ffi::hip::{Address, Device, DeviceBuffer};
 use super::ffi::module::Function;
 use super::ffi::pinned::Staging;
 use super::ffi::program::{BlasLibraries, Lanes, Program};
+use super::ffi::stream::Stream;
 use super::{byte_weights, preshuffle, transposed};
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,25 +1,25 @@
 //! Chooses the library and the algorithm for each matrix product.
 //!
 //! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each
-//! shape in its [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's default.
+//! shape in its [`GemmTable`], which [`super::tuning`] fills. A shape that is not in the table gets the architecture's
+//! default. [`super::gemm_steps`] makes the steps.
 
 use super::avoided::{Asked, Avoided, BlasLibrary};
-use super::chain::{self, Link, WholeConvolution};
 use super::copies::CopiedLayout;
 use super::device::Gpu;
 use super::error::{Result, RocmError};
-use super::ffi::gemm::{ElementType, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
+use super::ffi::gemm::{ElementType, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use super::ffi::hip::{Address, Device, DeviceBuffer};
-use super::ffi::hipblaslt::{self, ScaledFactors};
+use super::ffi::hipblaslt;
 use super::ffi::module::Function;
-use super::ffi::program::{BlasLibraries, Step};
+use super::ffi::program::BlasLibraries;
 use super::hipblaslt_steps::{HipblasLtSteps, scaled_rows};
 use super::kernels::Kernels;
 pub(super) use super::layouts::GemmProblem;
 use super::layouts::Layouts;
 use super::libraries::GemmLibrary;
 pub(super) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
-use super::own::{OwnChoice, OwnKernels, are_aligned};
+use super::own::{OwnChoice, OwnKernels};
 use super::weight_bits::WeightBits;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,11 +31,11 @@ pub(super) struct Gemms {
     compute_units: usize,
     table: RefCell<GemmTable>,
     /// The layouts in which products read their weights, according to the table.
-    layouts: Layouts,
+    pub(super) layouts: Layouts,
     has_rocblas: bool,
-    hipblaslt: Option<HipblasLtSteps>,
+    pub(super) hipblaslt: Option<HipblasLtSteps>,
     /// Our own kernels, unless the user wants a library.
-    own: Option<OwnKernels>,
+    pub(super) own: Option<OwnKernels>,
     /// How many bits the weights of products with few rows have.
     weights: WeightBits,
     /// The reasons why an installed library is not used.
@@ -43,9 +43,9 @@ pub(super) struct Gemms {
     /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
     prefers_hipblaslt: bool,
     /// The fewest rows of a product in e4m3 that hipBLASLt computes.
-    scaled_rows: usize,
+    pub(super) scaled_rows: usize,
     /// During a [`Gemms::survey`], the products that were requested so far.
-    survey: RefCell<Option<Vec<GemmProblem>>>,
+    pub(super) survey: RefCell<Option<Vec<GemmProblem>>>,
     /// The products that a library is not asked for, because a process that asked for them crashed or hung.
     avoided: RefCell<Avoided>,
     /// The products that a helper process asked hipBLASLt for and survived. `None` means that there was no helper
@@ -192,7 +192,7 @@ impl Gemms {
 
     /// Whether a library is available and may be asked for `shape`. Of products with transposed weights, the table has
     /// only those for which a helper process has asked and survived.
-    fn may_ask(&self, asked: Asked, shape: &GemmShape) -> bool {
+    pub(super) fn may_ask(&self, asked: Asked, shape: &GemmShape) -> bool {
         let survived = match asked.library {
             BlasLibrary::Rocblas | BlasLibrary::Own => true,
             BlasLibrary::HipblasLt => {
@@ -303,30 +303,6 @@ impl Gemms {
         self.own.as_ref().and_then(|own| own.preshuffler(shape))
     }
 
-    /// The choice with the layout of the weights that the table says, and the operands with weights of that layout.
-    /// Where these cannot be made, for example because memory is full, the plain ones do.
-    fn laid_out(
-        &self,
-        shape: &GemmShape,
-        (operands, bias): (&GemmOperands, Address),
-        choice: OwnChoice,
-    ) -> (OwnChoice, GemmOperands) {
-        let is_aligned = are_aligned(operands, bias);
-        if choice.layout() == WeightLayout::Bytes && is_aligned {
-            let copied = self.layouts.copied(shape, operands, &CopiedLayout::Bytes);
-            if let Some(operands) = copied {
-                return (choice, operands);
-            }
-        }
-        let is_wanted = self.layouts.prefer_preshuffled(shape) && is_aligned;
-        let changed = choice.with_layout(WeightLayout::Preshuffled).filter(|_| is_wanted);
-        let copied = changed.and_then(|choice| {
-            let layout = CopiedLayout::Preshuffled(self.preshuffler(shape)?);
-            Some((choice, self.layouts.copied(shape, operands, &layout)?))
-        });
-        copied.unwrap_or((choice.with_plain_weights(), *operands))
-    }
-
     /// A product with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the
     /// copy cannot be made, there is none.
     pub(super) fn with_transposed_weights(&self, problem: &GemmProblem, choice: GemmChoice) -> GemmProblem {
@@ -350,7 +326,7 @@ impl Gemms {
     }
 
     /// The choice of our own kernels that should be the fastest.
-    fn best_own_choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
+    pub(super) fn best_own_choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
         self.own_choices(shape).into_iter().next()
     }
 
@@ -393,152 +369,6 @@ impl Gemms {
         asked.or_else(|| self.best_own_choice(shape))
     }
 
-    /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.
-    ///
-    /// # Errors
-    /// No library can compute a plain product of this shape.
-    pub(super) fn step(
-        &self,
-        name: &str,
-        shape: &GemmShape,
-        operands: GemmOperands,
-        bias: Address,
-    ) -> Result<Option<Step>> {
-        let problem = GemmProblem::plain(*shape, operands, bias);
-        if let Some(survey) = &mut *self.survey.borrow_mut() {
-            survey.push(problem);
-            return Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, None)));
-        }
-        let Some(choice) = self.choice(shape) else {
-            if shape.has_epilogue() {
-                return Ok(None);
-            }
-            return Err(self.with_refusals(format!("no library may be asked for the product {shape}")));
-        };
-        if let GemmChoice::Own(choice) = choice {
-            let (choice, operands) = self.laid_out(shape, (&operands, bias), choice);
-            return self.step_with(name, shape, (operands, bias), GemmChoice::Own(choice));
-        }
-        if choice.layout() == WeightLayout::Transposed {
-            let copied = self.with_transposed_weights(&problem, choice);
-            if let Ok(Some(step)) = self.step_by(name, &copied, choice) {
-                return Ok(Some(step));
-            }
-        }
-        if let GemmChoice::HipblasLt { solution, layout } = choice {
-            // Without memory for transposed weights, the library's own choice for the plain ones does.
-            let solution = solution.filter(|_| layout == WeightLayout::Plain);
-            let choice = GemmChoice::HipblasLt { solution, layout: WeightLayout::Plain };
-            match self.step_by(name, &problem, choice) {
-                Ok(Some(step)) => return Ok(Some(step)),
-                // hipBLASLt has no algorithm. rocBLAS supports every plain shape, and the caller can use a separate
-                // step for the epilogue.
-                Ok(None) | Err(_)
-                    if shape.has_epilogue() || self.may_ask(Asked::plain(BlasLibrary::Rocblas), shape) => {}
-                Ok(None) | Err(_) if self.own.is_some() => {
-                    let own = self.best_own_choice(shape);
-                    return own.map_or(Ok(None), |choice| self.step_by(name, &problem, choice));
-                }
-                Ok(None) => {
-                    return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
-                }
-                Err(error) => return Err(self.with_refusals(error.to_string())),
-            }
-        }
-        let choice = match choice {
-            GemmChoice::Rocblas { layout: WeightLayout::Plain, .. } => choice,
-            _ => GemmChoice::ROCBLAS,
-        };
-        self.step_by(name, &problem, choice)
-    }
-
-    /// The step that computes a chain of products, each of which reads the results of the one before, and the LayerNorms
-    /// of their results; `None` if a library computes one of the products, or our kernels cannot compute the chain.
-    pub(super) fn chain(&self, name: &str, links: &[Link]) -> Option<Step> {
-        if self.survey.borrow().is_some() {
-            return None;
-        }
-        let own = self.own.as_ref()?;
-        let choices = links.iter().map(|link| match self.choice(&link.shape) {
-            Some(GemmChoice::Own(choice)) => Some(choice),
-            _ => None,
-        });
-        let choices: Vec<OwnChoice> = choices.collect::<Option<_>>()?;
-        let laid_out = |layout: WeightLayout| -> Option<Vec<Link>> {
-            let laid_out = links.iter().zip(&choices).map(|(link, choice)| {
-                let choice = choice.with_layout(layout)?;
-                let (_, operands) = self.laid_out(&link.shape, (&link.operands, link.bias), choice);
-                Some(Link { operands, ..*link })
-            });
-            laid_out.collect()
-        };
-        let of_bytes = chain::prefers_bytes(links, &choices).then(|| laid_out(WeightLayout::Bytes)).flatten();
-        // Without memory for some of the copies, all products read the usual weights.
-        let of_bytes = of_bytes.filter(|links| links.iter().all(Link::is_of_bytes));
-        let step = of_bytes.and_then(|links| own.chain(name, &links, &choices));
-        step.or_else(|| own.chain(name, &laid_out(WeightLayout::Plain)?, &choices))
-    }
-
-    /// The step that computes a whole convolution; `None` if a library computes its products, or our kernels cannot
-    /// compute all of it in one launch.
-    pub(super) fn convolution(&self, name: &str, convolution: &WholeConvolution) -> Option<Step> {
-        if self.survey.borrow().is_some() {
-            return None;
-        }
-        let WholeConvolution { shape, operands, .. } = convolution;
-        match (self.choice(shape), &self.own) {
-            (Some(GemmChoice::Own(choice)), Some(own)) => {
-                let (choice, operands) = self.laid_out(shape, (operands, Address::NULL), choice);
-                own.convolution(name, &WholeConvolution { operands, ..*convolution }, choice)
-            }
-            _ => None,
-        }
-    }
-
-    /// An error with the failure `what` and the reason why the other library is not used.
-    fn with_refusals(&self, what: String) -> RocmError {
-        let refusals = self.refusals.iter().cloned();
-        RocmError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
-    }
-
-    /// The step that computes a product with `choice`; `None` if that library cannot compute it, or there are no
-    /// weights of its layout.
-    pub(super) fn step_by(
-        &self,
-        name: &str,
-        problem: &GemmProblem,
-        choice: GemmChoice,
-    ) -> Result<Option<Step>> {
-        let operands = problem.operands_in(choice.layout());
-        operands.map_or(Ok(None), |operands| {
-            self.step_with(name, &problem.shape, (operands, problem.bias), choice)
-        })
-    }
-
-    /// As [`Gemms::step_by`], with weights of the choice's layout.
-    fn step_with(
-        &self,
-        name: &str,
-        shape: &GemmShape,
-        (operands, bias): (GemmOperands, Address),
-        choice: GemmChoice,
-    ) -> Result<Option<Step>> {
-        match choice {
-            GemmChoice::Own(choice) => match &self.own {
-                Some(own) => own.step(name, shape, (operands, bias), choice).map(Some),
-                None => Ok(None),
-            },
-            GemmChoice::Rocblas { .. } if shape.has_epilogue() => Ok(None),
-            GemmChoice::Rocblas { solution, .. } => {
-                Ok(Some(Step::rocblas(name.to_owned(), *shape, operands, solution)))
-            }
-            GemmChoice::HipblasLt { solution, .. } => {
-                let hipblaslt = self.hipblaslt.as_ref();
-                hipblaslt.map_or(Ok(None), |steps| steps.step(name, shape, (operands, bias), solution))
-            }
-        }
-    }
-
     /// The tile that the table has for a product of 8-bit numbers. A [`Gemms::survey`] gets the product instead, unless
     /// hipBLASLt is to compute it.
     pub(super) fn byte_choice(&self, problem: GemmProblem) -> Option<OwnChoice> {
@@ -554,20 +384,5 @@ impl Gemms {
             GemmChoice::Own(choice) => Some(choice),
             _ => None,
         }
-    }
-
-    /// hipBLASLt's step for a product in e4m3, whose x has as many rows as the shape says; `None` if our own kernel is to
-    /// compute it, or hipBLASLt lacks the types or the shape's epilogue.
-    pub(super) fn scaled_step(
-        &self,
-        name: &str,
-        problem: &GemmProblem,
-        factors: &ScaledFactors,
-    ) -> Option<Step> {
-        let GemmProblem { shape, operands, bias, .. } = *problem;
-        if shape.rows < self.scaled_rows || self.survey.borrow().is_some() {
-            return None;
-        }
-        self.hipblaslt.as_ref()?.scaled_step(name, &shape, (operands, bias), factors)
     }
 }

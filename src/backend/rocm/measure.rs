@@ -11,9 +11,10 @@ use super::bytes;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::{ElementType, GemmShape, WeightLayout};
-use super::ffi::hip::{Address, DeviceBuffer, Stream};
+use super::ffi::hip::{Address, DeviceBuffer};
 use super::ffi::pinned::Staging;
 use super::ffi::program::{Lanes, Prepared, Program, Step, Stopwatch};
+use super::ffi::stream::Stream;
 use super::gemm::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
 use super::kernels::Kernels;
 use super::matrices::Matrices;
@@ -277,7 +278,7 @@ impl<'a> Measurer<'a> {
                     Step::kernel("product".to_owned(), function, grid, arguments)
                 }))
             }
-            _ => self.gemms.step_by("product", layer, choice),
+            _ => self.gemms.step_by_choice("product", layer, choice),
         }
     }
 

@@ -18,13 +18,14 @@
 //! | [`load`] | batches in several slots at once, and their speed |
 //! | [`winners`](mod@winners) | who computes a network's products, according to a table |
 //! | [`tuning`] | finds which library computes each product fastest |
+//! | [`kept_tables`] | the tables of products from earlier starts and from the user |
 //! | [`tuning_notices`] | what tuning says about libraries that misbehave |
 //! | [`two_ways`] | the rows of the tuned products and of the default's, and which of them to keep |
 //! | [`options`] | the backend's options |
 //! | [`probe`], [`helper`] | starts a process that asks the libraries and may die of it; that process |
 //! | [`report`] | the text that the two processes exchange |
 //! | [`tuning_file`] | the file that keeps the measured choices for the next start |
-//! | [`cells`], [`left_out`] | the cells of a row of that file; why rows of it are left out |
+//! | [`tuning_row`], [`cells`], [`left_out`] | a row of that file; its cells; why rows of it are left out |
 //! | [`slot`] | one batch in flight: stream, memory, BLAS handles, a graph per bucket |
 //! | [`buckets`] | the batch sizes that a forward pass is laid out for |
 //! | [`forward`] | the forward pass as a list of steps, with shapes |
@@ -43,6 +44,7 @@
 //! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
 //! | [`kernel_work`] | the operations and bytes of each kernel |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
+//! | [`gemm_steps`] | makes the steps of products |
 //! | [`gemm`] | chooses the library, or our own kernel, and the algorithm for each product |
 //! | [`hipblaslt_steps`] | hipBLASLt's steps for products |
 //! | [`chain`] | several products, LayerNorms of their results, or a whole convolution in one launch |
@@ -96,9 +98,11 @@ mod ffi;
 mod forward;
 mod fp8;
 mod gemm;
+mod gemm_steps;
 mod heads;
 mod helper;
 mod hipblaslt_steps;
+mod kept_tables;
 mod kernel_work;
 mod kernels;
 mod layers;
@@ -141,6 +145,7 @@ mod tune;
 mod tuning;
 mod tuning_file;
 mod tuning_notices;
+mod tuning_row;
 mod two_ways;
 mod uploader;
 mod weight_bits;

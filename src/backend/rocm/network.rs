@@ -7,7 +7,7 @@ use super::ffi::hip::{Address, DeviceBuffer};
 use super::fp8::Fp8Format;
 use super::precision::RocmPrecision;
 use super::uploader::{Rounding, Uploader};
-use crate::backend::cpu::Calibration;
+use crate::backend::cpu::DeviceRounder;
 use crate::net;
 use crate::net::network;
 use crate::net::prepare::PreparedNetwork;
@@ -46,7 +46,7 @@ impl DeviceNetwork {
     }
 
     /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device. For
-    /// products of 8-bit integers the processor evaluates some positions first.
+    /// products of 8-bit integers the processor evaluates some positions first, unless an earlier start has kept the result.
     ///
     /// # Errors
     /// The kernels do not support a layer, which the error names; the element type cannot hold a weight; the device does
@@ -55,7 +55,7 @@ impl DeviceNetwork {
         let precision = precision.for_network(&network);
         let element = precision.element();
         let rounding = match precision {
-            RocmPrecision::Int8 => Some(Rounding::Integers(Calibration::new(&network))),
+            RocmPrecision::Int8 => Some(Rounding::Integers(DeviceRounder::new(&network))),
             RocmPrecision::Fp8 => Some(Rounding::Floats(fp8_format(gpu)?)),
             _ => None,
         };
@@ -63,13 +63,7 @@ impl DeviceNetwork {
         let PreparedNetwork { network, policy_places, .. } = network.prepare(&mut uploader)?;
         let bytes: Vec<u8> = policy_places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let policy_places = uploader.bytes("policy places", &bytes)?;
-        Ok(DeviceNetwork {
-            layers: network,
-            policy_places,
-            precision,
-            element,
-            memory: uploader.into_memory(),
-        })
+        Ok(DeviceNetwork { layers: network, policy_places, precision, element, memory: uploader.finish() })
     }
 }
 

@@ -8,7 +8,7 @@ use super::gemm::{Effort, Measured};
 use super::libraries::GemmLibrary;
 use super::measure::{Event, Wanted};
 use super::weight_bits::WeightBits;
-use super::{cells, shape_text, tuning_file};
+use super::{cells, shape_text, tuning_row};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -106,7 +106,7 @@ fn parse_product(text: &str) -> Option<Wanted> {
 /// Formats a row of the table.
 fn row_text(shape: &GemmShape, measured: &Measured) -> String {
     let Measured { choice, microseconds, error, effort } = measured;
-    let choice = tuning_file::choice_cells(*choice).join(",");
+    let choice = tuning_row::choice_cells(*choice).join(",");
     format!("{choice},{microseconds},{error},{},{}", effort.key(), shape_text::text(shape))
 }
 
@@ -117,7 +117,7 @@ fn parse_row(text: &str) -> Option<(GemmShape, Measured)> {
         return None;
     };
     let measured = Measured {
-        choice: tuning_file::choice([library, solution, splits, layout])?,
+        choice: tuning_row::choice([library, solution, splits, layout])?,
         microseconds: cells::number(microseconds)?,
         error: cells::number(error)?,
         effort: Effort::from_key(effort)?,

@@ -6,6 +6,7 @@ use super::buckets::candidate_sizes;
 use super::defaults;
 use super::error::Result;
 use super::gemm::{Effort, Gemms};
+use super::kept_tables;
 use super::kernels::Kernels;
 use super::load::Load;
 use super::network::DeviceNetwork;
@@ -117,8 +118,8 @@ fn tune_device(
     let element = precision.element();
     let kernels = Kernels::of(gpu, element)?;
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
-    let origin = tuning::origin(gpu, &gemms);
-    let kept = tuning::recall(gpu, &gemms, options, &origin, true).unwrap_or_default();
+    let origin = kept_tables::origin(gpu, &gemms);
+    let kept = kept_tables::recall(gpu, &gemms, options, &origin, true).unwrap_or_default();
     let begin = Instant::now();
     let key = passes::key(&origin.versions, precision, &network.architecture);
     let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);

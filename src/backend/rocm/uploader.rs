@@ -13,7 +13,7 @@ use super::layers::{
 };
 use super::own::VECTOR;
 use super::winograd;
-use crate::backend::cpu::{Calibration, Quantised};
+use crate::backend::cpu::{DeviceRounder, Quantised};
 use crate::net::network::Layers;
 use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use crate::net::weights as file;
@@ -40,7 +40,7 @@ const ALIGNMENT: usize = 256;
 /// How weights are rounded to 8 bits.
 pub(super) enum Rounding {
     /// To integers, by what the inputs of the layers are on some positions.
-    Integers(Calibration),
+    Integers(DeviceRounder),
     /// To e4m3.
     Floats(Fp8Format),
 }
@@ -67,8 +67,12 @@ impl Uploader {
         Uploader { device, element, staging, chunks, used: 0, rounding, dense_layers: 0 }
     }
 
-    /// Returns all memory that was allocated.
-    pub(super) fn into_memory(self) -> Vec<Arc<DeviceBuffer>> {
+    /// Returns all memory that was allocated. The network must be complete: how its weights were rounded to integers is
+    /// kept for the next start.
+    pub(super) fn finish(self) -> Vec<Arc<DeviceBuffer>> {
+        if let Some(Rounding::Integers(rounder)) = self.rounding {
+            rounder.keep();
+        }
         self.chunks
     }
 
@@ -120,8 +124,8 @@ impl Uploader {
         let file::Dense { weights, inputs, .. } = layer;
         Ok(match &mut self.rounding {
             None => None,
-            Some(Rounding::Integers(calibration)) => {
-                let rounded = calibration.round(number, layer);
+            Some(Rounding::Integers(rounder)) => {
+                let rounded = rounder.round(number, layer);
                 Some(self.integers(name, &rounded, *inputs)?)
             }
             Some(Rounding::Floats(format)) => {

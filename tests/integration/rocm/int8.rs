@@ -2,6 +2,9 @@
 
 use super::*;
 use rukh::net::discover::EMBEDDED_BYTES;
+use std::fs::{self, File};
+use std::path::PathBuf;
+use std::time::SystemTime;
 
 /// The largest allowed differences from lc0. Most of the networks' weights are random, so that their values spread evenly
 /// over the whole range, unlike those of a trained network. The largest observed differences are 0.025 for q, 0.010
@@ -80,6 +83,61 @@ fn int8_passes_the_check_of_the_figures() {
         let backend = backend(&set, RocmPrecision::Int8, &options);
         assert!(backend.attributes().name.ends_with(", int8)"), "{}", backend.attributes().name);
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
+    });
+}
+
+/// The files in the cache folder that keep how weights were rounded.
+fn kept_files() -> Vec<PathBuf> {
+    let cache = PathBuf::from(std::env::var_os("XDG_CACHE_HOME").expect("a folder of this test's own"));
+    let Ok(files) = fs::read_dir(cache.join("rukh")) else { return Vec::new() };
+    let paths = files.map(|file| file.expect("the folder can be read").path());
+    paths.filter(|path| path.to_string_lossy().contains("int8-weights")).collect()
+}
+
+/// A start that evaluates positions writes the file, so that the time of its last change shows whether one did.
+#[test]
+fn only_the_first_start_of_a_network_evaluates_positions() {
+    on_emulator("int8::only_the_first_start_of_a_network_evaluates_positions", &[], || {
+        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
+        let set = set.expect("the set is committed");
+        let samples: Vec<_> = set.positions.iter().take(2).map(sample).collect();
+        let start = |precision| {
+            let found = evaluate(&backend(&set, precision, &options(2)), &samples);
+            found.iter().map(|(value, priors)| (value, priors.to_vec())).collect::<Vec<_>>()
+        };
+        start(RocmPrecision::Fp16);
+        assert!(kept_files().is_empty(), "16 bits need no such file");
+
+        let first = start(RocmPrecision::Int8);
+        let [path] = &kept_files()[..] else { panic!("{:?}", kept_files()) };
+        let name = path.file_name().expect("it has a name").to_string_lossy();
+        assert!(name.starts_with("int8-weights-gpu-") && name.ends_with(".gz"), "{name}");
+        let content = fs::read(path).expect("it can be read");
+        let change = || fs::metadata(path).and_then(|file| file.modified()).expect("it has a time");
+        let open = || File::options().write(true).open(path).expect("it can be opened");
+
+        open().set_modified(SystemTime::UNIX_EPOCH).expect("its time can be set");
+        assert_eq!(start(RocmPrecision::Int8), first);
+        assert_eq!(change(), SystemTime::UNIX_EPOCH, "the second start has evaluated positions");
+
+        for damaged in [&b""[..], b"no gzip", &content[..content.len() / 2]] {
+            fs::write(path, damaged).expect("it can be written");
+            assert_eq!(start(RocmPrecision::Int8), first, "{} bytes", damaged.len());
+            assert_eq!(fs::read(path).expect("it is there"), content, "the file is replaced");
+        }
+
+        // The processor's own weights are kept elsewhere.
+        let network = Network::load_bytes(&set.network, &set.heads).expect("it loads");
+        let on_processor = CpuOptions::default();
+        CpuBackend::new(Arc::new(network), Precision::Int8, &on_processor, 1.0, HistoryFill::FenOnly)
+            .expect("it can be made");
+        assert_eq!(kept_files().len(), 2, "{:?}", kept_files());
+        assert_eq!(fs::read(path).expect("it is there"), content);
+
+        let other = goldens::committed().into_iter().find(|set| set.name == "micro-attn");
+        let other = other.expect("the set is committed");
+        backend(&other, RocmPrecision::Int8, &options(2));
+        assert_eq!(kept_files().len(), 3, "another network has a file of its own: {:?}", kept_files());
     });
 }
 

@@ -2,9 +2,10 @@
 
 use super::super::device::Gpu;
 use super::super::error::{Result, RocmError};
-use super::super::ffi::hip::{DeviceBuffer, Stream};
+use super::super::ffi::hip::DeviceBuffer;
 use super::super::ffi::pinned::Staging;
 use super::super::ffi::program::{BlasLibraries, Lanes, Program, Stopwatch};
+use super::super::ffi::stream::Stream;
 use std::ops::Range;
 
 /// A stream, its side lanes, and what moves data to the device and back. Fields are dropped in this order: the lanes'

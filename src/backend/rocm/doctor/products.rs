@@ -207,7 +207,7 @@ impl Examiner<'_> {
         for (algorithm, choice) in choices.into_iter().enumerate() {
             report.attempt(&format!("{item}, algorithm {algorithm}"), |_| {
                 let step = |examiner: &Self, layer: &GemmProblem| {
-                    examiner.gemms.step_by("an examined product", layer, choice)
+                    examiner.gemms.step_by_choice("an examined product", layer, choice)
                 };
                 outcomes.push(self.outcome(trial, algorithm, step)?);
                 Ok(())

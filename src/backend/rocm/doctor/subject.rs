@@ -4,6 +4,7 @@ use super::super::device::Gpu;
 use super::super::error::{Result, RocmError};
 use super::super::ffi::gemm::ElementType;
 use super::super::gemm::Gemms;
+use super::super::kept_tables;
 use super::super::kernels::Kernels;
 use super::super::network::DeviceNetwork;
 use super::super::options::{RocmOptions, Tuning};
@@ -148,16 +149,16 @@ impl Subject {
 
     /// The key of what was measured of the network's passes.
     fn passes_key(&self) -> Result<String> {
-        let origin = tuning::origin(&self.gpu, &self.gemms);
+        let origin = kept_tables::origin(&self.gpu, &self.gemms);
         Ok(passes::key(&origin.versions, self.precision, &self.network()?.layers.architecture))
     }
 
     /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier
     /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
     pub(in crate::backend::rocm) fn tune(&self) -> Result<Vec<String>> {
-        let origin = tuning::origin(&self.gpu, &self.gemms);
+        let origin = kept_tables::origin(&self.gpu, &self.gemms);
         let tunes = self.options.tuning != Tuning::Off;
-        match tuning::recall(&self.gpu, &self.gemms, &self.options, &origin, tunes) {
+        match kept_tables::recall(&self.gpu, &self.gemms, &self.options, &origin, tunes) {
             Some(kept) => Ok(tuning::tune(
                 &self.maker()?,
                 &self.options,

@@ -1,8 +1,9 @@
 //! Copies of a chosen size between host and device, to time them.
 
 use super::super::error::Result;
-use super::hip::{Address, Device, DeviceBuffer, Stream};
+use super::hip::{Address, Device, DeviceBuffer};
 use super::pinned::PinnedBuffer;
+use super::stream::Stream;
 use hip_runtime_sys as sys;
 
 /// The way of a copy.

@@ -8,8 +8,9 @@
 //! and [`Exchange::output`] fail while a batch is in flight, and dropping an exchange waits for the device.
 
 use super::super::error::{Result, RocmError};
-use super::hip::{Address, Device, DeviceBuffer, Event, EventKind, Stream};
+use super::hip::{Address, Device, DeviceBuffer};
 use super::pinned::PinnedBuffer;
+use super::stream::{Event, EventKind, Stream};
 use super::wait::{Waiting, Work};
 use hip_runtime_sys as sys;
 use std::time::Duration;

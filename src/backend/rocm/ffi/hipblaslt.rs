@@ -6,7 +6,8 @@
 use super::super::error::{Result, RocmError};
 use super::super::fp8::Fp8Format;
 use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WeightLayout};
-use super::hip::{Address, Device, DeviceBuffer, Stream};
+use super::hip::{Address, Device, DeviceBuffer};
+use super::stream::Stream;
 use hip_runtime_sys as hip;
 use hip_runtime_sys::loader::file_of;
 use hipblaslt_sys as sys;

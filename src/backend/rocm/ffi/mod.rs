@@ -17,4 +17,5 @@ pub(crate) mod module;
 pub(crate) mod pinned;
 pub(crate) mod program;
 pub(crate) mod rocblas;
+pub(crate) mod stream;
 pub(crate) mod wait;

@@ -1,7 +1,8 @@
 //! Code objects on a device, and their kernels.
 
 use super::super::error::{Result, RocmError};
-use super::hip::{Device, Stream};
+use super::hip::Device;
+use super::stream::Stream;
 use hip_runtime_sys as sys;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;

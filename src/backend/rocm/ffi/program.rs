@@ -4,10 +4,11 @@
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{COUNTERS, GemmOperands, GemmShape};
-use super::hip::{Device, DeviceBuffer, Event, EventKind, Graph, Stream};
+use super::hip::{Device, DeviceBuffer};
 use super::hipblaslt::{self, HipblasLt};
 use super::module::{Function, Grid};
 use super::rocblas::{self, Rocblas};
+use super::stream::{Event, EventKind, Graph, Stream};
 use std::mem::MaybeUninit;
 use std::sync::Arc;
 

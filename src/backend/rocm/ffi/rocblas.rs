@@ -2,7 +2,8 @@
 
 use super::super::error::{Result, RocmError};
 use super::gemm::{ElementType, GemmOperands, GemmShape, WeightLayout};
-use super::hip::{DeviceBuffer, Stream};
+use super::hip::DeviceBuffer;
+use super::stream::Stream;
 use hip_runtime_sys::loader::file_of;
 use rocblas_sys as sys;
 use std::ffi::{CStr, c_void};

@@ -130,10 +130,12 @@ mod tests {
     #[test]
     fn the_embedded_rounding_is_what_calibration_gives() {
         let network = embedded_network();
-        let Some(instructions) = InstructionSet::available()
-            .into_iter()
-            .rfind(|instructions| instructions.0.largest_int8_weight() == i8::MAX)
-        else {
+        // AMX evaluates the positions in three products of bf16. The differences from fp32 are too small for the network's
+        // figures, but large enough to round a third of the weights to another step.
+        let is_used = |instructions: &InstructionSet| {
+            instructions.0.largest_int8_weight() == i8::MAX && instructions.name() != "AMX"
+        };
+        let Some(instructions) = InstructionSet::available().into_iter().rfind(is_used) else {
             return println!(
                 "skipped: this processor has no instruction set whose 8-bit weights have all 8 bits"
             );

@@ -31,6 +31,18 @@ fn a_backend_does_not_differ_from_itself_and_int8_differs_a_little_from_fp32() {
     assert_ne!(int8["summary"], other["summary"]);
 }
 
+/// A position is evaluated alone or among others with the same figures, whichever thread does it.
+#[test]
+fn the_differences_do_not_depend_on_the_number_of_threads() {
+    let summary = |threads: &str| {
+        check(&["--backend=cpu-int8", "--positions=100", "--batch=10", threads])["summary"].clone()
+    };
+    let one = summary("--threads=1");
+    for threads in ["--threads=3", "--threads=16"] {
+        assert_eq!(summary(threads), one, "{threads}");
+    }
+}
+
 #[test]
 fn positions_are_read_from_files() {
     let found = check(&["--backend=cpu-bf16", "--positions=40", "--batch=7", OPENINGS]);

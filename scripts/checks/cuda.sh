@@ -4,14 +4,14 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check; if none is named, the first three run. Each step has a time limit. A call ends within ten
-# minutes, and names the steps that it had no time for. Two calls do the steps that tests of every change need:
-# `correct speed profile`, then `branches sweep large`.
+# matrix loop int8 fp8 weights threads formats check; if none is named, the first three run. Each step has a time limit.
+# A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that tests of
+# every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
 #   BRANCHES for the step branches: some of fork, overlap, tuned and shared
 #   SEARCH_FLAGS, SEARCH_MILLISECONDS  for the step cards: flags of the searches, and their time (default: 8000)
-#   GAMES    for the step formats: games of int8 against fp32 at equal visits (default 300)
+#   GAMES, SEED  for the step formats: the games of int8 against fp32 at equal visits (300), and their seed (41)
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
 #   MATRIX   for the step matrix: the networks, visits and features, as flags of scripts/matches/matrix.py
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
@@ -307,6 +307,13 @@ compile_kernels() {
     return 1
 }
 
+# share_of_search SECONDS LOG THREADS FLAGS: measures long searches beside the backend alone, with these flags of the
+# engine and so many threads of `backendbench`.
+share_of_search() {
+    run "$1" "$2" "$here/scripts/matches/search_share.py" --milliseconds="${SEARCH_MILLISECONDS:-8000}" --positions=3 \
+        --rounds=1 --batches=512 --threads="$3" --search-flags="${SEARCH_FLAGS:-}" "$rukh $4"
+}
+
 # Measures searches on one card and on all cards of the machine behind `multiplexing`, beside the backends alone.
 step_cards() {
     compile_kernels || return 1
@@ -320,8 +327,7 @@ step_cards() {
                 for ((card = 0; card < count; card++)); do backend+=",(gpu=$card)"; done
                 backend+="'"
             fi
-            run 180 "cards-$name-$count.log" "$here/scripts/matches/search_share.py" --milliseconds="${SEARCH_MILLISECONDS:-8000}" --positions=3 \
-                --rounds=1 --batches=512 --threads=$((3 * count)) --search-flags="${SEARCH_FLAGS:-}" "$rukh --weights=$random/$name.pb.gz $backend" || status=1
+            share_of_search 180 "cards-$name-$count.log" $((3 * count)) "--weights=$random/$name.pb.gz $backend" || status=1
             echo "-- $name, cards: $count" && cat "$out/cards-$name-$count.log"
         done
         [ "$cards" -eq 1 ] || { one_search_a_card "$name" || status=1; }
@@ -334,9 +340,8 @@ step_cards() {
 one_search_a_card() {
     local card status=0 searches=()
     for ((card = 0; card < cards; card++)); do
-        CUDA_VISIBLE_DEVICES=$card run 120 "cards-$1-alone-$card.log" "$here/scripts/matches/search_share.py" --milliseconds="${SEARCH_MILLISECONDS:-8000}" \
-            --positions=3 --rounds=1 --batches=512 --threads=3 --search-flags="${SEARCH_FLAGS:-}" \
-            "$rukh --weights=$random/$1.pb.gz --backend=rocm-fp16" &
+        CUDA_VISIBLE_DEVICES=$card share_of_search 120 "cards-$1-alone-$card.log" 3 \
+            "--weights=$random/$1.pb.gz --backend=rocm-fp16" &
         searches+=($!)
     done
     for card in "${searches[@]}"; do wait "$card" || status=1; done
@@ -641,7 +646,7 @@ while [ ${#steps[@]} -gt 0 ]; do
     step=${steps[0]}
     steps=("${steps[@]:1}")
     if ! declare -F "step_$step" >/dev/null; then
-        echo "unknown step $step; the steps are: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant matrix loop int8 fp8 weights threads formats check" >&2
+        echo "unknown step $step; the steps are:$(declare -F | sed -n 's/^declare -f step_/ /p' | tr -d '\n')" >&2
         exit 2
     fi
     # A step that starts late would be cut off by the limit of the whole call.

@@ -82,6 +82,12 @@ pub(crate) fn committed() -> Vec<GoldenSet> {
     sets
 }
 
+/// The set of `tests/data` with this name.
+pub(crate) fn named(name: &str) -> GoldenSet {
+    let found = committed().into_iter().find(|set| set.name == name);
+    found.unwrap_or_else(|| panic!("there is no committed network {name}"))
+}
+
 /// The sets in `../shared/goldens`, if it exists: real and larger networks, which are not committed. A set is skipped
 /// if its network file is missing; the files are in `../shared/nets` or in the directory that `RUKH_TEST_NETS` names.
 pub(crate) fn shared() -> Vec<GoldenSet> {

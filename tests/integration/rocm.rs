@@ -348,10 +348,7 @@ fn every_batch_size_gives_the_same_answers() {
 
 /// Four threads share a backend with three slots, and the answers must be those of a backend with one slot.
 fn slots_at_once() {
-    let set = goldens::committed()
-        .into_iter()
-        .find(|set| set.name == "micro-smolgen")
-        .expect("the set is committed");
+    let set = goldens::named("micro-smolgen");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let alone = backend(
         &set,
@@ -423,8 +420,7 @@ fn parallel_branches_give_the_same_answers() {
 #[test]
 fn every_way_of_waiting_gives_the_same_answers() {
     on_emulator("every_way_of_waiting_gives_the_same_answers", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(48).map(sample).collect();
         let by = |waiting| {
             let options = RocmOptions { waiting: Some(waiting), ..options(16) };
@@ -444,10 +440,7 @@ fn every_way_of_waiting_gives_the_same_answers() {
 fn tuned() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("tables/products.csv");
-    let set = goldens::committed()
-        .into_iter()
-        .find(|set| set.name == "micro-smolgen")
-        .expect("the set is committed");
+    let set = goldens::named("micro-smolgen");
     let samples: Vec<Sample> = set.positions.iter().take(32).map(sample).collect();
     let options = |tuning| RocmOptions {
         warm_up: true,
@@ -497,8 +490,7 @@ fn hipblaslt_computes_products_where_it_is_preferred() {
         &[("RUKH_EMULATOR_ARCH", "gfx1151")],
         || {
             slots_at_once();
-            let set = goldens::committed().into_iter().find(|set| set.name == "micro-relu-nogate");
-            let set = set.expect("the set is committed");
+            let set = goldens::named("micro-relu-nogate");
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let backend = backend(&set, RocmPrecision::Fp16, &options(64));
             let mut distance = Distance::default();
@@ -574,8 +566,7 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
 #[test]
 fn attention_heads_of_every_size_agree_with_the_cpu() {
     on_emulator("attention_heads_of_every_size_agree_with_the_cpu", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().step_by(9).map(sample).collect();
         for depth in [8, 16, 24, 32, 64, 96, 128] {
             let network = with_heads(&set, depth);
@@ -617,8 +608,7 @@ fn networks_of_a_folder_stay_near_the_cpu() {
         return;
     };
     on_emulator("networks_of_a_folder_stay_near_the_cpu", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().step_by(13).take(2).map(sample).collect();
         let files = std::fs::read_dir(&folder).expect("RUKH_TEST_NETS is a folder").flatten();
         let mut networks: Vec<_> = files.map(|entry| entry.path()).collect();

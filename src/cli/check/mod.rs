@@ -81,8 +81,8 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
     Ok(())
 }
 
-/// Evaluates the requests. A processor's threads evaluate a part each, because a batch is evaluated by one thread. There
-/// are `threads` of them, or with 0 as many as suit the backend; the evaluations do not depend on their number.
+/// Evaluates the requests. A backend on the processor evaluates a batch on the thread that submits it, so that each of
+/// `threads` submits a part (with 0, as many as suit the backend). The evaluations do not depend on their number.
 fn evaluate_all(
     backend: &dyn Backend,
     requests: &[OwnedRequest],

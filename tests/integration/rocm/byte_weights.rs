@@ -116,8 +116,7 @@ fn weights_of_8_bits_stay_near_lc0_on_gfx942() {
 #[test]
 fn weights_of_8_bits_are_for_small_batches_in_16_bits() {
     on_emulator("byte_weights::weights_of_8_bits_are_for_small_batches_in_16_bits", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(1).map(sample).collect();
         let usual =
             |options: &RocmOptions| RocmOptions { weight_bits: WeightBits::Sixteen, ..options.clone() };

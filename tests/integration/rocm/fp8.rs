@@ -28,17 +28,13 @@ fn encoders_in_fp8_stay_near_lc0_on_gfx942() {
     check("fp8::encoders_in_fp8_stay_near_lc0_on_gfx942", "gfx942");
 }
 
-fn set(name: &str) -> GoldenSet {
-    goldens::committed().into_iter().find(|set| set.name == name).expect("the set is committed")
-}
-
 /// With a warm-up, the figures are compared with the processor's, and the graphs are used.
 #[test]
 fn fp8_passes_the_check_of_the_figures() {
     let settings = [("RUKH_EMULATOR_ARCH", "gfx1200")];
     on_emulator("fp8::fp8_passes_the_check_of_the_figures", &settings, || {
         let options = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
-        let backend = backend(&set("micro-smolgen"), RocmPrecision::Fp8, &options);
+        let backend = backend(&goldens::named("micro-smolgen"), RocmPrecision::Fp8, &options);
         assert!(backend.attributes().name.ends_with(", fp8)"), "{}", backend.attributes().name);
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
     });
@@ -48,7 +44,7 @@ fn fp8_passes_the_check_of_the_figures() {
 fn a_card_without_fp8_says_so() {
     on_emulator("fp8::a_card_without_fp8_says_so", &[("RUKH_EMULATOR_ARCH", "gfx1100")], || {
         let made = |name: &str| {
-            let set = set(name);
+            let set = goldens::named(name);
             let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
             let device = RocmBackend::open("rocm-fp8", &options(2)).unwrap_or_else(|error| panic!("{error}"));
             RocmBackend::new(device, network, RocmPrecision::Fp8, &options(2), 1.0, HistoryFill::FenOnly)
@@ -85,7 +81,7 @@ fn hipblaslt_multiplies_fp8_if_the_user_wants_it() {
         let calls =
             [(RocmPrecision::Fp16, &library), (RocmPrecision::Fp8, &library), (RocmPrecision::Fp8, &own)];
         for (precision, options) in calls {
-            check_set(&set("micro-smolgen"), precision, options, &FP8);
+            check_set(&goldens::named("micro-smolgen"), precision, options, &FP8);
             eprintln!("{MARK}");
         }
     });

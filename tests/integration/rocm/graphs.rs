@@ -8,13 +8,8 @@ use super::{FP16, KINDS, Sample, backend, check_set, evaluate, libraries, on_emu
 use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision, Waiting};
 use rukh::backend::{Backend, EvalRequest, Evaluations};
 
-use crate::goldens::{self, GoldenSet};
+use crate::goldens;
 use crate::rocm_errors::{logged_calls, search, stdout};
-
-fn committed(name: &str) -> GoldenSet {
-    let found = goldens::committed().into_iter().find(|set| set.name == name);
-    found.unwrap_or_else(|| panic!("there is no committed network {name}"))
-}
 
 /// Evaluates two different inputs in turn in every bucket: with a graph, with a forked graph, and step by step. The
 /// answers must be equal to the last bit. The first batch of a bucket always runs step by step, so four batches of five
@@ -95,7 +90,7 @@ fn batches_run_step_by_step_if_they_cannot_be_captured() {
 fn new_memory_is_zero_before_a_batch_writes_to_it() {
     let settings = [("RUKH_EMULATOR_LATE_MEMSET", "100")];
     on_emulator("graphs::new_memory_is_zero_before_a_batch_writes_to_it", &settings, || {
-        let set = committed("micro-smolgen");
+        let set = goldens::named("micro-smolgen");
         check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), ..options(16) }, &FP16);
     });
 }
@@ -133,7 +128,7 @@ fn impatient(waiting: Waiting) -> RocmOptions {
 
 /// A card that hangs in operation 600, after the backend is ready, and then never answers.
 fn hangs_for_ever(waiting: Waiting) {
-    let set = committed("micro-smolgen");
+    let set = goldens::named("micro-smolgen");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let options = impatient(waiting);
     let backend = backend(&set, RocmPrecision::Fp16, &options);
@@ -170,7 +165,7 @@ fn a_hang_is_an_error_for_a_thread_that_polls() {
 fn a_card_that_works_again_can_be_opened_again() {
     let settings = [("RUKH_EMULATOR_HANG", "600:9000")];
     on_emulator("graphs::a_card_that_works_again_can_be_opened_again", &settings, || {
-        let set = committed("micro-smolgen");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
         let hung = backend(&set, RocmPrecision::Fp16, &impatient(Waiting::Yield));
         let (error, _) = evaluate_until_it_hangs(&hung, &samples);

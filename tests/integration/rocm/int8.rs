@@ -77,8 +77,7 @@ fn encoders_in_int8_stay_near_lc0_on_gfx942() {
 #[test]
 fn int8_passes_the_check_of_the_figures() {
     on_emulator("int8::int8_passes_the_check_of_the_figures", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let options = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
         let backend = backend(&set, RocmPrecision::Int8, &options);
         assert!(backend.attributes().name.ends_with(", int8)"), "{}", backend.attributes().name);
@@ -98,8 +97,7 @@ fn kept_files() -> Vec<PathBuf> {
 #[test]
 fn only_the_first_start_of_a_network_evaluates_positions() {
     on_emulator("int8::only_the_first_start_of_a_network_evaluates_positions", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<_> = set.positions.iter().take(2).map(sample).collect();
         let start = |precision| {
             let found = evaluate(&backend(&set, precision, &options(2)), &samples);
@@ -134,8 +132,7 @@ fn only_the_first_start_of_a_network_evaluates_positions() {
         assert_eq!(kept_files().len(), 2, "{:?}", kept_files());
         assert_eq!(fs::read(path).expect("it is there"), content);
 
-        let other = goldens::committed().into_iter().find(|set| set.name == "micro-attn");
-        let other = other.expect("the set is committed");
+        let other = goldens::named("micro-attn");
         backend(&other, RocmPrecision::Int8, &options(2));
         assert_eq!(kept_files().len(), 3, "another network has a file of its own: {:?}", kept_files());
     });
@@ -144,8 +141,7 @@ fn only_the_first_start_of_a_network_evaluates_positions() {
 #[test]
 fn a_network_without_encoders_has_no_int8() {
     on_emulator("int8::a_network_without_encoders_has_no_int8", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-se-conv");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-se-conv");
         let backend = backend(&set, RocmPrecision::Int8, &options(2));
         assert!(backend.attributes().name.ends_with(", fp16)"), "{}", backend.attributes().name);
     });

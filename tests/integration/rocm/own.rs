@@ -61,8 +61,7 @@ fn check_every_network(test: &str, architecture: &str) {
     check_card(test, architecture, &sets, &[1, 2, 4, 8, 12, 16, 24, 32, 48, 64]);
 }
 
-/// A test for each card, so that they run side by side. A test starts a process that runs the same test again, so that
-/// one test cannot loop over cards.
+/// A test for each card, so that they run side by side.
 macro_rules! every_network_by_our_own_products {
     ($($name:ident $architecture:literal),*) => {$(
         #[test]
@@ -85,8 +84,7 @@ every_network_by_our_own_products!(
 #[test]
 fn our_own_products_are_used_where_both_libraries_are_there() {
     on_emulator("own::our_own_products_are_used_where_both_libraries_are_there", &[], || {
-        let set = goldens::committed().into_iter().find(|set| set.name == "micro-smolgen");
-        let set = set.expect("the set is committed");
+        let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(2).map(sample).collect();
         let by = |gemm| {
             evaluate(&backend(&set, RocmPrecision::Fp16, &RocmOptions { gemm, ..options(2) }), &samples)

@@ -143,10 +143,7 @@ fn the_error_follows_from_lc0s_win_draw_and_loss() {
 
 /// The error is the same in every batch and with parallel branches, and the other outputs do not depend on it.
 fn batches_and_branches() {
-    let set = goldens::committed()
-        .into_iter()
-        .find(|set| set.name == "micro-multihead")
-        .expect("the set is committed");
+    let set = goldens::named("micro-multihead");
     let samples: Vec<Sample> = set.positions.iter().take(20).map(sample).collect();
     let backend =
         |network: &Network, options: &RocmOptions| backend_of(network, RocmPrecision::Fp16, options);
@@ -193,10 +190,7 @@ fn the_error_does_not_depend_on_batches_or_branches_on_gfx1151() {
 fn on_shared_layers_the_error_costs_one_launch_and_without_a_head_none() {
     let name = "value_error::on_shared_layers_the_error_costs_one_launch_and_without_a_head_none";
     on_emulator(name, &[], || {
-        let set = goldens::committed()
-            .into_iter()
-            .find(|set| set.name == "micro-attn")
-            .expect("the set is committed");
+        let set = goldens::named("micro-attn");
         let steps = |network: &Network| -> Vec<String> {
             let options =
                 RocmOptions { time_steps: Some(1), warm_up: true, tuning: Tuning::Off, ..options(1) };

@@ -28,13 +28,9 @@ fn a_hipblaslt_without_a_version_still_gives_the_right_figures() {
     });
 }
 
-fn smolgen() -> GoldenSet {
-    goldens::committed().into_iter().find(|set| set.name == "micro-smolgen").expect("the set is committed")
-}
-
 /// Compares a network whose feed-forward layers end with swish with the CPU. No committed network has such layers.
 fn check_swish(what: &str) {
-    let set = smolgen();
+    let set = goldens::named("micro-smolgen");
     let mut network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
     let Body::Attention { stack, .. } = &mut network.body else { panic!("an attention body") };
     stack.ffn_activation = Activation::Swish;
@@ -76,7 +72,7 @@ fn every_embedded_architecture_that_the_emulator_runs_agrees_with_lc0() {
             [("RUKH_EMULATOR_ARCH", architecture), ("RUKH_EMULATOR_FAIL", "hiprtcCreateProgram:1")];
         let name = "versions::every_embedded_architecture_that_the_emulator_runs_agrees_with_lc0";
         on_emulator(name, &settings, || {
-            check_set(&smolgen(), RocmPrecision::Fp16, &options(16), &FP16);
+            check_set(&goldens::named("micro-smolgen"), RocmPrecision::Fp16, &options(16), &FP16);
         });
     }
 }

@@ -4,7 +4,7 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check; if none is named, the first three run. Each step has a time limit.
+# matrix loop int8 fp8 weights threads formats check movetime; if none is named, the first three run. Each step has a time limit.
 # A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that tests of
 # every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
@@ -293,6 +293,22 @@ step_search() {
     run 120 analysis.log "$here/scripts/matches/analysis_speed.py" --count=400 --bench --bench-threads=3 \
         "$rukh --weights=$random/t82-like.pb.gz --backend=rocm-fp16" || status=1
     cat "$out/analysis.log"
+    return $status
+}
+
+# Counts the nodes of searches of 100 ms with a card of their own, with the prefetch by visits and with lc0's.
+step_movetime() {
+    compile_kernels || return 1
+    large_networks
+    local status=0 name network
+    for name in rukh-128x6 t82-like; do
+        network=$random/$name.pb.gz
+        [ -e "$network" ] || network=$here/weights/$name.pb.gz
+        run 150 "movetime-$name.log" "$here/scripts/matches/compare_search.py" --movetime=100 --rounds=3 --threads=0 \
+            --option MoveOverheadMs=0 "visits=$rukh -b rocm-fp16 -w $network" \
+            "policy=$rukh -b rocm-fp16 -w $network --no-prefetch-by-visits" || status=1
+        echo "-- $name" && cat "$out/movetime-$name.log"
+    done
     return $status
 }
 

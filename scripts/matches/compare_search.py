@@ -5,7 +5,8 @@
         'rukh=target/release/rukh --backend=random' 'lc0=lc0 --backend=random --task-workers=0'
 
 Each engine is `NAME=COMMAND`, and the command may begin with environment variables. Smart pruning is off, so that an
-engine searches all the nodes it is asked for. The engines take turns, `--rounds` times. The figure of a run is the sum
+engine searches all the nodes it is asked for. With `--movetime MS` each search takes that many milliseconds instead, and
+the figure is the nodes of a search: what an engine reaches in a move's time. The engines take turns, `--rounds` times. The figure of a run is the sum
 of nodes over the sum of seconds of all positions. The script prints the median of an engine's figures, their range, and
 the ratio of the first engine's median to that of each engine.
 """
@@ -24,6 +25,9 @@ POSITIONS = [
     "fen r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1",
     "fen r1bq1rk1/pp2bppp/2n1pn2/2pp4/3P1B2/2PBPN2/PP1N1PPP/R2QK2R b KQ - 5 8",
 ]
+
+# The searches of a position in one run with `--movetime`, which are short.
+SHORT_SEARCHES = 8
 
 
 class Engine:
@@ -50,14 +54,14 @@ class Engine:
                 return nodes
         sys.exit(f"{shlex.join(self.process.args)} ended before `{word}`")
 
-    def search(self, position, nodes):
-        """Searches a position with a new tree; returns nodes and seconds."""
+    def search(self, position, limit):
+        """Searches a position with a new tree up to a limit like `nodes 1000`; returns nodes and seconds."""
         self.send("ucinewgame")
         self.send(f"position {position}")
         self.send("isready")
         self.wait_for("readyok")
         start = time.monotonic()
-        self.send(f"go nodes {nodes}")
+        self.send(f"go {limit}")
         searched = self.wait_for("bestmove")
         return searched, time.monotonic() - start
 
@@ -66,19 +70,23 @@ class Engine:
         self.process.wait()
 
 
-def measure(environment, words, options, nodes):
-    """Searches all positions; returns nodes per second."""
+def measure(environment, words, options, arguments):
+    """Searches all positions; returns nodes per second, or with `--movetime` the nodes of a search."""
+    limit = f"movetime {arguments.movetime}" if arguments.movetime else f"nodes {arguments.nodes}"
     engine = Engine(environment, words, options)
-    engine.search(POSITIONS[0], 1)
-    results = [engine.search(position, nodes) for position in POSITIONS]
+    engine.search(POSITIONS[0], "nodes 1")
+    repetitions = SHORT_SEARCHES if arguments.movetime else 1
+    results = [engine.search(position, limit) for position in POSITIONS * repetitions]
     engine.quit()
-    return sum(count for count, _ in results) / sum(seconds for _, seconds in results)
+    nodes = sum(count for count, _ in results)
+    return nodes / (len(results) if arguments.movetime else sum(seconds for _, seconds in results))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
     parser.add_argument("--nodes", type=int, default=300_000, help="nodes of a search")
+    parser.add_argument("--movetime", type=int, metavar="MS", help="time of a search, instead of nodes")
     parser.add_argument("--threads", type=int, default=1, help="threads of the engine")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="UCI option of all engines")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
@@ -86,8 +94,10 @@ def main():
 
     options = [f"Threads={arguments.threads}", "SmartPruningFactor=0", *arguments.option]
     figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,
-                              lambda environment, words: measure(environment, words, options, arguments.nodes))
-    title = f"{arguments.nodes} nodes, {arguments.threads} thread(s), {arguments.rounds} rounds, nodes/s"
+                              lambda environment, words: measure(environment, words, options, arguments))
+    limit = f"{arguments.movetime} ms" if arguments.movetime else f"{arguments.nodes} nodes"
+    unit = "nodes" if arguments.movetime else "nodes/s"
+    title = f"{limit}, {arguments.threads} thread(s), {arguments.rounds} rounds, {unit}"
     print_figures(title, figures)
 
 

@@ -24,7 +24,7 @@ def start(words, threads, processor=None):
     """Starts an engine that has searched once, so that its memory is there."""
     words = ["taskset", "-c", str(processor), *words] if processor is not None else words
     engine = Engine(os.environ, words, [f"Threads={threads}", "SmartPruningFactor=0", "MinibatchSize=256"])
-    engine.search(POSITIONS[0], 1)
+    engine.search(POSITIONS[0], "nodes 1")
     return engine
 
 
@@ -37,7 +37,7 @@ def together(engines, nodes):
 
         def search(index, engine, position=position, found=found, barrier=barrier):
             barrier.wait()
-            found[index] = engine.search(position, nodes)
+            found[index] = engine.search(position, f"nodes {nodes}")
 
         tasks = [threading.Thread(target=search, args=pair) for pair in enumerate(engines)]
         for task in tasks:

@@ -180,8 +180,17 @@ impl Journal {
         }
         writer.flush()?;
         drop(writer);
-        replace_file(&new, &self.path)?;
-        self.file = file;
+        // Windows does not replace a file that is open, not even for the process that has opened it. Elsewhere the old
+        // file stays open, and so it stays locked, until the new one is in its place.
+        let old = std::mem::replace(&mut self.file, file);
+        let old = (!cfg!(windows)).then_some(old);
+        if let Err(error) = replace_file(&new, &self.path) {
+            self.file = match old {
+                Some(old) => old,
+                None => reopen(&self.path)?,
+            };
+            return Err(error);
+        }
         self.bytes = bytes;
         self.compact_at = COMPACT_BYTES.max(2 * bytes);
         Ok(())
@@ -192,6 +201,13 @@ impl Journal {
         drop(self.file);
         fs::remove_file(&self.path)
     }
+}
+
+/// Opens a journal to write on at its end.
+fn reopen(path: &Path) -> io::Result<File> {
+    let file = OpenOptions::new().append(true).open(path)?;
+    let _ = file.try_lock();
+    Ok(file)
 }
 
 fn line_of(record: &Record) -> io::Result<Vec<u8>> {

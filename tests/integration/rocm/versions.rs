@@ -90,7 +90,8 @@ fn the_kernels_compile_as_with_the_compiler_of_rocm_6_3() {
         ("XDG_CACHE_HOME", path.as_str()),
     ];
     let said = stdout(&search(folder.path(), &["--backend=rocm-fp16", "-o", "warm_up=false"], &settings));
-    if said.contains("No such file or directory") {
+    // The second is what Windows says.
+    if ["No such file or directory", "program not found"].iter().any(|words| said.contains(words)) {
         println!("skipped: there is no clang that compiles for AMD's GPUs");
         return;
     }

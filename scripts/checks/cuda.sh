@@ -296,17 +296,19 @@ step_search() {
     return $status
 }
 
-# Counts the nodes of searches of 100 ms with a card of their own, with the prefetch by visits and with lc0's.
+# Counts the nodes of searches of 100 ms that have the card to themselves, by the way in which batches are filled.
 step_movetime() {
     compile_kernels || return 1
     large_networks
-    local status=0 name network
-    for name in rukh-128x6 t82-like; do
+    local status=0 name network engine
+    for name in rukh-128x6 "${names[@]}"; do
         network=$random/$name.pb.gz
         [ -e "$network" ] || network=$here/weights/$name.pb.gz
-        run 150 "movetime-$name.log" "$here/scripts/matches/compare_search.py" --movetime=100 --rounds=3 --threads=0 \
-            --option MoveOverheadMs=0 "visits=$rukh -b rocm-fp16 -w $network" \
-            "policy=$rukh -b rocm-fp16 -w $network --no-prefetch-by-visits" || status=1
+        engine="$rukh -b rocm-fp16 -w $network"
+        run 60 "start-$name.log" "$rukh" backendbench -b rocm-fp16 -w "$network" --max-batch-size=8 --batches=5 || status=1
+        run 120 "movetime-$name.log" "$here/scripts/matches/compare_search.py" --movetime=100 --rounds=3 --threads=0 \
+            --option MoveOverheadMs=0 "visits=$engine" "policy=$engine --no-prefetch-by-visits" \
+            "none=$engine --max-prefetch=0" || status=1
         echo "-- $name" && cat "$out/movetime-$name.log"
     done
     return $status

@@ -15,13 +15,13 @@
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
 //! | [`ticket`], [`position_key`], [`winograd`] | provide tools that several backends use |
 //! | [`profile`] | holds the time of each step of a forward pass |
-//! | [`batch_costs`] | keeps how long a device's batches take, by size |
+//! | [`batch_sizes`] | holds the sizes to which a device pads batches |
 //! | [`evaluation`], [`error`] | define the result types |
 //!
 //! The search adds each request to a batch of the [cache](wrap). If the cache does not have the evaluation, it passes
 //! the request on to [`cpu`] or [`rocm`]. The ticket returns the evaluations, and the cache keeps them.
 
-mod batch_costs;
+mod batch_sizes;
 pub mod cpu;
 mod error;
 mod evaluation;
@@ -39,7 +39,7 @@ mod winograd;
 pub mod wrap;
 
 use crate::chess::{PackedMove, PositionHistory};
-pub use batch_costs::BatchCosts;
+pub use batch_sizes::BatchSizes;
 pub use error::BackendError;
 pub(crate) use evaluation::divergence;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
@@ -67,8 +67,8 @@ pub struct Attributes {
     pub recommended_batch_size: usize,
     /// The most positions that a batch may hold.
     pub maximum_batch_size: usize,
-    /// How long the device's batches take, by size. It has no sizes if a larger batch is never free.
-    pub batch_costs: BatchCosts,
+    /// The sizes to which the device pads batches. It has none if a larger batch is never free.
+    pub batch_sizes: BatchSizes,
 }
 
 /// The devices that a backend evaluates on. A device is lost after a fault: every later batch on it fails at once.

@@ -384,9 +384,8 @@ options! {
     /// A batch with fewer positions than this is filled up to this number with positions that the search will probably
     /// need soon. Backends on the CPU ignore this option.
     max_prefetch: u32 = 32u32, spin(0, 1024).uci("MaxPrefetch");
-    /// Chooses these positions by the visits that would come next, and fills the batch as far as that costs no time on
-    /// the graphics card; in a small tree, as far as it takes hardly longer. If off, it chooses them as lc0 does.
-    /// `MaxPrefetch` 0 turns off both.
+    /// Chooses these positions by the visits that would come next, and fills the batch up to the size to which the
+    /// graphics card pads it. If off, it chooses and fills as lc0 does. `MaxPrefetch` 0 turns off both.
     prefetch_by_visits: bool = true, check().uci("PrefetchByVisits").hidden();
     /// Number of visits at which a node's children start to be stored contiguously.
     solid_tree_threshold: u32 = 100u32,

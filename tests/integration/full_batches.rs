@@ -9,7 +9,7 @@ use rukh::backend::position_key::KeyRules;
 use rukh::backend::registry::{self, BackendConfig};
 use rukh::backend::synthetic::{RandomBackend, RandomOptions};
 use rukh::backend::wrap::CachingBackend;
-use rukh::backend::{Added, Attributes, Backend, Batch, BatchCosts, EvalRequest, Ticket};
+use rukh::backend::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Ticket};
 use rukh::chess::{Position, PositionHistory};
 use rukh::options::{BackendName, Options};
 use rukh::search::stop::{ChainStopper, VisitsStopper};
@@ -19,10 +19,8 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-/// The times that the card claims: a batch of 64 takes hardly longer than a batch of 16.
-fn claimed_time(positions: usize) -> Duration {
-    Duration::from_micros(300 + positions as u64)
-}
+/// The sizes to which the card pads batches.
+const SIZES: [usize; 15] = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256];
 
 /// An evaluator that looks like a graphics card to the search, and logs its batches.
 struct Card {
@@ -34,17 +32,15 @@ struct Card {
 struct CardBatch {
     inner: Box<dyn Batch>,
     keys: Vec<u64>,
-    costs: BatchCosts,
     batches: Arc<Mutex<Vec<Vec<u64>>>>,
 }
 
 impl Card {
     fn new(inner: Arc<dyn Backend>) -> Card {
-        let sizes = [1, 2, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 160, 192, 256];
         let attributes = Attributes {
             name: "card".to_owned(),
             runs_on_cpu: false,
-            batch_costs: BatchCosts::new(sizes),
+            batch_sizes: BatchSizes::new(SIZES),
             ..inner.attributes().clone()
         };
         Card { inner, attributes, batches: Arc::default() }
@@ -57,8 +53,8 @@ impl Backend for Card {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        let (costs, batches) = (self.attributes.batch_costs.clone(), Arc::clone(&self.batches));
-        Box::new(CardBatch { inner: self.inner.new_batch(), keys: Vec::new(), costs, batches })
+        let batches = Arc::clone(&self.batches);
+        Box::new(CardBatch { inner: self.inner.new_batch(), keys: Vec::new(), batches })
     }
 }
 
@@ -73,7 +69,6 @@ impl Batch for CardBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        self.costs.record(self.keys.len(), claimed_time(self.keys.len()));
         self.batches.lock().unwrap().push(self.keys);
         self.inner.submit()
     }
@@ -89,10 +84,11 @@ impl Responder for Silent {
     }
 }
 
-/// The network of the environment variable, or random evaluations.
+/// The network of the environment variable, or random evaluations that take as long as those of a graphics card.
 fn evaluator() -> Arc<dyn Backend> {
     let Some(file) = std::env::var_os("RUKH_NETWORK") else {
-        return Arc::new(RandomBackend::new(RandomOptions::default()));
+        let delay = Duration::from_millis(3);
+        return Arc::new(RandomBackend::new(RandomOptions { delay, slots: 2, ..RandomOptions::default() }));
     };
     let options = Options {
         backend: BackendName::Cpu.into(),
@@ -128,6 +124,8 @@ struct Measured {
     batch: f64,
     /// Batches for each search.
     batches: f64,
+    /// The share of the places of the padded batches that have a position.
+    filled: f64,
     /// The share of the evaluations that were used when 1,000 nodes more had been searched.
     used: f64,
 }
@@ -137,7 +135,8 @@ fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> M
     for (name, value) in [("MinibatchSize", "64"), ("SmartPruningFactor", "0")].iter().chain(settings) {
         options.set(name, value).expect("the settings are valid");
     }
-    let (mut batches, mut evaluations, mut used) = (0, 0, 0);
+    let sizes = BatchSizes::new(SIZES);
+    let (mut batches, mut evaluations, mut places, mut used) = (0, 0, 0, 0);
     for fen in POSITIONS {
         let card = Card::new(Arc::clone(inner));
         let log = Arc::clone(&card.batches);
@@ -167,29 +166,40 @@ fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> M
         let needed = visited(&tree, history.last());
         batches += begun.len();
         evaluations += begun.iter().map(Vec::len).sum::<usize>();
+        places += begun.iter().map(|batch| sizes.padded(batch.len())).sum::<usize>();
         used += begun.iter().flatten().filter(|key| needed.contains(key)).count();
     }
     let share = |part: usize, whole: usize| part as f64 / whole as f64;
     Measured {
         batch: share(evaluations, batches),
         batches: share(batches, POSITIONS.len()),
+        filled: share(evaluations, places),
         used: share(used, evaluations),
     }
 }
 
 #[test]
-fn batches_are_full_from_the_start() {
+fn batches_are_filled_as_far_as_the_card_pads_them() {
     let inner = evaluator();
     println!(
-        "| nodes | prefetch | batches | evaluations a batch | used within 1,000 nodes |\n|---|---|---|---|---|"
+        "| nodes | prefetch | batches | evaluations a batch | places filled | used within 1,000 nodes |\n\
+         |---|---|---|---|---|---|"
     );
-    // A busy machine delays one of the threads, and then its batches have a few positions less.
-    for (nodes, expected) in [(300, 32.0), (1000, 56.0), (5000, 48.0)] {
-        for (name, settings) in [("lc0's", [("Search", "classic")]), ("by visits", [("Search", "default")])] {
-            let Measured { batch, batches, used } = measure(&inner, &settings, nodes);
-            println!("| {nodes} | {name} | {batches:.0} | {batch:.1} | {:.0} % |", 100.0 * used);
-            assert!(name == "lc0's" || batch >= expected, "{nodes} nodes: {batch} evaluations a batch");
+    let kinds = [
+        ("none", ("MaxPrefetch", "0")),
+        ("lc0's", ("PrefetchByVisits", "false")),
+        ("by visits", ("PrefetchByVisits", "true")),
+    ];
+    for nodes in [300, 1000, 5000] {
+        let mut places = Vec::new();
+        for (name, setting) in kinds {
+            let Measured { batch, batches, filled, used } = measure(&inner, &[setting], nodes);
+            let [filled_percent, used] = [filled, used].map(|share| format!("{:.0} %", 100.0 * share));
+            println!("| {nodes} | {name} | {batches:.0} | {batch:.1} | {filled_percent} | {used} |");
+            places.push(filled);
         }
+        // A busy machine delays one of the threads, and then it does not mostly wait.
+        assert!(places[2] > places[0], "{nodes} nodes: {places:?}");
     }
 }
 

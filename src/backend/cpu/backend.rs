@@ -11,7 +11,7 @@ use super::scratch::Scratch;
 use crate::backend::profile::Profiler;
 use crate::backend::ticket::check_batch_size;
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
+    Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
 use crate::net::Network;
 use crate::net::architecture::{BodyKind, InputFormat};
@@ -175,7 +175,7 @@ fn attributes(
         suggested_threads: (cores / options.threads).max(1),
         recommended_batch_size: (recommended * options.threads).min(options.maximum_batch_size),
         maximum_batch_size: options.maximum_batch_size,
-        batch_costs: BatchCosts::default(),
+        batch_sizes: BatchSizes::default(),
     }
 }
 

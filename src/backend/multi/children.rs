@@ -1,6 +1,6 @@
 //! The backends inside `multiplexing`, `demux` and `roundrobin`.
 
-use crate::backend::{Attributes, Backend, BatchCosts, Devices, EvalRequest, Evaluation};
+use crate::backend::{Attributes, Backend, BatchSizes, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// A backend inside another, with limits on its use.
@@ -38,12 +38,12 @@ pub(super) fn common_attributes(name: &str, children: &[Child]) -> Attributes {
         suggested_threads: children.iter().map(|child| child.threads).sum::<usize>().max(1),
         recommended_batch_size: each().map(|attributes| attributes.recommended_batch_size).min().unwrap_or(1),
         maximum_batch_size: each().map(|attributes| attributes.maximum_batch_size).min().unwrap_or(1),
-        batch_costs: children.first().map_or_else(BatchCosts::default, costs_of),
+        batch_sizes: children.first().map_or_else(BatchSizes::default, sizes_of),
     }
 }
 
-fn costs_of(child: &Child) -> BatchCosts {
-    child.backend.attributes().batch_costs.clone()
+fn sizes_of(child: &Child) -> BatchSizes {
+    child.backend.attributes().batch_sizes.clone()
 }
 
 /// The evaluation from the first child that has the position in its cache.

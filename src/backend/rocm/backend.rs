@@ -24,14 +24,14 @@ use crate::backend::queue::WorkQueue;
 use crate::backend::queue::{Reply, Workers, reply_channel};
 use crate::backend::ticket::{Done, catch_panic, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, BatchCosts, Devices, EvalRequest, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, BatchSizes, Devices, EvalRequest, Evaluations, Ticket,
 };
 use crate::net::Network;
 use crate::net::architecture::InputFormat;
 use crate::net::input::{HistoryFill, encode};
 use crate::net::policy_index::index_of;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The number of times that each step is run when it is timed.
 const TIMED_REPETITIONS: usize = 20;
@@ -134,7 +134,7 @@ impl RocmBackend {
             suggested_threads: slots.len(),
             recommended_batch_size: recommended_batch(gpu.compute_units).min(maximum_batch),
             maximum_batch_size: maximum_batch,
-            batch_costs: BatchCosts::new(bucket_sizes),
+            batch_sizes: BatchSizes::new(bucket_sizes),
         };
         let core = Arc::new(Core {
             attributes,
@@ -212,7 +212,6 @@ impl Core {
     ) -> std::result::Result<Evaluations, BackendError> {
         let mut evaluations = Evaluations::with_capacity(requests.len());
         let mut not_finite = None;
-        let start = Instant::now();
         let outcome = slot.evaluate(requests, |answer| {
             let figures = answer.q + answer.d + answer.m + answer.error_logit.unwrap_or(0.0);
             let total = answer.priors().sum::<f32>() + figures;
@@ -222,7 +221,6 @@ impl Core {
             evaluations.push(answer.value(), answer.priors());
         });
         outcome.map_err(|error| self.failed(error.to_string()))?;
-        self.attributes.batch_costs.record(requests.len(), start.elapsed());
         match not_finite {
             Some(index) => {
                 Err(self.failed(format!("the network's output for position {index} is not a finite number")))

@@ -11,7 +11,7 @@
 use crate::backend::position_key::mix;
 use crate::backend::ticket::{Done, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
+    Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
 use crate::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
@@ -74,7 +74,7 @@ impl RandomBackend {
             suggested_threads: if simulates_device { slots } else { 1 },
             recommended_batch_size: batch,
             maximum_batch_size: batch.max(1024),
-            batch_costs: if simulates_device { costs(&options) } else { BatchCosts::default() },
+            batch_sizes: if simulates_device { BatchSizes::new(SIZES) } else { BatchSizes::default() },
         };
         let free_at = Mutex::new(vec![Instant::now(); slots]);
         RandomBackend { shared: Arc::new(Shared { attributes, options, free_at }) }
@@ -83,15 +83,6 @@ impl RandomBackend {
 
 /// The sizes to which the simulated device pads batches, in ascending order.
 const SIZES: [usize; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
-
-/// The times of the simulated device's batches.
-fn costs(options: &RandomOptions) -> BatchCosts {
-    let costs = BatchCosts::new(SIZES);
-    for size in SIZES {
-        costs.record(size, time_of(options, size));
-    }
-    costs
-}
 
 /// The time that the simulated device takes for a batch that is padded to so many positions.
 fn time_of(options: &RandomOptions, padded: usize) -> Duration {
@@ -102,7 +93,7 @@ impl Shared {
     /// The time at which a batch of `length` positions, submitted now, will be complete. Occupies a slot until then.
     /// Returns `None` if the batch takes no time.
     fn completion(&self, length: usize) -> Option<Instant> {
-        let duration = time_of(&self.options, self.attributes.batch_costs.padded(length));
+        let duration = time_of(&self.options, self.attributes.batch_sizes.padded(length));
         if duration.is_zero() || length == 0 {
             return None;
         }

@@ -16,7 +16,7 @@
 
 use crate::backend::ticket::{Done, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, Batch, BatchCosts, EvalRequest, Evaluations, Ticket, Value,
+    Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
 use crate::chess::{Color, Position, Role, Square};
 use shakmaty::{Board, Position as _};
@@ -253,7 +253,7 @@ impl TrivialBackend {
                 suggested_threads: 1,
                 recommended_batch_size: 256,
                 maximum_batch_size: 1024,
-                batch_costs: BatchCosts::default(),
+                batch_sizes: BatchSizes::default(),
             }),
         }
     }

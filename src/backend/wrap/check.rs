@@ -105,7 +105,7 @@ impl CheckBackend {
             suggested_threads: ours.suggested_threads,
             recommended_batch_size: ours.recommended_batch_size,
             maximum_batch_size: ours.maximum_batch_size.min(theirs.maximum_batch_size),
-            batch_costs: ours.batch_costs.clone(),
+            batch_sizes: ours.batch_sizes.clone(),
         };
         sink(&format!(
             "check: comparing {} with {} in {:.0} % of batches; tolerances: {:.1e} absolute, {:.1e} relative",

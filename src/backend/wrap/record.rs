@@ -12,7 +12,7 @@
 use crate::backend::position_key::full_key;
 use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, BatchCosts, EvalRequest, Evaluation, Evaluations,
+    Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluation, Evaluations,
     Ticket, Value,
 };
 use std::collections::HashMap;
@@ -202,7 +202,7 @@ impl ReplayingBackend {
             suggested_threads: 1,
             recommended_batch_size: 256,
             maximum_batch_size: 1024,
-            batch_costs: BatchCosts::default(),
+            batch_sizes: BatchSizes::default(),
         };
         Ok(ReplayingBackend { recording: Arc::new(Recording { attributes, evaluations }) })
     }

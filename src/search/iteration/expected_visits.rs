@@ -2,10 +2,7 @@
 //!
 //! A simulated descent shares a number of visits among the children of each node as selection does, with every visit in
 //! flight when the next is chosen, but without changing the tree's visits. The unevaluated positions where such visits
-//! end are the ones that the next batches will want first. If one descent finds too few of them, because most are cached
-//! by now or because several visits end at the same position, a descent with more visits follows.
-//!
-//! If the root itself is in the batch, its policy is unknown, and all its moves are taken.
+//! end are the ones that the next batches will want first.
 
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates};
@@ -14,10 +11,8 @@ use crate::search::state::{Minibatch, SearchContext};
 use crate::tree::{NodeId, State};
 use std::collections::HashSet;
 
-/// In a tree with fewer visits, batches have few leaves, and each evaluation in the cache saves a batch.
-pub(super) const SMALL_TREE: u32 = 2000;
-/// The simulated visits for each wanted position, in one descent after another.
-const VISITS_PER_POSITION: [usize; 3] = [2, 8, 32];
+/// The simulated visits for each wanted position. Several may end at the same position, or at one that is cached.
+const VISITS_PER_POSITION: usize = 2;
 /// The most untried moves that are listed at a node. It is enough for nearly all simulated visits, and links for more
 /// moves would take memory.
 const MOST_UNTRIED: u32 = 8;
@@ -31,18 +26,10 @@ pub(super) fn add_expected(
     target: usize,
 ) {
     let wanted = target.saturating_sub(batch.request.len());
-    let mut prefetch = Expected { context, scratch, batch, skips_ruled_out, target, added: HashSet::new() };
-    if context.root().state() != State::Expanded {
-        prefetch.add_all_moves();
-        return;
-    }
     let focus = RootFocus::new(context, None);
-    // In a large tree, the last of these descents would take longer than it saves.
-    let descents = if context.root().visits() < SMALL_TREE { 3 } else { 2 };
-    for visits_per_position in &VISITS_PER_POSITION[..descents] {
-        let visits = u32::try_from(wanted * visits_per_position).unwrap_or(u32::MAX);
-        prefetch.share_out(context.tree.root(), visits, 0, Some(&focus));
-    }
+    let visits = u32::try_from(wanted * VISITS_PER_POSITION).unwrap_or(u32::MAX);
+    let mut prefetch = Expected { context, scratch, batch, skips_ruled_out, target, added: HashSet::new() };
+    prefetch.share_out(context.tree.root(), visits, 0, Some(&focus));
 }
 
 /// The state of a prefetch, and the parts of the search that it reads and changes.
@@ -104,18 +91,6 @@ impl Expected<'_> {
             self.scratch.walk.history.pop();
         }
         self.scratch.chosen.truncate(first);
-    }
-
-    /// Adds the positions after all moves that may be played at the root.
-    fn add_all_moves(&mut self) {
-        let moves = self.context.history.last().legal_moves();
-        for m in moves {
-            if !self.is_full() && self.context.is_searched(crate::chess::PackedMove::new(m)) {
-                self.scratch.walk.history.push(m);
-                self.add_position();
-                self.scratch.walk.history.pop();
-            }
-        }
     }
 
     /// Adds the last position of the walk to the batch, unless it is cached or was found before.

@@ -1,7 +1,7 @@
 //! Step 4, prefetch: fills up the batch with positions that the search will probably need soon, so that their
 //! evaluations are in the cache. [`super::expected_visits`] chooses them, or this file does as lc0 does.
 
-use super::expected_visits::{SMALL_TREE, add_expected};
+use super::expected_visits::add_expected;
 use super::mate::mate_plies;
 use super::scratch::Scratch;
 use super::selection::{Candidate, Choice, MAX_DEPTH, list_candidates};
@@ -9,12 +9,13 @@ use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
 
-/// Adds positions for the cache to `batch`: as many as the device evaluates for free, or up to `params.max_prefetch`
-/// requests in all. Does nothing for a backend on the CPU, because a larger batch does not make a position cheaper there.
+/// Adds positions for the cache to `batch`. Does nothing for a backend on the CPU, because a larger batch does not make a
+/// position cheaper there.
 ///
-/// In a [small tree](SMALL_TREE), a batch that has fewer leaves than wanted is filled with what takes hardly longer. Later
-/// it is filled with what takes no longer at all, and only if the worker `mostly_waits` for the backend, because choosing
-/// positions takes a worker's time.
+/// By expected visits, a batch that has fewer leaves than wanted is filled up to the size to which the device pads it, and
+/// only if the worker `mostly_waits` for the backend, because choosing positions takes a worker's time. A larger batch
+/// would take longer, and part of the additional evaluations would never be used: fewer nodes would be searched in the same
+/// time. As lc0 does it, a batch is filled up to `params.max_prefetch` requests.
 pub(super) fn prefetch(
     context: &SearchContext,
     counters: &Counters,
@@ -30,17 +31,12 @@ pub(super) fn prefetch(
         return;
     }
     let by_visits = context.params.prefetch_by_visits;
-    let costs = &attributes.batch_costs;
-    let free = if !by_visits || filled >= context.minibatch_size() {
-        0
-    } else if context.root().visits() < SMALL_TREE {
-        costs.free_up_to(filled)
-    } else if mostly_waits {
-        costs.padded(filled)
-    } else {
-        0
+    let wanted = match by_visits {
+        true if mostly_waits && filled < context.minibatch_size() => attributes.batch_sizes.padded(filled),
+        true => 0,
+        false => most,
     };
-    let target = most.max(free).min(attributes.maximum_batch_size);
+    let target = wanted.min(attributes.maximum_batch_size);
     if filled >= target {
         return;
     }

@@ -4,7 +4,7 @@ use super::children_value::BackupParams;
 use super::contempt::WdlRescale;
 use super::policy_temperature::PolicyTemperature;
 use super::uncertainty::UncertaintyParams;
-use crate::backend::{Attributes, BatchCosts};
+use crate::backend::{Attributes, BatchSizes};
 use crate::chess::Color;
 use crate::options::{FpuStrategy, FpuStrategyAtRoot, Options, SearchName};
 
@@ -172,7 +172,7 @@ impl Default for SearchParams {
             suggested_threads: 1,
             recommended_batch_size: 64,
             maximum_batch_size: 64,
-            batch_costs: BatchCosts::default(),
+            batch_sizes: BatchSizes::default(),
         };
         SearchParams::from_options(&Options::default(), &attributes, None)
     }

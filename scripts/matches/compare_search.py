@@ -5,10 +5,10 @@
         'rukh=target/release/rukh --backend=random' 'lc0=lc0 --backend=random --task-workers=0'
 
 Each engine is `NAME=COMMAND`, and the command may begin with environment variables. Smart pruning is off, so that an
-engine searches all the nodes it is asked for. With `--movetime MS` each search takes that many milliseconds instead, and
-the figure is the nodes of a search: what an engine reaches in a move's time. The engines take turns, `--rounds` times. The figure of a run is the sum
-of nodes over the sum of seconds of all positions. The script prints the median of an engine's figures, their range, and
-the ratio of the first engine's median to that of each engine.
+engine searches all the nodes it is asked for. The engines take turns, `--rounds` times. The figure of a run is the sum
+of nodes over the sum of seconds of all positions. With `--movetime MS` each search takes that many milliseconds, and the
+figure is the mean number of nodes that a search reaches. The script prints the median of an engine's figures, their
+range, and the ratio of the first engine's median to that of each engine.
 """
 
 import argparse

@@ -95,6 +95,12 @@ large_networks() {
     makers=()
 }
 
+# The file of a network: one of the large ones, or one of the repository.
+network_file() {
+    local large=$random/$1.pb.gz
+    if [ -e "$large" ]; then echo "$large"; else echo "$here/weights/$1.pb.gz"; fi
+}
+
 # Seconds after which the whole call ends.
 all=560
 
@@ -302,8 +308,7 @@ step_movetime() {
     large_networks
     local status=0 name network engine
     for name in rukh-128x6 "${names[@]}"; do
-        network=$random/$name.pb.gz
-        [ -e "$network" ] || network=$here/weights/$name.pb.gz
+        network=$(network_file "$name")
         engine="$rukh -b rocm-fp16 -w $network"
         run 60 "start-$name.log" "$rukh" backendbench -b rocm-fp16 -w "$network" --max-batch-size=8 --batches=5 || status=1
         run 120 "movetime-$name.log" "$here/scripts/matches/compare_search.py" --movetime=100 --rounds=3 --threads=0 \
@@ -384,8 +389,7 @@ step_formats() {
     "$rukh" leela2onnx --input="$random/t1-like.pb.gz" --output="$work/t1-8.onnx" --onnx-batch-size=8 >/dev/null || status=1
     for name in t1-like:8 rukh-128x6:16; do
         IFS=: read -r name batch <<<"$name"
-        network=$random/$name.pb.gz
-        [ -e "$network" ] || network=$here/weights/$name.pb.gz
+        network=$(network_file "$name")
         engines=("int8=$rukh -b cpu-int8" "bf16=$rukh -b cpu-bf16" "fp32=$rukh -b cpu"
             "fp32-avx512=$rukh -b cpu -o isa=AVX-512" "int8-vnni=$rukh -b cpu-int8 -o 'isa=AVX-512 VNNI'")
         [ "$name" != t1-like ] || engines+=("ort=$here/scripts/matches/onnx_bench.py --model $work/t1.onnx"

@@ -69,18 +69,10 @@ impl Type {
     }
 }
 
-/// Loads the stored code object, or the one in the folder `RUKH_EMULATOR_OBJECTS`.
+/// The module of the stored code object, or of the one in the folder `RUKH_EMULATOR_OBJECTS`.
 pub(crate) fn module(lib: &Libraries) -> hip::hipModule_t {
-    // Once for all tests: the decoded code takes 60 MB.
     static MODULE: OnceLock<usize> = OnceLock::new();
-    let module = *MODULE.get_or_init(|| {
-        let code = code();
-        let mut module: hip::hipModule_t = std::ptr::null_mut();
-        // SAFETY: the image is a whole code object.
-        lib.check(unsafe { (lib.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
-        module.expose_provenance()
-    });
-    std::ptr::with_exposed_provenance_mut(module)
+    lib.module(&MODULE, code)
 }
 
 fn code() -> Vec<u8> {

@@ -125,17 +125,23 @@ impl Libraries {
         values
     }
 
+    /// The module of a code object. The first call loads it and keeps its address in `loaded`, because the decoded code of
+    /// the engine's kernels takes 60 MB.
+    pub(crate) fn module<C: AsRef<[u8]>>(&self, loaded: &OnceLock<usize>, code: fn() -> C) -> hipModule_t {
+        let address = *loaded.get_or_init(|| {
+            let code = code();
+            let mut module: hipModule_t = std::ptr::null_mut();
+            // SAFETY: the image is a whole code object.
+            self.check(unsafe { (self.hip.hipModuleLoadData)(&mut module, code.as_ref().as_ptr().cast()) });
+            module.expose_provenance()
+        });
+        std::ptr::with_exposed_provenance_mut(address)
+    }
+
     /// A kernel of tests/fixtures/kernels.hip.
     pub(crate) fn kernel(&self, name: &CStr) -> hipFunction_t {
         static MODULE: OnceLock<usize> = OnceLock::new();
-        let module = *MODULE.get_or_init(|| {
-            let code = fixture();
-            let mut module: hipModule_t = std::ptr::null_mut();
-            // SAFETY: the image is a whole code object.
-            self.check(unsafe { (self.hip.hipModuleLoadData)(&mut module, code.as_ptr().cast()) });
-            module.expose_provenance()
-        });
-        let module: hipModule_t = std::ptr::with_exposed_provenance_mut(module);
+        let module = self.module(&MODULE, fixture);
         let mut function = std::ptr::null_mut();
         // SAFETY: the name ends with zero.
         self.check(unsafe { (self.hip.hipModuleGetFunction)(&mut function, module, name.as_ptr()) });

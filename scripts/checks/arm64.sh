@@ -30,20 +30,26 @@ step_build() {
     cargo test "${cargo_for_target[@]}" --package rukh --lib --test integration --test signature --no-run
 }
 
-step_unit() { tests --lib --test signature; }
+step_unit() {
+    tests --lib
+    tests_of_engine signature
+}
 
-# The tests start the engine by its path, but this system cannot start a program for ARM. So a script that starts it with
-# qemu takes its place. Cargo would put the engine back before it runs the tests, so they run without Cargo.
-step_integration() {
+# shellcheck disable=SC2046  # the names of tests have no spaces
+step_integration() { tests_of_engine integration $(all_but_left_out); }
+
+# tests_of_engine BINARY [ARGUMENT ...]: runs a test binary that starts the engine by its path. This system cannot start a
+# program for ARM, so a script that starts it with qemu takes its place. Cargo would put the engine back before it runs the
+# tests, so they run without Cargo.
+tests_of_engine() {
     use_compiler_for $target
-    local program engine=$cross/$target/debug/rukh
-    program=$(cargo test "${cargo_for_target[@]}" --package rukh --test integration --no-run --message-format=json |
-        sed -n 's/.*"executable":"\([^"]*integration[^"]*\)".*/\1/p')
+    local binary=$1 program engine=$cross/$target/debug/rukh
+    program=$(cargo test "${cargo_for_target[@]}" --package rukh --test "$binary" --no-run --message-format=json |
+        sed -n 's/.*"executable":"\([^"]*'"$binary"'-[^"]*\)".*/\1/p')
     mv "$engine" "$engine-arm64"
     printf '#!/bin/sh\nexec %s %s "$@"\n' "$cross/qemu-aarch64" "$engine-arm64" >"$engine"
     chmod +x "$engine"
-    # shellcheck disable=SC2046  # the names of tests have no spaces
-    "$cross/qemu-aarch64" "$program" $(all_but_left_out)
+    "$cross/qemu-aarch64" "$program" "${@:2}"
 }
 
 step_loops() {

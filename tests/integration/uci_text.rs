@@ -225,7 +225,7 @@ fn the_log_has_both_directions() {
     let _ = std::fs::remove_file(&path);
     assert!(log.contains(">> xyzzy\n") && log.contains("<< Nothing happens.\n"), "{log}");
     assert!(log.ends_with(">> quit\n"), "{log}");
-    let refused = Driver::start(&[]).ask("setoption name LogFile value /dev/null/log");
+    let refused = Driver::start(&["--backend=trivial"]).ask("setoption name LogFile value /dev/null/log");
     assert!(
         refused[0].starts_with("info string error: LogFile: cannot write `/dev/null/log`: "),
         "{refused:?}"

@@ -4,7 +4,7 @@
 //! requests for the same position are in flight together, both are evaluated: detecting that would cost every request
 //! more than the rare duplicate costs. No lock is held during an evaluation.
 //!
-//! [`crate::backend::position_key`] decides which positions share an entry. [`super::cache_store`] is the memory.
+//! [`crate::backend::position_key`] decides which positions share an entry. [`super::cache_store`] holds the entries.
 
 use super::cache_store::{Peek, Store};
 use crate::backend::position_key::{KeyRules, cache_key};

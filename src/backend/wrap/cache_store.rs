@@ -1,34 +1,17 @@
-//! The memory of the evaluation cache.
+//! The memory of the evaluation cache: up to 128 [shards](super::cache_shard), of which a position's key chooses one.
 //!
-//! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides
-//! it page by page as the cache fills. The key chooses one of up to 128 shards. Each shard is a mutex around
-//! ```text
-//! ring    [ key | q d | m e n | p p p p | p p … ][ key | q d | … ] …   u64 words, record after record
-//!           ^ overwritten first                          ^ head
-//! index   [ tag lap at | tag lap at | tag lap at | tag lap at ] …      buckets of four u64
-//! ```
-//! Records vary in length (two bytes for each prior, see [`CompactPrior`]), so the ring holds as many as fit, and a new
-//! record overwrites the oldest. An index entry holds a tag, which is part of the key, and the lap on which its record
-//! was written, which shows whether the record has been overwritten since. Two keys can have the same tag, so a lookup
-//! also compares the key in the record. Records are written front to back, so an overwritten record loses its key
-//! first.
+//! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides it
+//! bit by bit as the cache fills.
 
-use crate::backend::{CompactPrior, Evaluation, Value};
+use super::cache_ring::Rings;
+use super::cache_shard::{BUCKET, IndexEntry, Shard, WORDS_PER_ENTRY, bucket, bucket_number, tag};
+use crate::backend::{Evaluation, Value};
 use crate::cache_line::{OwnLines, load_ahead_at};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use crate::zeroed_array::ZeroedSlice;
-use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The number of words of a record before its priors: one for the key, one for q and d, and one for m, e and the number
-/// of moves.
-const RECORD_HEADER: usize = 3;
-const PRIORS_PER_WORD: usize = 4;
-/// The number of words reserved for each entry. They have room for 32 moves, about the average in real games.
-const WORDS_PER_ENTRY: usize = RECORD_HEADER + 32 / PRIORS_PER_WORD;
-/// The number of index entries in a bucket. A cache line holds two buckets.
-const BUCKET: usize = 4;
 /// The least number of entries in a shard. A small cache has fewer shards.
 const MINIMUM_SHARD_ENTRIES: usize = 256;
 /// Many more than threads, so that a thread seldom waits for another one.
@@ -61,7 +44,7 @@ impl Peek {
         let Some(indices) = &self.indices else { return false };
         let start = shard_number(key, self.shards) * self.length;
         let bucket = bucket(&indices[start..start + self.length], key);
-        bucket.iter().any(|entry| IndexEntry(entry.load(Relaxed)).tag() == tag(key))
+        bucket.iter().any(|entry| IndexEntry::from_bits(entry.load(Relaxed)).tag() == tag(key))
     }
 }
 
@@ -180,201 +163,14 @@ fn new_shards(entries: usize, count: usize) -> Option<Vec<Shard>> {
     // The index has four entries for every three records, so few buckets overflow before the ring wraps.
     let length = (entries / 3 + 1).checked_mul(BUCKET)?;
     let indices = Arc::new(ZeroedSlice::new(length.checked_mul(count)?).ok()?);
-    (0..count).map(|shard| Shard::new(entries, &indices, shard * length..(shard + 1) * length)).collect()
+    let rings = Rings::new(count, entries.checked_mul(WORDS_PER_ENTRY)?)?;
+    let own = |shard| shard * length..(shard + 1) * length;
+    Some(rings.enumerate().map(|(shard, ring)| Shard::new(ring, &indices, own(shard))).collect())
 }
 
 /// Ignores poisoning: a panic cannot leave a shard in an invalid state.
 fn lock(shard: &Mutex<Shard>) -> MutexGuard<'_, Shard> {
     shard.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// One part of the cache, with the layout shown at the top of this file.
-struct Shard {
-    /// The records. The vector grows as records are written, mostly on the first lap, so that unused memory is never
-    /// touched.
-    ring: Vec<u64>,
-    /// The largest length of the ring, in words.
-    capacity: usize,
-    /// The index in the ring where the next record goes.
-    head: usize,
-    /// The number of times that the head has passed the end, modulo 256.
-    lap: u8,
-    /// Whether the head has ever passed the end.
-    has_wrapped: bool,
-    /// The indices of all shards: buckets of [`BUCKET`] [`IndexEntry`]s. They are in one piece of memory, so that it can
-    /// have huge pages: every lookup goes to another place of it, and in small pages would first wait for the place's
-    /// address. The entries are atomics because the shards share the memory. The lock of the shard orders all accesses.
-    indices: Arc<ZeroedSlice<AtomicU64>>,
-    /// The part of `indices` that belongs to this shard.
-    own: Range<usize>,
-}
-
-/// The place of a record. From the top: 24 bits of its key, 8 bits for the lap on which it was written, and 32 bits for
-/// its index in the ring plus 1. The value 0 means an empty entry.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct IndexEntry(u64);
-
-impl IndexEntry {
-    fn new(tag: u32, lap: u8, at: usize) -> IndexEntry {
-        IndexEntry(u64::from(tag) << 40 | u64::from(lap) << 32 | (at as u64 + 1))
-    }
-
-    fn tag(self) -> u32 {
-        (self.0 >> 40) as u32
-    }
-
-    fn lap(self) -> u8 {
-        (self.0 >> 32) as u8
-    }
-
-    fn at(self) -> Option<usize> {
-        (self.0 as u32).checked_sub(1).map(|at| at as usize)
-    }
-}
-
-impl Shard {
-    fn new(entries: usize, indices: &Arc<ZeroedSlice<AtomicU64>>, own: Range<usize>) -> Option<Shard> {
-        let capacity = entries.checked_mul(WORDS_PER_ENTRY)?;
-        if capacity >= u32::MAX as usize {
-            return None; // An index entry has only 32 bits for the place.
-        }
-        let mut ring = Vec::new();
-        ring.try_reserve_exact(capacity).ok()?;
-        let indices = Arc::clone(indices);
-        Some(Shard { ring, capacity, head: 0, lap: 0, has_wrapped: false, indices, own })
-    }
-
-    #[inline]
-    fn index(&self) -> &[AtomicU64] {
-        &self.indices[self.own.clone()]
-    }
-
-    /// The index of `key`'s record. A record with another number of moves belongs to another position with the same
-    /// key.
-    fn locate(&self, key: u64, moves: usize) -> Option<usize> {
-        let at = self.bucket(key).iter().find_map(|entry| self.find(IndexEntry(entry.load(Relaxed)), key))?;
-        let stored_moves = self.ring.get(at + 2)? >> 48;
-        (stored_moves as usize == moves).then_some(at)
-    }
-
-    fn get(&self, key: u64, moves: usize) -> Option<Evaluation> {
-        let at = self.locate(key, moves)?;
-        let (q_and_d, m_e_and_count) = (*self.ring.get(at + 1)?, *self.ring.get(at + 2)?);
-        let start = at + RECORD_HEADER;
-        let words = self.ring.get(start..start + moves.div_ceil(PRIORS_PER_WORD))?;
-        let priors = (0..moves)
-            .map(|index| {
-                let bits = words[index / PRIORS_PER_WORD] >> (16 * (index % PRIORS_PER_WORD));
-                CompactPrior::from_bits(bits as u16).get()
-            })
-            .collect();
-        let value = Value {
-            q: f32::from_bits(q_and_d as u32),
-            d: f32::from_bits((q_and_d >> 32) as u32),
-            m: f32::from_bits(m_e_and_count as u32),
-            e: CompactPrior::from_bits((m_e_and_count >> 32) as u16).get(),
-        };
-        Some(Evaluation { value, priors })
-    }
-
-    fn insert(&mut self, key: u64, value: Value, priors: &[f32]) {
-        let length = RECORD_HEADER + priors.len().div_ceil(PRIORS_PER_WORD);
-        if length > self.capacity || priors.len() > usize::from(u16::MAX) {
-            return;
-        }
-        // If another thread has inserted the position in the meantime, its record stays. A record of another position
-        // with the same key has another number of moves and is replaced.
-        if self.locate(key, priors.len()).is_some() {
-            return;
-        }
-        let at = self.make_room(length);
-        let both = |low: u32, high: u32| u64::from(low) | u64::from(high) << 32;
-        let e_and_count = u32::from(CompactPrior::new(value.e).bits()) | (priors.len() as u32) << 16;
-        let header = [key, both(value.q.to_bits(), value.d.to_bits()), both(value.m.to_bits(), e_and_count)];
-        let (header_words, words) = self.ring[at..at + length].split_at_mut(RECORD_HEADER);
-        header_words.copy_from_slice(&header);
-        // Many priors are packed at a time, because the compiler vectorises that.
-        const AT_A_TIME: usize = 8 * PRIORS_PER_WORD;
-        for (words, priors) in words.chunks_mut(AT_A_TIME / PRIORS_PER_WORD).zip(priors.chunks(AT_A_TIME)) {
-            let mut codes = [0_u16; AT_A_TIME];
-            for (code, &prior) in codes.iter_mut().zip(priors) {
-                *code = CompactPrior::new(prior).bits();
-            }
-            for (word, codes) in words.iter_mut().zip(codes.as_chunks::<PRIORS_PER_WORD>().0) {
-                *word = codes.iter().rev().fold(0, |word, &code| word << 16 | u64::from(code));
-            }
-        }
-        if let Some(entry) = self.entry_to_replace(key) {
-            entry.store(IndexEntry::new(tag(key), self.lap, at).0, Relaxed);
-        }
-    }
-
-    /// Reserves `length` words at the head, which the ring then has, and returns their index. Wraps to the start if they
-    /// do not fit before the end.
-    fn make_room(&mut self, length: usize) -> usize {
-        if self.head + length > self.capacity {
-            self.head = 0;
-            self.lap = self.lap.wrapping_add(1);
-            self.has_wrapped = true;
-        }
-        let at = self.head;
-        self.head += length;
-        if self.ring.len() < self.head {
-            // The ring still grows, on the first lap or on a lap that comes closer to the end than the earlier ones.
-            // The capacity is reserved, so this never reallocates.
-            self.ring.resize(self.head, 0);
-        }
-        at
-    }
-
-    /// The index entry to overwrite: the one with the same key, so that no key has two records, or else one whose record
-    /// has been overwritten, or an empty one. If there is none of these, it is the entry with the oldest record.
-    fn entry_to_replace(&self, key: u64) -> Option<&AtomicU64> {
-        let oldest_first = |entry: &&AtomicU64| {
-            let entry = IndexEntry(entry.load(Relaxed));
-            match entry.at() {
-                _ if self.find(entry, key).is_some() => usize::MAX,
-                Some(at) if self.is_alive(entry, at) && at < self.head => self.head - at,
-                Some(at) if self.is_alive(entry, at) => self.head + self.capacity - at,
-                _ => usize::MAX - 1,
-            }
-        };
-        self.bucket(key).iter().max_by_key(oldest_first)
-    }
-
-    /// The index of the record that `entry` points to, if the record has this key.
-    fn find(&self, entry: IndexEntry, key: u64) -> Option<usize> {
-        let at = entry.at().filter(|_| entry.tag() == tag(key))?;
-        (self.is_alive(entry, at) && self.ring.get(at) == Some(&key)).then_some(at)
-    }
-
-    /// Whether the record has not been overwritten. Such a record was written on this lap, or on the previous lap in a
-    /// place that the head has not reached.
-    fn is_alive(&self, entry: IndexEntry, at: usize) -> bool {
-        match self.lap.wrapping_sub(entry.lap()) {
-            0 => at < self.head,
-            1 => at >= self.head,
-            _ => false,
-        }
-    }
-
-    fn bucket(&self, key: u64) -> &[AtomicU64] {
-        bucket(self.index(), key)
-    }
-
-    fn clear(&mut self) {
-        if self.ring.is_empty() {
-            return;
-        }
-        self.ring.clear();
-        self.index().iter().for_each(|entry| entry.store(0, Relaxed));
-        (self.head, self.lap, self.has_wrapped) = (0, 0, false);
-    }
-
-    /// The words in use, and the capacity in words.
-    fn fill(&self) -> (usize, usize) {
-        (if self.has_wrapped { self.capacity } else { self.head }, self.capacity)
-    }
 }
 
 /// The number of a key's shard.
@@ -388,28 +184,10 @@ fn shard_number(key: u64, shards: usize) -> usize {
 fn peek_at(shards: &[Shard]) -> Peek {
     match shards.first() {
         Some(shard) => {
-            Peek { indices: Some(Arc::clone(&shard.indices)), length: shard.own.len(), shards: shards.len() }
+            Peek { indices: Some(shard.all_indices()), length: shard.index().len(), shards: shards.len() }
         }
         None => Peek::default(),
     }
-}
-
-/// The bucket of a key in the index of its shard.
-#[inline]
-fn bucket(index: &[AtomicU64], key: u64) -> &[AtomicU64] {
-    let start = bucket_number(key, index.len() / BUCKET) * BUCKET;
-    &index[start..start + BUCKET]
-}
-
-/// Scales the low half of the key to the number of buckets.
-#[inline]
-fn bucket_number(key: u64, buckets: usize) -> usize {
-    ((u64::from(key as u32) * buckets as u64) >> 32) as usize
-}
-
-/// The top 24 bits of the key. They do not choose the bucket, and only seven of them choose the shard.
-fn tag(key: u64) -> u32 {
-    (key >> 40) as u32
 }
 
 #[cfg(test)]

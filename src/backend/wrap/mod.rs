@@ -3,7 +3,9 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`cache`] | answers from the evaluation cache, and evaluates the rest |
-//! | [`cache_store`] | holds the memory of the cache |
+//! | [`cache_store`] | holds the shards of the cache |
+//! | [`cache_shard`] | holds a part of the records, with an index |
+//! | [`cache_ring`] | the memory of the records |
 //! | [`batch_split`] | accepts larger batches than the backend inside |
 //! | [`recover`] | evaluates on the processor while the device inside is lost |
 //! | [`check`] | compares two backends and reports the differences |
@@ -11,6 +13,8 @@
 
 mod batch_split;
 mod cache;
+mod cache_ring;
+mod cache_shard;
 mod cache_store;
 mod check;
 mod record;

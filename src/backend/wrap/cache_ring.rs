@@ -23,35 +23,15 @@ pub(super) struct Ring {
     length: usize,
 }
 
-/// The rings of a cache, one after another.
-pub(super) struct Rings {
-    words: Arc<ZeroedSlice<AtomicU64>>,
-    next: usize,
-    rings: usize,
-    length: usize,
-}
-
-impl Rings {
-    /// `rings` rings of at most `length` words of zeros, and at least one piece. `None` if there is not enough memory, or
-    /// if an index would need more than 32 bits.
-    pub(super) fn new(rings: usize, length: usize) -> Option<Rings> {
-        let length = (length / PIECE).max(1) * PIECE;
-        if length >= u32::MAX as usize {
-            return None;
-        }
-        let words = ZeroedSlice::new(length.checked_mul(rings)?).ok()?;
-        Some(Rings { words: Arc::new(words), next: 0, rings, length })
+/// `count` rings of at most `length` words of zeros, and at least one piece. `None` if there is not enough memory, or if
+/// an index would need more than 32 bits.
+pub(super) fn new_rings(count: usize, length: usize) -> Option<impl Iterator<Item = Ring>> {
+    let length = (length / PIECE).max(1) * PIECE;
+    if length >= u32::MAX as usize {
+        return None;
     }
-}
-
-impl Iterator for Rings {
-    type Item = Ring;
-
-    fn next(&mut self) -> Option<Ring> {
-        let Rings { ref words, next: number, rings, length } = *self;
-        self.next += 1;
-        (number < rings).then(|| Ring { words: Arc::clone(words), number, rings, length })
-    }
+    let words = Arc::new(ZeroedSlice::new(length.checked_mul(count)?).ok()?);
+    Some((0..count).map(move |number| Ring { words: Arc::clone(&words), number, rings: count, length }))
 }
 
 impl Ring {
@@ -86,7 +66,7 @@ mod tests {
 
     #[test]
     fn every_word_of_a_ring_is_one_of_its_own() {
-        let rings: Vec<Ring> = Rings::new(3, 3 * PIECE - 1).expect("there is room for three rings").collect();
+        let rings: Vec<Ring> = new_rings(3, 3 * PIECE - 1).expect("there is room for three rings").collect();
         assert_eq!(rings.len(), 3);
         for ring in &rings {
             assert_eq!(ring.length(), 2 * PIECE);
@@ -101,7 +81,7 @@ mod tests {
 
     #[test]
     fn a_record_lies_in_one_piece() {
-        let ring = Rings::new(2, 3 * PIECE).and_then(|mut rings| rings.next()).expect("there is room");
+        let ring = new_rings(2, 3 * PIECE).and_then(|mut rings| rings.next()).expect("there is room");
         assert_eq!(ring.next_place(0, PIECE), Some(0));
         assert_eq!(ring.next_place(PIECE - 5, 5), Some(PIECE - 5));
         assert_eq!(ring.next_place(PIECE - 5, 6), Some(PIECE));
@@ -112,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_ring_of_impossible_length_is_refused() {
-        assert!(Rings::new(128, u32::MAX as usize).is_none(), "more than 32 bits");
-        assert!(Rings::new(128, usize::MAX).is_none());
+        assert!(new_rings(128, u32::MAX as usize).is_none(), "more than 32 bits");
+        assert!(new_rings(128, usize::MAX).is_none());
     }
 }

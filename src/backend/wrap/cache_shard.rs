@@ -48,18 +48,14 @@ pub(super) struct Shard {
 /// The place of a record. From the top: 24 bits of its key, 8 bits for the lap on which it was written, and 32 bits for
 /// its index in the ring plus 1. The value 0 means an empty entry.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct IndexEntry(u64);
+struct IndexEntry(u64);
 
 impl IndexEntry {
     fn new(tag: u32, lap: u8, at: usize) -> IndexEntry {
         IndexEntry(u64::from(tag) << 40 | u64::from(lap) << 32 | (at as u64 + 1))
     }
 
-    pub(super) fn from_bits(bits: u64) -> IndexEntry {
-        IndexEntry(bits)
-    }
-
-    pub(super) fn tag(self) -> u32 {
+    fn tag(self) -> u32 {
         (self.0 >> 40) as u32
     }
 
@@ -212,9 +208,15 @@ impl Shard {
     }
 }
 
+/// Whether the shard with this index may have a record of `key`.
+#[inline]
+pub(super) fn may_have(index: &[AtomicU64], key: u64) -> bool {
+    bucket(index, key).iter().any(|entry| IndexEntry(entry.load(Relaxed)).tag() == tag(key))
+}
+
 /// The bucket of a key in the index of its shard.
 #[inline]
-pub(super) fn bucket(index: &[AtomicU64], key: u64) -> &[AtomicU64] {
+fn bucket(index: &[AtomicU64], key: u64) -> &[AtomicU64] {
     let start = bucket_number(key, index.len() / BUCKET) * BUCKET;
     &index[start..start + BUCKET]
 }
@@ -226,6 +228,6 @@ pub(super) fn bucket_number(key: u64, buckets: usize) -> usize {
 }
 
 /// The top 24 bits of the key. They do not choose the bucket, and only seven of them choose the shard.
-pub(super) fn tag(key: u64) -> u32 {
+fn tag(key: u64) -> u32 {
     (key >> 40) as u32
 }

@@ -3,8 +3,8 @@
 //! The memory for `NNCacheSize` entries, about 100 bytes each, is reserved once at the start, and the system provides it
 //! bit by bit as the cache fills.
 
-use super::cache_ring::Rings;
-use super::cache_shard::{BUCKET, IndexEntry, Shard, WORDS_PER_ENTRY, bucket, bucket_number, tag};
+use super::cache_ring::new_rings;
+use super::cache_shard::{BUCKET, Shard, WORDS_PER_ENTRY, bucket_number, may_have};
 use crate::backend::{Evaluation, Value};
 use crate::cache_line::{OwnLines, load_ahead_at};
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -43,8 +43,7 @@ impl Peek {
     pub(super) fn may_have(&self, key: u64) -> bool {
         let Some(indices) = &self.indices else { return false };
         let start = shard_number(key, self.shards) * self.length;
-        let bucket = bucket(&indices[start..start + self.length], key);
-        bucket.iter().any(|entry| IndexEntry::from_bits(entry.load(Relaxed)).tag() == tag(key))
+        may_have(&indices[start..start + self.length], key)
     }
 }
 
@@ -163,7 +162,7 @@ fn new_shards(entries: usize, count: usize) -> Option<Vec<Shard>> {
     // The index has four entries for every three records, so few buckets overflow before the ring wraps.
     let length = (entries / 3 + 1).checked_mul(BUCKET)?;
     let indices = Arc::new(ZeroedSlice::new(length.checked_mul(count)?).ok()?);
-    let rings = Rings::new(count, entries.checked_mul(WORDS_PER_ENTRY)?)?;
+    let rings = new_rings(count, entries.checked_mul(WORDS_PER_ENTRY)?)?;
     let own = |shard| shard * length..(shard + 1) * length;
     Some(rings.enumerate().map(|(shard, ring)| Shard::new(ring, &indices, own(shard))).collect())
 }

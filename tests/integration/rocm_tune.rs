@@ -13,7 +13,8 @@ use std::process::Stdio;
 use std::process::{Command, Output};
 
 /// The settings are those of the user, so that only products and batch sizes are measured.
-const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true";
+const OPTIONS: &str =
+    "gemm=library,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true,attention=matrix";
 
 /// A run of `tune` on gfx1151.
 fn tune(machine: &Machine, arguments: &[&str]) -> Command {
@@ -161,9 +162,9 @@ fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
 #[test]
 fn products_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
     let machine = Machine::new();
-    let options = "gemm=rocblas,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true";
+    let options = OPTIONS.replace("gemm=library", "gemm=rocblas");
     let run = |slow_after_kernel: &str| {
-        let mut command = tune(&machine, &["-o", options]);
+        let mut command = tune(&machine, &["-o", &options]);
         command.env("RUKH_EMULATOR_SLOW_ROCBLAS", "3");
         command.env("RUKH_EMULATOR_SLOW_AFTER_KERNEL", slow_after_kernel);
         result(&command.output().expect("the binary starts"))
@@ -197,7 +198,7 @@ fn products_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
     let third = run("9");
     assert_eq!((number(&third, "measured"), sizes(&third["kept_default"])), (0, vec![1, 2]), "{third}");
     assert_eq!(sizes(&third["ladder"]), [1, 2], "{third}");
-    let said = machine.search(&["--backend=rocm-fp16", "-o", options], &[]);
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &[]);
     assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
     assert_eq!(fs::read(table_file(&machine)).expect("the table can be read"), table);
 }

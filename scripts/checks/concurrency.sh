@@ -17,7 +17,8 @@ cd "$(dirname "$0")/../.."
 # there are no such tests.
 test_with() {
     local output
-    output=$(CARGO_PROFILE_DEV_OPT_LEVEL=0 cargo test --quiet --lib --features "$1" -- "${@:2}" | tee -a /dev/stderr)
+    output=$(cargo test --quiet --lib --config profile.dev.package.rukh.opt-level=0 --features "$1" -- "${@:2}" |
+        tee -a /dev/stderr)
     if grep -q '^running 0 tests' <<<"$output"; then
         echo "no test of the library has ${*:2} in its name" >&2
         return 1

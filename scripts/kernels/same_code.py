@@ -6,8 +6,10 @@ usage: same_code.py FOLDER LIST [ARCHITECTURE ...]
 FOLDER holds the compiler's output NAME.co for every architecture that is checked or stored. LIST is
 objects/same_code.txt. The engine makes the object of such an architecture from the stored one: it replaces the name and
 the number of the architecture (src/backend/rocm/code_objects.rs). The result must be the compiler's output, byte for
-byte. Without ARCHITECTURE, the whole list is checked.
+byte. Where there are files NAME.source, with the kernels' source after the preprocessor, those of both must be the same.
+Without ARCHITECTURE, the whole list is checked.
 """
+import os
 import sys
 
 # The offset of the flags in the ELF header. Their lowest byte is the number of the architecture.
@@ -39,6 +41,9 @@ def main() -> None:
         compiled = open(f"{folder}/{architecture}.co", "rb").read()
         if renamed(code, stored, architecture, int(number, 16)) != compiled:
             sys.exit(f"same_code.py: {architecture} has other code than {stored}: store an object for {architecture}")
+        sources = [f"{folder}/{name}.source" for name in (stored, architecture)]
+        if any(map(os.path.exists, sources)) and len({open(source).read() for source in sources}) != 1:
+            sys.exit(f"same_code.py: the kernels' source for {architecture} differs from that for {stored}")
 
 
 main()

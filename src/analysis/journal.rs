@@ -273,6 +273,48 @@ mod tests {
         }
     }
 
+    /// As on Windows after another program has kept the file from being replaced.
+    #[test]
+    fn a_journal_goes_on_at_its_end_after_it_was_opened_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        let (mut journal, _) = open(&path);
+        let lengths = Lengths { output: 9, rejected: 0 };
+        journal.written(0, Lengths::default()).unwrap();
+        journal.file = File::create(folder.path().join("another")).unwrap();
+        journal.file = reopen(&path).unwrap();
+        assert!(matches!(Journal::open(&path, "settings"), Err(JournalError::InUse(_))));
+        journal.written(1, lengths).unwrap();
+        drop(journal);
+        let recovered = open(&path).1;
+        assert_eq!((recovered.done.to_vec(), recovered.lengths), (vec![(0, 1)], lengths));
+    }
+
+    /// A program that does not let others rename the file has the journal open.
+    #[cfg(windows)]
+    #[test]
+    fn a_journal_that_cannot_be_replaced_goes_on_as_it_was() {
+        use std::os::windows::fs::OpenOptionsExt;
+        const SHARES_READING_AND_WRITING: u32 = 3;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        let (mut journal, _) = open(&path);
+        let lengths = Lengths { output: 9, rejected: 0 };
+        let mut done = Ranges::default();
+        done.insert(0);
+        journal.written(0, lengths).unwrap();
+        let other =
+            OpenOptions::new().write(true).share_mode(SHARES_READING_AND_WRITING).open(&path).unwrap();
+        assert!(journal.compact(&done, lengths, std::iter::empty()).is_err());
+        journal.written(1, lengths).unwrap();
+        drop(other);
+        done.insert(1);
+        journal.compact(&done, lengths, std::iter::empty()).unwrap();
+        journal.written(2, lengths).unwrap();
+        drop(journal);
+        assert_eq!(open(&path).1.done.to_vec(), [(0, 2)]);
+    }
+
     #[test]
     fn a_compacted_journal_says_the_same() {
         let folder = tempfile::tempdir().unwrap();

@@ -203,9 +203,9 @@ impl Journal {
     }
 }
 
-/// Opens a journal to write on at its end.
+/// Opens a journal to write on at its end. Windows does not lock a file that can only be appended to.
 fn reopen(path: &Path) -> io::Result<File> {
-    let file = OpenOptions::new().append(true).open(path)?;
+    let file = OpenOptions::new().read(true).append(true).open(path)?;
     let _ = file.try_lock();
     Ok(file)
 }

@@ -262,31 +262,23 @@ fn two_fold_draws_are_reverted_when_the_root_moves_past_them() {
     }
 }
 
-/// Checks that all answers but one came within 150 ms. The requirement is 50 ms for each, which
-/// `scripts/checks/full_tree.py` measures. A loaded test machine gets some more, and may stop a thread for a while.
-pub(crate) fn are_quick(answers: &[Duration]) {
-    let is_late = |answer: &&Duration| **answer >= Duration::from_millis(150);
-    let is_hung = |answer: &Duration| *answer >= Duration::from_secs(2);
-    assert!(answers.iter().filter(is_late).count() <= 1 && !answers.iter().any(is_hung), "{answers:?}");
-}
-
 #[test]
 fn stop_is_answered_within_50_ms() {
     let mut session = Session::new(&[("Threads", "2")]);
     session.position(None, "");
     session.engine.go(&GoParams { infinite: true, ..GoParams::default() }).expect("the search starts");
-    let mut answers = Vec::new();
     for pause_ms in [0_u64, 1, 20, 300] {
         std::thread::sleep(Duration::from_millis(pause_ms));
         let asked = Instant::now();
         session.engine.stop();
         session.engine.wait();
-        answers.push(asked.elapsed());
+        let answered = asked.elapsed();
+        // The requirement is 50 ms; a loaded test machine gets some more.
+        assert!(answered < Duration::from_millis(150), "answered after {answered:?}");
         session.engine.go(&GoParams { infinite: true, ..GoParams::default() }).expect("the search starts");
     }
     session.engine.stop();
     session.engine.wait();
-    are_quick(&answers);
     assert_eq!(session.recorder.record().best_moves.len(), 5);
 }
 
@@ -294,16 +286,16 @@ fn stop_is_answered_within_50_ms() {
 fn movetime_is_used_and_not_exceeded() {
     let mut session = Session::new(&[("Threads", "2"), ("MoveOverheadMs", "0"), ("SmartPruningFactor", "0")]);
     session.position(None, "");
-    let mut late = Vec::new();
-    for time_ms in [100_u64, 400, 50] {
+    for time_ms in [100_u64, 400] {
         let begun = Instant::now();
         session.go(GoParams { movetime: Some(time_ms), ..GoParams::default() });
         let took = begun.elapsed();
         let asked = Duration::from_millis(time_ms);
-        assert!(took >= asked * 8 / 10, "{took:?} for {asked:?}");
-        late.push(took.saturating_sub(asked));
+        assert!(
+            took >= asked * 8 / 10 && took < asked + Duration::from_millis(150),
+            "{took:?} for {asked:?}"
+        );
     }
-    are_quick(&late);
 }
 
 #[test]

@@ -316,7 +316,7 @@ impl Searcher {
         let shared = &self.shared;
         let Limits { nodes, movetime_ms } = task.limits;
         let go = GoParams { nodes, movetime: movetime_ms, ..GoParams::default() };
-        let start = SearchStart::new(history.last(), 0);
+        let start = SearchStart { prunes_as_lc0: true, ..SearchStart::new(history.last(), 0) };
         let stopper = build_stoppers(&shared.options, &go, &start, &mut *self.time_manager);
         let listener = Arc::new(Listener {
             tree: Arc::clone(&self.tree),

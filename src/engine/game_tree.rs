@@ -66,11 +66,6 @@ impl GameTree {
         &self.tree
     }
 
-    /// Visits of the root.
-    pub(super) fn root_visits(&self) -> u64 {
-        u64::from(self.tree.node(self.tree.root()).visits())
-    }
-
     /// The memory of the tree, and of replaced trees that is not yet freed, in bytes.
     pub(super) fn used_bytes(&self) -> u64 {
         self.tree.used_bytes() + self.being_freed.load(Ordering::Relaxed)

@@ -44,7 +44,7 @@ use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
-    build_stoppers, clock_reading,
+    build_stoppers, clock_reading, reused_nodes,
 };
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
@@ -54,6 +54,14 @@ use std::time::{Duration, Instant};
 /// If `go` follows `position` within this time, the GUI sent both together: the clock has run since `position`
 /// arrived.
 const TOGETHER: Duration = Duration::from_millis(100);
+
+/// The root moves of a search.
+struct RootChoice {
+    /// The moves to search. If it is empty, all are searched.
+    searchmoves: Vec<PackedMove>,
+    /// Whether the user chose them, and not the tablebases.
+    is_users_choice: bool,
+}
 
 /// The engine behind the UCI commands and the benchmarks.
 pub struct Engine {
@@ -81,8 +89,8 @@ pub struct Engine {
     holds_answer: bool,
     /// The moves that the last `go` asked for; empty if it did not choose.
     searchmoves_of_last_go: Vec<PackedMove>,
-    /// The running `go ponder`.
-    pondering: Option<GoParams>,
+    /// The running `go ponder`, with the moves that it searches.
+    pondering: Option<(GoParams, RootChoice)>,
     /// When the last `position` arrived, and when its execution ended.
     position_times: Option<(Instant, Instant)>,
     /// The limit on the tree, in bytes, that the user was last told is too small.
@@ -271,9 +279,9 @@ impl Engine {
             self.answer_without_search();
             return Ok(());
         }
-        let mut go = self.pondering.take().ok_or(EngineError::NotPondering)?;
+        let (mut go, choice) = self.pondering.take().ok_or(EngineError::NotPondering)?;
         go.ponder = false;
-        let stopper = self.stoppers(&go)?;
+        let stopper = self.stoppers(&go, &choice)?;
         let search = self.search.as_ref().ok_or(EngineError::NotPondering)?;
         search.ponder_hit(stopper, start);
         Ok(())
@@ -292,7 +300,8 @@ impl Engine {
         self.holds_answer || self.search.as_ref().is_some_and(|search| !search.has_responded())
     }
 
-    /// The number of visits of the root, in the running search or otherwise in the last search.
+    /// The number of visits of the root, in the running search or otherwise in the last search. If `searchmoves` were
+    /// given, only the visits below those count.
     pub fn total_nodes(&self) -> u64 {
         self.search.as_ref().map_or(0, Search::total_nodes)
     }
@@ -359,7 +368,7 @@ impl Engine {
             search.stop();
             search.wait_for_move();
             self.lag.search_ended(search.intended_time());
-            self.had_evaluation = search.total_nodes() > 0;
+            self.had_evaluation = search.has_evaluation();
             let released = search.release();
             if !released.tree_is_sound {
                 self.tree.replace();
@@ -421,7 +430,7 @@ impl Engine {
             params = params.for_mate_in(moves);
         }
         let memory_limit = self.limit_memory(&params);
-        let stopper = self.stoppers(go)?;
+        let is_users_choice = !searchmoves.is_empty();
         // The tables know which moves win, but not which of them mates first, so `go mate` cannot use the tables.
         let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
             true => RootProbe::none(searchmoves),
@@ -430,9 +439,10 @@ impl Engine {
                 self.tablebases.probe(&self.options, history, searchmoves, &*self.responder)
             }
         };
-        let reused = self.tree.root_visits();
+        let choice = RootChoice { searchmoves, is_users_choice };
+        let stopper = self.stoppers(go, &choice)?;
         let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
-            true => reused.saturating_add(nodes),
+            true => self.reused_nodes(&choice).saturating_add(nodes),
             false => nodes,
         });
         let responder: Arc<dyn Responder> = match known {
@@ -458,7 +468,7 @@ impl Engine {
             params,
             score_type: self.options.score_type,
             history: self.game.history.clone(),
-            searchmoves,
+            searchmoves: choice.searchmoves.clone(),
             tablebases,
             tablebase_hits,
             correction_history,
@@ -473,7 +483,7 @@ impl Engine {
             may_overtake: self.had_evaluation,
         };
         self.search = Some(Search::start(setup, responder)?);
-        self.pondering = go.ponder.then(|| go.clone());
+        self.pondering = go.ponder.then(|| (go.clone(), choice));
         Ok(())
     }
 
@@ -502,11 +512,18 @@ impl Engine {
         limit
     }
 
+    /// The visits from earlier searches that count for a search of these root moves.
+    fn reused_nodes(&self, choice: &RootChoice) -> u64 {
+        reused_nodes(self.tree.tree(), &choice.searchmoves)
+    }
+
     /// The stoppers for `go`, with the time manager of the current options.
-    fn stoppers(&mut self, go: &GoParams) -> Result<Box<dyn Stopper>, EngineError> {
+    fn stoppers(&mut self, go: &GoParams, choice: &RootChoice) -> Result<Box<dyn Stopper>, EngineError> {
+        let start = SearchStart::new(self.game.history.last(), self.reused_nodes(choice));
         let start = SearchStart {
             lag: self.lag.lag(),
-            ..SearchStart::new(self.game.history.last(), self.tree.root_visits())
+            is_only_move: !choice.is_users_choice && (start.is_only_move || choice.searchmoves.len() == 1),
+            ..start
         };
         let description = &self.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {

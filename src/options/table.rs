@@ -396,8 +396,11 @@ options! {
     kldgain_average_interval: u32 = 100u32, spin(1, 10_000_000).uci("KLDGainAverageInterval").hidden();
     /// Stops when the visit distribution changes by less than this per visit; 0 never stops.
     minimum_kldgain_per_node: f32 = 0.0, float(0.0, 1.0).uci("MinimumKLDGainPerNode").hidden();
-    /// Skips root moves that cannot overtake the best move in the time left, and stops when only one move remains.
-    /// Values above 1 give up on moves sooner, values below 1 later; 0 turns this off.
+    /// On a clock, skips root moves that cannot catch up in visits with the most visited move in the time left, and stops
+    /// when only one move remains. Values above 1 give up on moves sooner, values below 1 later; 0 turns this off. At its
+    /// default of 1.33, this option has no effect on `go nodes`, `go movetime` and `go depth`: they end before their
+    /// limits only if the result is proven or only one move is legal. Any other value counts without a clock too, as in
+    /// lc0; in `selfplay` and `analyze`, whose default is 0, so does 1.33.
     smart_pruning_factor: f32 = 1.33, float(0.0, 10.0).uci("SmartPruningFactor");
     /// Number of batches to evaluate before smart pruning may stop the search.
     smart_pruning_minimum_batches: u32 = 0u32, spin(0, 10_000).uci("SmartPruningMinimumBatches");

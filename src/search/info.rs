@@ -23,7 +23,8 @@ pub struct ThinkingInfo {
     pub seldepth: Option<u32>,
     /// The time since the move's clock started, in milliseconds.
     pub time_ms: Option<u64>,
-    /// Visits of the root. With `PerPVCounters`, visits of this line's move.
+    /// Visits of the root or, if only some of its moves are searched, visits below those. With `PerPVCounters`, visits of
+    /// this line's move.
     pub nodes: Option<u64>,
     /// The score of the line's first move.
     pub score: Option<Score>,

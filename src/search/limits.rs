@@ -41,8 +41,8 @@ pub struct GoParams {
     pub depth: Option<u32>,
     /// Stop when a mate in at most this number of moves is found.
     pub mate: Option<u32>,
-    /// Stop at this number of visits of the root. With the option `NodesAsPlayouts`, only the visits of this search
-    /// count.
+    /// Stop at this number of visits of the root. With `searchmoves`, only the visits below these moves count; with the
+    /// option `NodesAsPlayouts`, only the visits of this search.
     pub nodes: Option<u64>,
     /// The time for this move, in milliseconds.
     pub movetime: Option<u64>,

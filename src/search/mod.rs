@@ -63,6 +63,7 @@ pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
 pub(crate) use report::{RootMove, RootReport};
+pub(crate) use state::reused_nodes;
 
 use crate::chess::Move;
 use crate::sync::Arc;
@@ -184,9 +185,15 @@ impl Search {
         self.state.counters.absorbed.load(Ordering::Relaxed)
     }
 
-    /// Visits of the root, including those from earlier searches.
+    /// Visits of the root, including those from earlier searches. If only some of its moves are searched, only the visits
+    /// below those count.
     pub fn total_nodes(&self) -> u64 {
-        self.state.context.initial_visits + self.playouts()
+        self.state.context.nodes(self.playouts())
+    }
+
+    /// Whether the root has been evaluated, by this search or an earlier one.
+    pub fn has_evaluation(&self) -> bool {
+        self.state.context.root().visits() > 0
     }
 
     /// How long the search was meant to take: until the end that its clock planned, or until it stopped before that. `None`

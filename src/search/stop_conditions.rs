@@ -5,14 +5,14 @@
 //!   nodes or depth, at the mate that `go mate` asks for, or, with `MultiPV` 1, at a mate in one. Even then the engine
 //!   sends no move before `stop` or `ponderhit`.
 //! - A search for a mate stops early only when it has found the mate. Limits and the clock still apply.
-//! - An ordinary search may be stopped early by smart pruning or by `MinimumKLDGainPerNode`.
+//! - An ordinary search may be stopped early by `MinimumKLDGainPerNode`, and as [`EarlyEnd`] says.
 //!
 //! Every search stops when the position is solved.
 
 use super::limits::GoParams;
 use super::stop::{
-    ChainStopper, DepthStopper, KldGainStopper, MOST_VISITS, MateStopper, PatienceStopper, PlayoutsStopper,
-    SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
+    ChainStopper, DepthStopper, Enough, KldGainStopper, MOST_VISITS, MateStopper, PatienceStopper,
+    PlayoutsStopper, SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
 };
 use super::time::{Clock, ClockReading, Lag, TimeManager};
 use crate::chess::{Color, Position};
@@ -27,8 +27,13 @@ pub struct SearchStart {
     /// The number of plies from the beginning of the game. If the game began with a FEN, the FEN's move number is
     /// included.
     pub game_ply: u32,
-    /// The root's visits from earlier searches.
+    /// The visits from earlier searches: those of the root or, if only some of its moves are searched, those below these.
     pub reused_nodes: u64,
+    /// Whether there is nothing to choose: the rules or the tablebases leave one move, and the user did not say which
+    /// moves to search.
+    pub is_only_move: bool,
+    /// Whether the default of `SmartPruningFactor`, too, means what it means in lc0, because this mode has another default.
+    pub prunes_as_lc0: bool,
     /// How late the engine's moves have come lately.
     pub lag: Lag,
 }
@@ -40,8 +45,48 @@ impl SearchStart {
             side_to_move: position.side_to_move(),
             game_ply: position.game_ply(),
             reused_nodes,
+            is_only_move: position.legal_moves().len() == 1,
+            prunes_as_lc0: false,
             lag: Lag::default(),
         }
+    }
+}
+
+/// What may end an ordinary search before its limits.
+#[derive(Clone, Copy, PartialEq, Debug)]
+enum EarlyEnd {
+    /// Nothing but a solved position.
+    Never,
+    /// A result that no search can change: the value of a single line is proven, or there is nothing to choose. Every
+    /// root move is searched to the end.
+    ByProof,
+    /// Also a lead in visits, divided by this factor. Root moves that cannot catch up are skipped.
+    ByVisits(f64),
+}
+
+impl EarlyEnd {
+    /// `SmartPruningFactor` is about time on a clock. At its default it has no effect without one: then a move with fewer
+    /// visits may be chosen for its lower bound, and a limit of nodes or time is what the user wants to be used. Any other
+    /// value is the user's, and means what it means in lc0. Many programs send the default of every option, so it cannot
+    /// mean more than an option that was not sent.
+    fn of(options: &Options, start: &SearchStart, has_clock: bool) -> EarlyEnd {
+        let factor = options.smart_pruning_factor;
+        let is_default = factor == Options::default().smart_pruning_factor;
+        match factor > 0.0 {
+            false => EarlyEnd::Never,
+            true if is_default && !start.prunes_as_lc0 && !has_clock => EarlyEnd::ByProof,
+            true => EarlyEnd::ByVisits(f64::from(factor)),
+        }
+    }
+
+    /// What settles a search that shows `lines` lines, where `is_only_move` says that there is nothing to choose.
+    fn enough(self, lines: u32, is_only_move: bool) -> Enough {
+        let (win, only_move) = match self {
+            EarlyEnd::Never => (false, false),
+            EarlyEnd::ByProof => (lines == 1, is_only_move),
+            EarlyEnd::ByVisits(_) => (true, is_only_move),
+        };
+        Enough { win, only_move, mate_in_one: false }
     }
 }
 
@@ -56,16 +101,23 @@ pub fn build_stoppers(
     time_manager: &mut dyn TimeManager,
 ) -> ChainStopper {
     let overhead = u64::from(options.move_overhead);
-    let prunes = options.smart_pruning_factor > 0.0;
     let has_no_end = go.infinite || go.ponder;
+    let clock = clock_of(go, start.side_to_move, overhead).map(|clock| clock.with_lag(start.lag));
+    let early_end = match has_no_end || go.mate.is_some() {
+        true => EarlyEnd::Never,
+        false => EarlyEnd::of(options, start, clock.is_some()),
+    };
+    let prunes = matches!(early_end, EarlyEnd::ByVisits(_));
     let mut chain = ChainStopper::new();
 
-    // In the analysis of a single line a mate in one is enough.
-    chain.push(SolvedStopper::new(has_no_end && options.multipv == 1));
+    chain.push(SolvedStopper::new(match has_no_end {
+        // In the analysis of a single line a mate in one is enough.
+        true => Enough { mate_in_one: options.multipv == 1, ..Enough::default() },
+        false => early_end.enough(options.multipv, start.is_only_move),
+    }));
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
     }
-    let clock = clock_of(go, start.side_to_move, overhead).map(|clock| clock.with_lag(start.lag));
     if !has_no_end && let Some(limit) = patience(go, clock.as_ref(), overhead) {
         chain.push(PatienceStopper::new(limit, clock.as_ref().map(Clock::last_moment)));
     }
@@ -77,7 +129,8 @@ pub fn build_stoppers(
         _ => {}
     }
     let visits = go.nodes.filter(|_| !options.nodes_as_playouts).unwrap_or(MOST_VISITS);
-    chain.push(VisitsStopper::new(visits.min(MOST_VISITS), prunes));
+    // With `go nodes 0`, one visit finds a move.
+    chain.push(VisitsStopper::new(visits.clamp(1, MOST_VISITS), prunes));
     if !has_no_end && let Some(time) = go.movetime {
         chain.push(TimeLimitStopper::new(fixed_budget(time, overhead)));
     }
@@ -93,8 +146,7 @@ pub fn build_stoppers(
             chain.push(KldGainStopper::new(minimum_gain, u64::from(options.kldgain_average_interval)));
         }
         // Smart pruning comes last, because it reads the hints of the other stoppers.
-        if prunes {
-            let factor = f64::from(options.smart_pruning_factor);
+        if let EarlyEnd::ByVisits(factor) = early_end {
             chain.push(SmartPruningStopper::new(factor, u64::from(options.smart_pruning_minimum_batches)));
         }
     }
@@ -144,7 +196,14 @@ mod tests {
     use crate::search::{IterationStats, Stopper, StopperHints};
 
     fn start(side_to_move: Color) -> SearchStart {
-        SearchStart { side_to_move, game_ply: 0, reused_nodes: 500, lag: Lag::default() }
+        SearchStart {
+            side_to_move,
+            game_ply: 0,
+            reused_nodes: 500,
+            is_only_move: false,
+            prunes_as_lc0: false,
+            lag: Lag::default(),
+        }
     }
 
     fn build(options: &Options, go: &GoParams, side: Color) -> ChainStopper {
@@ -224,23 +283,79 @@ mod tests {
     fn nodes_are_visits_or_playouts() {
         let go = GoParams { nodes: Some(501), ..Default::default() };
         assert!(at_start(&Options::default(), &go, Color::White).0);
-        let as_playouts = Options { nodes_as_playouts: true, ..Options::default() };
+        let as_playouts = Options { nodes_as_playouts: true, ..with_factor(1.5) };
         let (stops, hints) = at_start(&as_playouts, &go, Color::White);
         assert!(!stops);
         assert_eq!(hints.remaining_playouts, Some(501));
     }
 
+    fn with_factor(smart_pruning_factor: f32) -> Options {
+        Options { smart_pruning_factor, ..Options::default() }
+    }
+
+    /// Whether a search stops that has 1000 of 1001 visits.
+    fn stops_at(options: &Options, go: &GoParams, start: &SearchStart, stats: IterationStats) -> bool {
+        let stats = IterationStats {
+            total_nodes: 1000,
+            nodes_since_move_start: 999,
+            batches_since_move_start: 9,
+            ..stats
+        };
+        let mut manager = make_time_manager("legacy").expect("a good description");
+        let mut chain = build_stoppers(options, go, start, &mut *manager);
+        chain.should_stop(&stats, &mut StopperHints::default())
+    }
+
     #[test]
-    fn a_single_root_move_ends_the_search_only_with_smart_pruning() {
-        let unpruned = Options { smart_pruning_factor: 0.0, ..Options::default() };
-        let go = GoParams { nodes: Some(1000), ..Default::default() };
-        assert_eq!(at_start(&unpruned, &go, Color::White).1.remaining_playouts, None);
-        let one_move = IterationStats { total_nodes: 1, edge_visits: vec![1], ..Default::default() };
-        assert!(!build(&unpruned, &go, Color::White).should_stop(&one_move, &mut StopperHints::default()));
-        assert!(
-            build(&Options::default(), &go, Color::White)
-                .should_stop(&one_move, &mut StopperHints::default())
+    fn without_a_clock_only_a_factor_of_the_user_lets_a_lead_in_visits_end_a_search() {
+        let go = GoParams { nodes: Some(1001), ..Default::default() };
+        let leads = || IterationStats { edge_visits: vec![998, 1, 0], ..Default::default() };
+        let start = start(Color::White);
+        for (factor, stops) in [(0.0, false), (1.33, false), (1.0, true), (2.0, true)] {
+            let options = with_factor(factor);
+            assert_eq!(stops_at(&options, &go, &start, leads()), stops, "{factor}");
+            // With such a hint the search skips root moves.
+            assert_eq!(at_start(&options, &go, Color::White).1.remaining_playouts.is_some(), stops);
+        }
+        // In a mode whose default is another one, 1.33 is the user's.
+        let of_mode = SearchStart { prunes_as_lc0: true, ..start };
+        assert!(stops_at(&with_factor(1.33), &go, &of_mode, leads()));
+        assert!(!stops_at(&with_factor(0.0), &go, &of_mode, leads()));
+        let on_the_clock = GoParams { wtime: Some(60_000), ..go };
+        assert!(at_start(&with_factor(1.33), &on_the_clock, Color::White).1.remaining_playouts.is_some());
+    }
+
+    #[test]
+    fn a_proof_or_a_lack_of_choice_ends_a_search() {
+        let (nodes, clock) = (
+            GoParams { nodes: Some(1001), ..Default::default() },
+            GoParams { wtime: Some(60_000), ..Default::default() },
         );
+        let open = IterationStats { edge_visits: vec![500, 498, 1], ..Default::default() };
+        let win = IterationStats { win_found: true, ..open.clone() };
+        let all_others_lose = IterationStats { losing_edges: 2, ..open.clone() };
+        let one_searched = IterationStats { edge_visits: vec![999], ..Default::default() };
+        let chosen = start(Color::White);
+        let only_move = SearchStart { is_only_move: true, ..chosen };
+        let (off, default, two_lines) =
+            (with_factor(0.0), Options::default(), Options { multipv: 2, ..Options::default() });
+        for (options, go, start, stats, stops) in [
+            (&default, &nodes, chosen, &win, true),
+            // The second line would be worth nothing.
+            (&two_lines, &nodes, chosen, &win, false),
+            (&two_lines, &clock, chosen, &win, true),
+            (&off, &nodes, chosen, &win, false),
+            // Its value is not proven.
+            (&default, &nodes, chosen, &all_others_lose, false),
+            (&default, &clock, chosen, &all_others_lose, true),
+            (&default, &nodes, chosen, &one_searched, false),
+            (&default, &clock, chosen, &one_searched, false),
+            (&default, &nodes, only_move, &one_searched, true),
+            (&default, &clock, only_move, &one_searched, true),
+            (&off, &nodes, only_move, &one_searched, false),
+        ] {
+            assert_eq!(stops_at(options, go, &start, stats.clone()), stops, "{go:?} {start:?} {stats:?}");
+        }
     }
 
     #[test]

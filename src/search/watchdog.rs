@@ -41,7 +41,7 @@ const SHORTEST_SEARCH: Duration = Duration::from_millis(1);
 pub(crate) fn answers_at_once(state: &SearchState) -> bool {
     let SearchState { context, counters, control: shared, .. } = state;
     let mut control = shared.lock();
-    if !control.may_respond || context.root().state() != State::Expanded || context.root().visits() < 2 {
+    if !control.may_respond || context.root().state() != State::Expanded || context.root_visits() < 2 {
         return false;
     }
     consult_stoppers(context, counters, shared, &mut control);
@@ -149,7 +149,7 @@ pub(crate) fn consult_stoppers(
     // Before the root is evaluated there is no good move to play, so the search does not stop before it has to.
     if !control.has_responded && !shared.is_stopping() {
         let stats = iteration_stats(context, counters, control);
-        let should_stop = match stats.total_nodes {
+        let should_stop = match context.root().visits() {
             0 => {
                 control.is_out_of_patience = is_out_of_patience(context, &stats, control, &mut hints);
                 control.is_out_of_patience
@@ -217,7 +217,9 @@ fn patience(context: &SearchContext, control: &Control) -> (Option<Duration>, bo
 
 /// Sends info lines if they are due ([`report::is_news`]).
 fn report_if_changed(context: &SearchContext, counters: &Counters, control: &mut Control) {
-    if control.has_responded || context.root().visits() == 0 {
+    // Before the first visit below a chosen root move, nothing is known about it.
+    let is_known = context.root().visits() > 0 && (!context.is_restricted() || context.root_visits() > 1);
+    if control.has_responded || !is_known {
         return;
     }
     if report::is_news(context, counters, &control.last_report) {
@@ -293,8 +295,8 @@ fn iteration_stats(context: &SearchContext, counters: &Counters, control: &Contr
     let mut stats = IterationStats {
         time_since_move_start: since(Some(control.start)),
         time_since_first_batch: since(control.first_batch),
-        total_nodes: playouts + context.initial_visits,
-        nodes_since_move_start: playouts,
+        total_nodes: context.nodes(playouts),
+        nodes_since_move_start: context.new_nodes(playouts),
         batches_since_move_start: counters.batches.load(Ordering::Relaxed),
         average_depth: counters.average_depth(),
         ..IterationStats::default()
@@ -309,7 +311,7 @@ fn add_root_moves(context: &SearchContext, stats: &mut IterationStats) {
         return;
     }
     let fpu = context.root_first_play_urgency();
-    let valuation = select::Valuation::new(&context.params, root.sample(), context.root_draw_score());
+    let valuation = select::Valuation::new(&context.params, context.root_sample(), context.root_draw_score());
     stats.is_hopeless = true;
     let mut proven_edges = 0;
     let (mut most_visits, mut most_visits_value) = (0, f32::NEG_INFINITY);

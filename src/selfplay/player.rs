@@ -143,7 +143,7 @@ impl Player {
         let playouts = limits.playouts.map(|playouts| reused.saturating_add(playouts));
         let nodes = limits.visits.into_iter().chain(playouts).min();
         let go = GoParams { nodes, movetime: limits.movetime_ms, ..GoParams::default() };
-        let start = SearchStart::new(position, reused);
+        let start = SearchStart { prunes_as_lc0: true, ..SearchStart::new(position, reused) };
         let stopper = build_stoppers(&self.config.options, &go, &start, &mut *self.time_manager);
         let stopper = Box::new(FlagStopper { inner: stopper, is_ending: Arc::clone(&self.is_ending) });
         let params = self.params[usize::from(position.side_to_move() == Color::Black)].clone();

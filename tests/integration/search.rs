@@ -70,6 +70,16 @@ impl Session {
         self.last()
     }
 
+    /// All info lines so far.
+    pub(crate) fn infos(&self) -> Vec<ThinkingInfo> {
+        self.recorder.record().infos
+    }
+
+    /// Forgets all reports so far.
+    pub(crate) fn forget(&mut self) {
+        *self.recorder.0.lock().expect("no test panics while it holds the lock") = Record::default();
+    }
+
     fn last(&self) -> (ThinkingInfo, String) {
         let record = self.recorder.record();
         let info = record

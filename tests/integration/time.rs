@@ -115,7 +115,12 @@ fn play_game(
             remaining: Duration::from_millis(left),
             increment: Duration::from_millis(control.increment),
         }));
-        let start = SearchStart { side_to_move: side, game_ply, reused_nodes: nodes, lag: meter.lag() };
+        let start = SearchStart {
+            side_to_move: side,
+            game_ply,
+            lag: meter.lag(),
+            ..SearchStart::new(&Position::startpos(), nodes)
+        };
         let mut stopper = build_stoppers(&options(overhead), &go, &start, &mut *manager);
         let thought = think(&mut stopper, nodes, &mut dice);
         nodes = (thought * 20) / dice.random_range(2..20);
@@ -276,8 +281,8 @@ proptest! {
             let start = SearchStart {
                 side_to_move: Color::White,
                 game_ply: u32::from(ply),
-                reused_nodes: u64::from(nodes),
                 lag: Lag { worst: Duration::from_millis(worst_lag), usual: Duration::from_millis(worst_lag / 2) },
+                ..SearchStart::new(&Position::startpos(), u64::from(nodes))
             };
             let mut stopper = build_stoppers(&options(overhead), &go, &start, &mut *manager);
             let mut stats = IterationStats {

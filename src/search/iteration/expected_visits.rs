@@ -57,7 +57,8 @@ impl Expected<'_> {
             return;
         }
         // The factor of the node's visits in the middle of the simulated ones.
-        let visits = node.visits().saturating_sub(1).max(1) as f32;
+        let visits = if focus.is_some() { context.root_visits() } else { node.visits() };
+        let visits = visits.saturating_sub(1).max(1) as f32;
         let growth = ((visits + budget as f32 / 2.0) / visits).sqrt();
         let exploration = context.exploration(id, focus.is_some()) * growth;
         let choice = Choice { node, exploration, focus, skips_ruled_out: self.skips_ruled_out };

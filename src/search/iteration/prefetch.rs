@@ -4,7 +4,7 @@
 use super::expected_visits::add_expected;
 use super::mate::mate_plies;
 use super::scratch::Scratch;
-use super::selection::{Candidate, Choice, MAX_DEPTH, list_candidates};
+use super::selection::{Candidate, Choice, MAX_DEPTH, RootFocus, list_candidates};
 use crate::backend::{Added, EvalRequest};
 use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
 use crate::tree::{NodeId, State};
@@ -64,7 +64,9 @@ impl Prefetch<'_> {
             return 0;
         }
         let exploration = context.exploration(id, depth == 0);
-        let choice = Choice { node, exploration, focus: None, skips_ruled_out: self.skips_ruled_out };
+        let focus = (depth == 0).then(|| RootFocus::new(context, None));
+        let choice =
+            Choice { node, exploration, focus: focus.as_ref(), skips_ruled_out: self.skips_ruled_out };
         // The list has one move more than the budget can use, as the rival of the last move.
         let least_untried = budget.min(64) as u32 + 1;
         let Scratch { walk, candidates, .. } = &mut *self.scratch;

@@ -38,7 +38,7 @@ pub(crate) fn info_lines(
         depth: Some(counters.average_depth()),
         seldepth: Some(counters.seldepth.load(Ordering::Relaxed)),
         time_ms: Some(now.duration_since(control.start).as_millis() as u64),
-        nodes: Some(playouts + context.initial_visits),
+        nodes: Some(context.nodes(playouts)),
         nps: rate(playouts),
         eps: rate(counters.network_evaluations.load(Ordering::Relaxed)),
         tb_hits: Some(counters.tablebase_hits.load(Ordering::Relaxed)),
@@ -63,7 +63,7 @@ fn info_line(
     rank: usize,
     child: &RankedChild,
 ) -> ThinkingInfo {
-    let root = context.root().sample();
+    let root = context.root_sample();
     let draw_score = context.root_draw_score();
     // A move without visits shows the root's own value, with the end of the game one ply later.
     let (wl, d, m) = if child.visits > 0 {

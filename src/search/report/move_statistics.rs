@@ -1,4 +1,4 @@
-//! `VerboseMoveStats`: the statistics of all root moves, in lc0's format.
+//! `VerboseMoveStats`: the statistics of the searched root moves, in lc0's format.
 
 use super::info_lines::wdl_view;
 use crate::backend::EvalRequest;
@@ -8,10 +8,10 @@ use crate::search::info::ThinkingInfo;
 use crate::search::policy::select;
 use crate::search::state::{Counters, SearchContext};
 use crate::sync::atomic::Ordering;
-use crate::tree::{Bounds, Node};
+use crate::tree::{Bounds, Link, Node};
 use std::fmt::Write;
 
-/// Sends a line for each root move, the best last, and then a line for the root. With `VerboseMoveStats` the lines go
+/// Sends a line for each searched root move, the best last, and then a line for the root. With `VerboseMoveStats` the lines go
 /// to the GUI. Otherwise they go to the log if there is one, as in lc0.
 pub(crate) fn move_statistics_lines(context: &SearchContext, counters: &Counters) -> Vec<ThinkingInfo> {
     if !context.params.verbose_move_stats {
@@ -32,10 +32,11 @@ fn move_statistics(context: &SearchContext, counters: &Counters) -> Vec<String> 
     let draw_score = context.root_draw_score();
     let fpu = context.root_first_play_urgency();
     let exploration = context.exploration(context.tree.root(), true);
-    let valuation = select::Valuation::new(&context.params, root.sample(), draw_score);
+    let valuation = select::Valuation::new(&context.params, context.root_sample(), draw_score);
     let mut rows: Vec<(u32, f32, String)> = Vec::new();
     let mut history = context.history.clone();
-    for (_, link) in context.tree.links(root) {
+    let searched = |link: &Link<'_>| context.is_searched(link.edge().packed_move());
+    for (_, link) in context.tree.links(root).filter(|(_, link)| searched(link)) {
         let child = link.child().map(|id| context.tree.node(id));
         let (visits, in_flight) = (link.visits(), link.in_flight());
         let prior = select::prior_of(link.edge(), child.and_then(Node::outcome));
@@ -92,8 +93,8 @@ fn root_statistics(context: &SearchContext, counters: &Counters, draw_score: f32
     let edge_count = root.edge_count();
     let in_flight = counters.root_in_flight.load(Ordering::Relaxed);
     let mut line = format!("node  ({edge_count:>4}) ");
-    write_counts(&mut line, root.visits(), in_flight, context.root_visited_policy());
-    let sample = root.sample();
+    write_counts(&mut line, context.root_visits(), in_flight, context.root_visited_policy());
+    let sample = context.root_sample();
     write_value(context, &mut line, sample.wl, sample.d, sample.m, draw_score);
     write_own_value(&mut line, own_value(context, root, &context.history));
     line.push_str(bounds_mark(root.bounds()));

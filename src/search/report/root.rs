@@ -23,7 +23,7 @@ pub(crate) struct RootMove {
 /// The root of a finished search.
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct RootReport {
-    /// The visits of the root, including those from earlier searches.
+    /// The visits of the root, including those from earlier searches. Here and in `sample`, only the searched moves count.
     pub(crate) visits: u32,
     /// Their mean, from the view of the side to move.
     pub(crate) sample: Sample,
@@ -50,9 +50,8 @@ impl RootReport {
 
 /// Reads the root of a search whose threads have ended.
 pub(crate) fn root_report(context: &SearchContext) -> RootReport {
-    let root = context.root();
     let moves = ranked_root_moves(context).iter().map(|child| root_move(context, child)).collect();
-    RootReport { visits: root.visits(), sample: root.sample(), moves }
+    RootReport { visits: context.root_visits(), sample: context.root_sample(), moves }
 }
 
 fn root_move(context: &SearchContext, child: &RankedChild) -> RootMove {

@@ -12,7 +12,7 @@ use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::policy::{SearchParams, select};
 use crate::search::stop::MOST_VISITS;
 use crate::sync::Arc;
-use crate::tree::{Allocator, LinkId, Node, NodeId, State, Tree};
+use crate::tree::{Allocator, LinkId, Node, NodeId, Sample, State, Tree};
 
 /// The number of visits from which on the exploration is computed each time.
 const KNOWN_EXPLORATIONS: u32 = 512;
@@ -44,10 +44,10 @@ pub(crate) struct SearchContext {
     explorations: Box<[f32]>,
     /// Bytes that the tree may use.
     pub(crate) memory_limit: u64,
-    /// The maximum number of visits of the root, including those from earlier searches.
+    /// The limit on [`SearchContext::nodes`].
     visit_limit: u64,
-    /// Visits that the root had at the start.
-    pub(crate) initial_visits: u64,
+    /// [`SearchContext::nodes`] at the start.
+    initial_nodes: u64,
     pub(crate) responder: Arc<dyn Responder>,
 }
 
@@ -80,7 +80,6 @@ impl SearchContext {
     /// The constants of the search that `setup` describes.
     pub(super) fn new(setup: &SearchSetup, responder: Arc<dyn Responder>) -> SearchContext {
         let root = setup.tree.node(setup.tree.root());
-        let initial_visits = u64::from(root.visits());
         if root.state() == State::Expanded {
             // A node that was not the root of an earlier search has links only for its best moves. The root needs links
             // for all moves.
@@ -90,7 +89,7 @@ impl SearchContext {
         }
         let counting = Counting::of(setup);
         SearchContext {
-            initial_visits,
+            initial_nodes: reused_nodes(&setup.tree, &setup.searchmoves),
             counting,
             clears_own_evaluations: counting == Counting::Plain && setup.tree.has_own_evaluations(),
             cpu_is_chosen: setup.backend.attributes().runs_on_cpu && setup.backend.devices().lost == 0,
@@ -129,9 +128,79 @@ impl SearchContext {
         }
     }
 
+    /// Whether only some of the root's moves are searched.
+    pub(crate) fn is_restricted(&self) -> bool {
+        !self.searchmoves.is_empty()
+    }
+
+    /// The number that limits and reports mean, after this search has made `playouts` visits: the visits of the root or,
+    /// if only some of its moves are searched, the visits below those. Visits from earlier searches are included.
+    pub(crate) fn nodes(&self, playouts: u64) -> u64 {
+        match self.is_restricted() {
+            true => visits_below(&self.tree, &self.searchmoves),
+            false => self.initial_nodes + playouts,
+        }
+    }
+
+    /// Those of [`SearchContext::nodes`] that this search has made.
+    pub(crate) fn new_nodes(&self, playouts: u64) -> u64 {
+        self.nodes(playouts).saturating_sub(self.initial_nodes)
+    }
+
+    /// The visits that the root would have if the moves that are not searched had none: its own evaluation, and the visits
+    /// below the searched moves.
+    pub(crate) fn root_visits(&self) -> u32 {
+        let visits = self.root().visits();
+        match self.is_restricted() && visits > 0 {
+            true => u32::try_from(visits_below(&self.tree, &self.searchmoves) + 1).unwrap_or(u32::MAX),
+            false => visits,
+        }
+    }
+
+    /// The root's value. If only some of its moves are searched, it is the mean of these or, before their first visit, the
+    /// root's own evaluation.
+    pub(crate) fn root_sample(&self) -> Sample {
+        let whole = self.root().sample();
+        match self.is_restricted() {
+            true => self.searched_mean().unwrap_or_else(|| self.own_evaluation_of_root(whole)),
+            false => whole,
+        }
+    }
+
+    /// The mean of the visits below the searched moves, from the root's point of view. `None` without any.
+    fn searched_mean(&self) -> Option<Sample> {
+        let (mut wl, mut d, mut m, mut visits) = (0.0, 0.0, 0.0, 0.0);
+        for (_, link) in self.tree.links(self.root()) {
+            let Some(child) = link.child().filter(|_| self.is_searched(link.edge().packed_move())) else {
+                continue;
+            };
+            let weight = f64::from(link.visits());
+            let sample = self.tree.node(child).sample().for_parent();
+            wl += weight * f64::from(sample.wl);
+            d += weight * f64::from(sample.d);
+            m += weight * f64::from(sample.m);
+            visits += weight;
+        }
+        let mean = |sum: f64| (sum / visits) as f32;
+        (visits > 0.0).then(|| Sample { wl: mean(wl), d: mean(d), m: mean(m) })
+    }
+
+    /// The network's evaluation of the root if it is still known, and otherwise `whole`, the root's mean.
+    fn own_evaluation_of_root(&self, whole: Sample) -> Sample {
+        let is_kept = self.tree.has_own_evaluations();
+        match is_kept.then(|| self.tree.own_evaluation(self.tree.root()).get()).flatten() {
+            Some((wl, d)) => Sample { wl, d, ..whole },
+            None => whole,
+        }
+    }
+
     /// The number of visits that may still be started at the root, if `in_flight` visits are in flight there.
     pub(crate) fn visits_left(&self, in_flight: u32) -> u32 {
-        let started = u64::from(self.root().visits()) + u64::from(in_flight);
+        let finished = match self.is_restricted() {
+            true => visits_below(&self.tree, &self.searchmoves),
+            false => u64::from(self.root().visits()),
+        };
+        let started = finished + u64::from(in_flight);
         let left = self.visit_limit.saturating_sub(started);
         u32::try_from(left).unwrap_or(u32::MAX)
     }
@@ -169,14 +238,14 @@ impl SearchContext {
 
     /// The value that selection assumes for an untried root move.
     pub(crate) fn root_first_play_urgency(&self) -> f32 {
-        let parent_q = select::utility(self.root().sample(), self.root_draw_score());
+        let parent_q = select::utility(self.root_sample(), self.root_draw_score());
         select::first_play_urgency(&self.params, parent_q, self.root_visited_policy(), true)
     }
 
-    /// The sum of the priors of the root's visited moves.
+    /// The sum of the priors of the root's visited moves, among those that are searched.
     pub(crate) fn root_visited_policy(&self) -> f32 {
         (self.tree.links(self.root()))
-            .filter(|(_, link)| link.visits() > 0)
+            .filter(|(_, link)| link.visits() > 0 && self.is_searched(link.edge().packed_move()))
             .map(|(_, link)| {
                 select::prior_of(link.edge(), link.child().and_then(|id| self.tree.node(id).outcome()))
             })
@@ -188,7 +257,7 @@ impl SearchContext {
     /// node's values.
     #[inline]
     pub(crate) fn exploration(&self, id: NodeId, is_root: bool) -> f32 {
-        let visits = self.tree.node(id).visits();
+        let visits = if is_root { self.root_visits() } else { self.tree.node(id).visits() };
         let plain = match self.explorations.get(visits as usize) {
             Some(&known) if !is_root => known,
             _ => select::exploration(&self.params, visits, is_root),
@@ -202,4 +271,21 @@ impl SearchContext {
         let visits = self.tree.node(id).visits();
         self.params.uncertainty.cpuct_factor(self.tree.extra_statistics(id), visits)
     }
+}
+
+/// The visits that a search of `searchmoves` finds in `tree`, in the sense of its limits: those of the root if all moves
+/// are searched (`searchmoves` is empty), and otherwise those below `searchmoves`.
+pub(crate) fn reused_nodes(tree: &Tree, searchmoves: &[PackedMove]) -> u64 {
+    match searchmoves.is_empty() {
+        true => u64::from(tree.node(tree.root()).visits()),
+        false => visits_below(tree, searchmoves),
+    }
+}
+
+/// The visits through those links of the root that have one of `moves`.
+fn visits_below(tree: &Tree, moves: &[PackedMove]) -> u64 {
+    (tree.links(tree.node(tree.root())))
+        .filter(|(_, link)| moves.contains(&link.edge().packed_move()))
+        .map(|(_, link)| u64::from(link.visits()))
+        .sum()
 }

@@ -41,7 +41,8 @@ pub struct SearchSetup {
     pub subtree_bias: Option<Arc<SubtreeBias>>,
     /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::search::memory)).
     pub memory_limit: u64,
-    /// The maximum number of visits of the root, including those from earlier searches; `None` means no limit.
+    /// The maximum number of visits of the root, including those from earlier searches; `None` means no limit. If there
+    /// are `searchmoves`, only the visits below those count.
     pub visit_limit: Option<u64>,
     /// Decides when the search stops.
     pub stopper: Box<dyn Stopper>,

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// Stops as soon as one of its members does.
 ///
 /// The order of the members matters: each member reads the hints of the members before it. Smart pruning depends on
-/// these hints, so it comes last. While the root has no visit there is no move to play, and the chain asks no member.
+/// these hints, so it comes last.
 #[derive(Default)]
 pub struct ChainStopper {
     members: Vec<Box<dyn Stopper>>,
@@ -41,9 +41,6 @@ impl ChainStopper {
 
 impl Stopper for ChainStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        if stats.total_nodes == 0 {
-            return false;
-        }
         self.members.iter_mut().any(|member| member.should_stop(stats, hints))
     }
 
@@ -65,7 +62,7 @@ impl Stopper for ChainStopper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::stop::{DepthStopper, TimeLimitStopper, VisitsStopper};
+    use crate::search::stop::{TimeLimitStopper, VisitsStopper};
     use std::sync::{
         Arc,
         atomic::{AtomicU32, Ordering},
@@ -104,16 +101,6 @@ mod tests {
         assert!(chain.should_stop(&stats, &mut StopperHints::default()));
         stats.time_since_move_start = Duration::ZERO;
         stats.total_nodes = 500;
-        assert!(chain.should_stop(&stats, &mut StopperHints::default()));
-    }
-
-    #[test]
-    fn a_search_never_stops_before_the_first_visit() {
-        let mut chain = ChainStopper::new();
-        chain.push(DepthStopper::new(0));
-        let mut stats = IterationStats::default();
-        assert!(!chain.should_stop(&stats, &mut StopperHints::default()));
-        stats.total_nodes = 1;
         assert!(chain.should_stop(&stats, &mut StopperHints::default()));
     }
 

@@ -2,7 +2,8 @@
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 
-/// Stops when the average depth of this search's visits reaches a limit.
+/// Stops when the average depth of this search's visits reaches a limit. The visit that evaluates the root has a depth,
+/// too, but it is no result of a search for chosen root moves.
 #[derive(Debug)]
 pub struct DepthStopper {
     depth: u32,
@@ -17,7 +18,7 @@ impl DepthStopper {
 
 impl Stopper for DepthStopper {
     fn should_stop(&mut self, stats: &IterationStats, _hints: &mut StopperHints) -> bool {
-        stats.average_depth >= self.depth
+        stats.total_nodes > 0 && stats.average_depth >= self.depth
     }
 }
 
@@ -40,22 +41,36 @@ impl Stopper for MateStopper {
     }
 }
 
-/// Stops when more search can find out nothing new.
+/// What settles a search although the values of other root moves are unknown.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Enough {
+    /// A mate in one.
+    pub mate_in_one: bool,
+    /// A root move that is a proven win.
+    pub win: bool,
+    /// That there is nothing to choose ([`SearchStart::is_only_move`](crate::search::SearchStart)).
+    pub only_move: bool,
+}
+
+/// Stops when more search can find out nothing new, or when what it has found is enough.
 #[derive(Debug)]
 pub struct SolvedStopper {
-    mate_in_one_is_enough: bool,
+    enough: Enough,
 }
 
 impl SolvedStopper {
-    /// With `mate_in_one_is_enough`, a mate in one stops the search although the values of other moves are unknown.
-    pub fn new(mate_in_one_is_enough: bool) -> SolvedStopper {
-        SolvedStopper { mate_in_one_is_enough }
+    /// Stops when all root moves are proven, and when the search has what is `enough`.
+    pub fn new(enough: Enough) -> SolvedStopper {
+        SolvedStopper { enough }
     }
 }
 
 impl Stopper for SolvedStopper {
     fn should_stop(&mut self, stats: &IterationStats, _hints: &mut StopperHints) -> bool {
-        stats.is_solved || (self.mate_in_one_is_enough && stats.mate_depth == Some(1))
+        stats.is_solved
+            || self.enough.only_move
+            || (self.enough.win && stats.win_found)
+            || (self.enough.mate_in_one && stats.mate_depth == Some(1))
     }
 }
 
@@ -66,10 +81,27 @@ mod tests {
     #[test]
     fn stops_at_the_depth_and_beyond() {
         let stops = |average_depth| {
-            let stats = IterationStats { average_depth, ..Default::default() };
+            let stats = IterationStats { average_depth, total_nodes: 1, ..Default::default() };
             DepthStopper::new(6).should_stop(&stats, &mut StopperHints::default())
         };
         assert_eq!([5, 6, 7].map(stops), [false, true, true]);
+        let only_the_root = IterationStats { average_depth: 1, ..Default::default() };
+        assert!(!DepthStopper::new(1).should_stop(&only_the_root, &mut StopperHints::default()));
+    }
+
+    #[test]
+    fn a_result_stops_only_if_it_is_enough() {
+        let win = IterationStats { win_found: true, mate_depth: Some(1), ..Default::default() };
+        let solved = IterationStats { is_solved: true, ..Default::default() };
+        let stops =
+            |enough, stats| SolvedStopper::new(enough).should_stop(stats, &mut StopperHints::default());
+        let nothing = Enough::default();
+        assert!(stops(nothing, &solved) && !stops(nothing, &win));
+        assert!(stops(Enough { win: true, ..nothing }, &win));
+        assert!(stops(Enough { mate_in_one: true, ..nothing }, &win));
+        let open = IterationStats::default();
+        let all_but_only_move = Enough { win: true, mate_in_one: true, only_move: false };
+        assert!(!stops(all_but_only_move, &open) && stops(Enough { only_move: true, ..nothing }, &open));
     }
 
     #[test]

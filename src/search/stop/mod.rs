@@ -8,9 +8,9 @@
 //! | [`chain`] | one of several stoppers stops |
 //! | [`nodes`] | the root has enough visits, or this search has made enough playouts |
 //! | [`time_limit`] | the time for the move is up |
-//! | [`goal`] | the search has reached an average depth, found a short enough mate, or solved the position |
+//! | [`goal`] | the search has reached an average depth, found a short enough mate, proven the result, or has no choice |
 //! | [`kld_gain`] | more visits no longer change the distribution of visits |
-//! | [`smart_pruning`] | the best move will hardly change any more, wins, or is the only one |
+//! | [`smart_pruning`] | no move will catch up with the most visited one, or all others lose |
 //! | [`patience`] | the search has not evaluated anything for too long |
 //! | [`speed_limit`] | never; it tells other stoppers the speed to which the search is limited |
 //! | [`stopper`] | (the interface of stoppers) |
@@ -32,7 +32,7 @@ mod stopper;
 mod time_limit;
 
 pub use chain::ChainStopper;
-pub use goal::{DepthStopper, MateStopper, SolvedStopper};
+pub use goal::{DepthStopper, Enough, MateStopper, SolvedStopper};
 pub use kld_gain::KldGainStopper;
 pub use nodes::{PlayoutsStopper, VisitsStopper};
 pub use patience::PatienceStopper;

@@ -14,8 +14,8 @@ pub struct VisitsStopper {
 
 impl VisitsStopper {
     /// If `hints_remaining` is set, the stopper lowers [`StopperHints::remaining_playouts`], so that the search skips
-    /// root moves that cannot catch up. Without smart pruning it must not be set, because every root move must then be
-    /// searched to the end.
+    /// root moves that cannot catch up in visits. Without smart pruning it must not be set, because every root move must
+    /// then be searched to the end.
     pub fn new(limit: u64, hints_remaining: bool) -> VisitsStopper {
         VisitsStopper { limit, hints_remaining }
     }

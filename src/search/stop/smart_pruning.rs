@@ -1,12 +1,11 @@
-//! Smart pruning: stops when the rest of the search cannot change the best move.
+//! Smart pruning: stops when the rest of the search will hardly change which move has the most visits.
 //!
 //! The number of playouts still to come follows from the hints of other stoppers (remaining time and nodes) and from
-//! the speed so far. If the second best move would still have fewer visits than the best with all of these playouts,
-//! the rest of the search is a waste. On a clock the factor stops the search sooner: with 1.33 only three quarters of
-//! the remaining playouts count.
+//! the speed so far. It is divided by the factor: with 1.33 only three quarters of the remaining playouts count. If the
+//! second best move would still have fewer visits than the best with all of these, the search stops.
 //!
-//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up. A proven win, or a root
-//! with only one move to play, stops it at once.
+//! The search gets the same estimate as a hint, and then skips root moves that cannot catch up. If all moves but one are
+//! proven losses, the search stops at once.
 
 use super::stopper::{IterationStats, Stopper, StopperHints};
 use std::time::Duration;
@@ -18,8 +17,8 @@ const SETTLING_TIME: Duration = Duration::from_millis(200);
 /// (lc0's value).
 const EXTRA_PLAYOUTS: u64 = 300;
 
-/// Stops when the best move cannot change any more. It reads the hints of time and node limits, so it must be the last
-/// in a chain.
+/// Stops when no move can catch up with the most visited one. It reads the hints of time and node limits, so it must be
+/// the last in a chain.
 #[derive(Debug)]
 pub struct SmartPruningStopper {
     factor: f64,
@@ -48,19 +47,17 @@ impl SmartPruningStopper {
             (Some(a), Some(b)) => a.min(b),
             (one, other) => one.or(other)?,
         };
-        // Stopping early saves time on a clock. Without a clock it saves nothing, so only a certain result stops the
-        // search.
-        let factor = if hints.remaining_time.is_some() { self.factor } else { self.factor.min(1.0) };
-        Some(remaining / factor)
+        Some(remaining / self.factor)
     }
 }
 
 impl Stopper for SmartPruningStopper {
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool {
-        if has_one_choice(stats) || stats.win_found {
+        if all_others_lose(stats) {
             return true;
         }
-        if stats.edge_visits.is_empty() || stats.nodes_since_move_start == 0 {
+        // A single move that the user asked for is searched to the end.
+        if stats.edge_visits.len() < 2 || stats.nodes_since_move_start == 0 {
             return false;
         }
         let now = (stats.time_since_move_start, stats.nodes_since_move_start);
@@ -80,12 +77,11 @@ impl Stopper for SmartPruningStopper {
     }
 }
 
-/// Whether only one move can be played: there is one legal move, or all others are proven losses. In a hopeless
-/// position the last unproven move is searched too, because there is no hurry and a proven mate gives a better score.
-fn has_one_choice(stats: &IterationStats) -> bool {
-    let moves = stats.edge_visits.len();
-    let choices = moves.saturating_sub(stats.losing_edges);
-    moves == 1 || (moves > 0 && choices <= usize::from(!stats.is_hopeless))
+/// Whether all moves but one are proven losses. In a hopeless position the last unproven move is searched too, because
+/// there is no hurry and a proven mate gives a better score.
+fn all_others_lose(stats: &IterationStats) -> bool {
+    let choices = stats.edge_visits.len().saturating_sub(stats.losing_edges);
+    stats.losing_edges > 0 && choices <= usize::from(!stats.is_hopeless)
 }
 
 /// The visits of the most visited move minus the visits of the second most visited move.
@@ -145,10 +141,10 @@ mod tests {
 
     #[test]
     fn a_node_limit_works_like_a_time_limit() {
-        // With 100 playouts to come a lead of 101 is safe and one of 100 is not. The factor does not matter.
+        // 133 playouts to come count as 100.
         for (lead, stops) in [(101, true), (100, false)] {
             let mut hints = StopperHints::default();
-            hints.limit_playouts(100);
+            hints.limit_playouts(133);
             let stats = at(1000, &[300 + lead, 300]);
             assert_eq!(running(1.33, 0).should_stop(&stats, &mut hints), stops, "a lead of {lead}");
         }
@@ -199,12 +195,12 @@ mod tests {
     }
 
     #[test]
-    fn stops_if_only_one_move_can_be_played() {
+    fn stops_if_all_other_moves_lose() {
         let stops = |edges: &[u32], losing_edges, is_hopeless| {
             let stats = IterationStats { losing_edges, is_hopeless, ..at(0, edges) };
             SmartPruningStopper::new(1.33, 0).should_stop(&stats, &mut StopperHints::default())
         };
-        assert!(stops(&[1], 0, false), "one legal move");
+        assert!(!stops(&[1], 0, false), "a single searched move");
         assert!(!stops(&[1, 1], 0, false));
         assert!(stops(&[1, 1], 1, false), "all but one lose");
         assert!(!stops(&[1, 1], 1, true), "a lost position is searched to the end");
@@ -213,8 +209,8 @@ mod tests {
     }
 
     #[test]
-    fn a_proven_win_stops_at_once() {
-        let stats = IterationStats { win_found: true, ..at(0, &[1, 1]) };
-        assert!(SmartPruningStopper::new(1.33, 50).should_stop(&stats, &mut StopperHints::default()));
+    fn a_single_searched_move_has_no_lead() {
+        assert!(!running(1.33, 0).should_stop(&at(1000, &[700]), &mut time_left(1)));
+        assert!(running(1.33, 0).should_stop(&at(1000, &[700, 0]), &mut time_left(1)));
     }
 }

@@ -9,9 +9,10 @@ pub struct IterationStats {
     pub time_since_move_start: Duration,
     /// The time since the first batch was evaluated. It is zero before that.
     pub time_since_first_batch: Duration,
-    /// Visits of the root, including those from earlier searches.
+    /// Visits of the root or, if only some of its moves are searched, visits below those. Visits from earlier searches
+    /// are included.
     pub total_nodes: u64,
-    /// Visits made by this search.
+    /// Those of `total_nodes` that this search has made.
     pub nodes_since_move_start: u64,
     /// The number of batches that this search has evaluated.
     pub batches_since_move_start: u64,
@@ -19,7 +20,7 @@ pub struct IterationStats {
     pub average_depth: u32,
     /// The shortest mate found for the side to move, in moves. `None` if there is none yet.
     pub mate_depth: Option<u32>,
-    /// The visits of each root edge that may be played.
+    /// The visits of each searched root edge.
     pub edge_visits: Vec<u32>,
     /// Whether a root move is a proven win.
     pub win_found: bool,
@@ -82,7 +83,7 @@ impl StopperHints {
 
 /// A reason to stop the search. Only one thread at a time calls it.
 pub trait Stopper: Send {
-    /// Whether the search should stop now.
+    /// Whether the search should stop now. The root has been evaluated.
     fn should_stop(&mut self, stats: &IterationStats, hints: &mut StopperHints) -> bool;
 
     /// The time after which the search must send a move even if it has not evaluated anything. `None` means that it waits

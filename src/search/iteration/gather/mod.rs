@@ -30,7 +30,7 @@ pub(super) fn gather(
 ) {
     let params = &context.params;
     let minibatch_size = context.minibatch_size() as u32;
-    let visits = context.root().visits();
+    let visits = context.root_visits();
     let in_flight = counters.root_in_flight.load(Ordering::Relaxed);
     let target = most_leaves(params.in_flight_share, visits, in_flight).min(minibatch_size);
     let max_out_of_order = ((params.max_out_of_order_factor * minibatch_size as f32) as u32).max(1);

@@ -21,7 +21,7 @@ pub(crate) struct Choice<'a> {
     pub(crate) node: &'a Node,
     /// The factor of `prior / (1 + started)` in a score.
     pub(crate) exploration: f32,
-    /// At the root, the moves that may be tried; `None` elsewhere, and everywhere in a prefetch.
+    /// At the root, the moves that may be tried; `None` elsewhere.
     pub(crate) focus: Option<&'a RootFocus<'a>>,
     /// Whether this is a search for a mate, which skips the moves that were ruled out.
     pub(crate) skips_ruled_out: bool,
@@ -296,7 +296,8 @@ pub(crate) fn list_candidates(
     let Choice { node, exploration, focus, .. } = *choice;
     let params = &context.params;
     let tree = &*context.tree;
-    let parent = node.sample();
+    let restricted = focus.filter(|focus| focus.is_restricted());
+    let parent = if restricted.is_some() { context.root_sample() } else { node.sample() };
     let draw_score = params.draw_score_for(walk.history.last().side_to_move());
     let valuation = select::Valuation::new(params, parent, draw_score);
     let mut links = tree.links(node);
@@ -324,6 +325,9 @@ pub(crate) fn list_candidates(
             break;
         }
     }
+    if let Some(focus) = restricted {
+        untried_count = leave_out_unsearched(context, candidates, focus);
+    }
     let mut visited_policy = candidates.value_visited_children(tree, &valuation);
     if focus.is_some()
         && let Some(factor) = params.policy_temperature.at_root()
@@ -341,7 +345,17 @@ pub(crate) fn list_candidates(
     (fpu, untried_count)
 }
 
-/// Leaves out the root moves that may not be tried, lists the moves that were ruled out as the worst ones, and puts
+/// Leaves out the root moves that are not searched. Returns the number of untried moves.
+#[cold]
+#[inline(never)]
+fn leave_out_unsearched(context: &SearchContext, candidates: &mut Candidates, focus: &RootFocus<'_>) -> u32 {
+    let is_searched = |candidate: &Candidate| focus.searches(context.tree.link(candidate.link));
+    let list: Vec<Candidate> = candidates.iter().filter(is_searched).collect();
+    candidates.replace(&list);
+    list.iter().filter(|candidate| candidate.started == 0).count() as u32
+}
+
+/// Leaves out the root moves that are skipped, lists the moves that were ruled out as the worst ones, and puts
 /// tried moves before untried ones. Returns the number of untried moves.
 #[cold]
 #[inline(never)]

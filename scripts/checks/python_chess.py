@@ -84,6 +84,21 @@ def check_analysis(engine):
     assert sum(line["wdl"].relative) == 1000, line
 
 
+def check_searched_moves(engine):
+    """Each root move gets a search and a value of its own."""
+    board = chess.Board()
+    limit = chess.engine.Limit(nodes=200)
+    engine.configure({"ScoreType": "Q"})
+    values = {}
+    for move in map(chess.Move.from_uci, ["g2g4", "e2e4", "f2f3", "d2d4"]):
+        info = engine.analyse(board, limit, root_moves=[move], info=chess.engine.INFO_ALL)
+        assert info["pv"][0] == move and len(info["pv"]) > 2 and info["nodes"] == 200, info
+        values[move.uci()] = info["score"].relative.score()
+    engine.configure({"ScoreType": "WDL_mu"})
+    assert len(set(values.values())) == 4, values
+    assert min(values["e2e4"], values["d2d4"]) > max(values["f2f3"], values["g2g4"]), values
+
+
 def check_change_of_network(engine, network):
     board = chess.Board("r1bqkbnr/pppp1ppp/2n5/4p3/2B1P3/5N2/PPPP1PPP/RNBQK2R b KQkq - 3 3")
     with engine.analysis(board, multipv=3) as analysis:
@@ -172,6 +187,7 @@ def main():
         checks = [
             ("games", lambda: check_games(engine)),
             ("analysis", lambda: check_analysis(engine)),
+            ("searched moves", lambda: check_searched_moves(engine)),
             ("change of network", lambda: check_change_of_network(engine, arguments.network)),
             ("end of the program", lambda: check_end_of_the_program(path)),
         ]

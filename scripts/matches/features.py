@@ -20,10 +20,10 @@ Every pair is appended to the file `--save` when it ends. The same command plays
 of the same match replaces its row.
 
     scripts/matches/features.py --engine "target/release/rukh --backend=rocm-fp16" --base-engine lc0 \\
-        --base-option Backend=cuda-fp16 --both SmartPruningFactor=0 --variant default: --weights net.pb.gz --nodes 800
+        --base-option Backend=cuda-fp16 --variant default: --weights net.pb.gz --nodes 800
 
-An engine may search more nodes than it was asked for: lc0 goes beyond the limit by up to one batch. The mean of what
-each side reports is saved with every pair, and `--base-nodes` gives the base engine another number.
+With a limit of nodes, Rukh and lc0 get SmartPruningFactor=0 unless an option says otherwise, so that they use them all.
+lc0 goes beyond the limit by up to one batch. The mean of what each side reports is saved with every pair, and `--base-nodes` gives the base engine another number.
 
 Each of the `--concurrency` referees is a Python process with two engines, which stay alive from game to game. Options
 that the last variant changed are set back to their defaults.
@@ -112,9 +112,14 @@ class Engine:
                 return lines
         raise EOFError(f"the engine ended: {lines[-3:]}")
 
-    def configure(self, fixed, options):
-        """Sets `options`, and all others that were changed before back to their defaults."""
-        wanted = {name.lower(): (name, value) for name, value in (fixed | options).items()}
+    def configure(self, fixed, options, at_nodes):
+        """Sets `options`, and all others that were changed before back to their defaults. `at_nodes` says that searches
+        are limited by nodes.
+        """
+        given = fixed | options
+        if at_nodes and match.uci_engine.PRUNING.lower() in self.defaults:
+            given = match.uci_engine.exact_nodes(given)
+        wanted = {name.lower(): (name, value) for name, value in given.items()}
         for name in self.changed - wanted.keys():
             self.send(f"setoption name {name} value {self.defaults[name]}")
         for name, value in wanted.values():
@@ -229,8 +234,8 @@ def play_pair(name, options, number):
         go = [f"go nodes {arguments.nodes}", f"go nodes {arguments.base_nodes or arguments.nodes}"]
     record = {"variant": name, "pair": number, "points": [], "plies": [], "nps": [], "visits": []}
     for game in (0, 1):
-        variant.configure(arguments.fixed, parsed(options))
-        base.configure(arguments.fixed, arguments.base)
+        variant.configure(arguments.fixed, parsed(options), not arguments.movetime)
+        base.configure(arguments.fixed, arguments.base, not arguments.movetime)
         board = openings[number % len(openings)].copy()
         # The variant has White in the first game, and Black in the second.
         order = 1 if game == 0 else -1

@@ -6,7 +6,8 @@
 
 Each game is appended to the PGN file when it ends. Run the same command again to play the games that are missing from
 the file. A limit is nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine another
-limit. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
+limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option says
+otherwise. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
 computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move, crashes
 or oversteps its time loses the game. A line on standard output that is not UCI is reported but does not lose the game,
 because some engines print a banner.
@@ -70,7 +71,9 @@ class Side:
         """Starts the engine unless it is running."""
         if self.engine is None or self.engine.returncode.done():
             try:
-                self.transport, self.engine = await uci_engine.start(self.command, self.options)
+                self.transport, self.engine = await uci_engine.start(
+                    self.command, self.options, at_nodes=self.limit.nodes is not None
+                )
             except (OSError, TimeoutError, asyncio.TimeoutError, chess.engine.EngineError) as error:
                 reason = str(error) or "no answer to `uci`"
                 raise SystemExit(f"{self.name}: cannot start {self.command!r}: {reason}") from error

@@ -74,7 +74,7 @@ async def work(engines, positions, losses, arguments):
     judge = Judge(judge_engine, arguments.judge_nodes)
     players = {}
     for name, (environment, words) in engines.items():
-        _, players[name] = await uci_engine.start(words, environment=environment)
+        _, players[name] = await uci_engine.start(words, environment=environment, at_nodes=True)
     for board in positions:
         best, expected = await judge.value(board)
         if not DECIDED <= expected <= 1 - DECIDED:

@@ -6,11 +6,11 @@
 
 Each engine is `NAME=COMMAND`, and the command may begin with environment variables. The engines take turns, position by
 position, each with a new tree. A position is solved if the engine plays one of its `bm` moves. For each engine, the
-script prints how many positions it solved, and its mean nodes and seconds per position. (Engines may exceed a limit by
-a batch, or stop early if a move is certain.) For each engine but the first, it also prints how many positions only the
-first engine solved, and how many only this engine solved. With --concurrency N, N positions are searched at a time,
-each by its own processes. After --seconds S no new position is started. Ctrl-C ends the run; the script then prints the
-results so far.
+script prints how many positions it solved, and its mean nodes and seconds per position. (lc0 may exceed the limit by a
+batch. Rukh and lc0 get SmartPruningFactor=0 unless --option says otherwise.) For each engine but the first, it also
+prints how many positions only the first engine solved, and how many only this engine solved. With --concurrency N, N
+positions are searched at a time, each by its own processes. After --seconds S no new position is started. Ctrl-C ends
+the run; the script then prints the results so far.
 
 Needs python-chess (PyPI `chess`).
 """
@@ -37,7 +37,7 @@ class Contestant:
         self.results = {}
 
     async def start(self, options):
-        _, engine = await uci_engine.start(self.words, options, environment=self.environment)
+        _, engine = await uci_engine.start(self.words, options, environment=self.environment, at_nodes=True)
         return engine
 
     async def solve(self, engine, number, board, best_moves, limit):

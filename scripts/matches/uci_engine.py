@@ -44,6 +44,10 @@ def is_uci(line):
     return any(pattern.fullmatch(line) for pattern in LINES)
 
 
+# With 0, a lead in visits ends no search of Rukh or lc0.
+PRUNING = "SmartPruningFactor"
+
+
 class Engine(chess.engine.UciProtocol):
     """A UCI engine that keeps the lines that are not UCI."""
 
@@ -66,13 +70,26 @@ class Engine(chess.engine.UciProtocol):
         self.error_lines.append(line)
 
 
-async def start(command, options=None, timeout=60.0, environment=None):
-    """Starts an engine from a command line (a string or a list) and sets options (a dict of strings)."""
+async def start(command, options=None, timeout=60.0, environment=None, at_nodes=False):
+    """Starts an engine from a command line (a string or a list) and sets options (a dict of strings). `at_nodes` says
+    that its searches are limited by nodes, and adds `exact_nodes`.
+    """
     words = shlex.split(command) if isinstance(command, str) else command
     transport, engine = await Engine.popen(words, env=environment)
     await asyncio.wait_for(engine.initialize(), timeout)
-    await engine.configure(options or {})
+    options = dict(options or {})
+    if at_nodes and PRUNING in engine.options:
+        options = exact_nodes(options)
+    await engine.configure(options)
     return transport, engine
+
+
+def exact_nodes(options):
+    """`options`, and that an engine uses all nodes of a limit unless they decide that, so that engines are compared at
+    equal nodes. By default lc0 stops when no move can catch up in visits.
+    """
+    is_given = PRUNING.lower() in (name.lower() for name in options)
+    return options if is_given else {PRUNING: "0"} | options
 
 
 def parse_options(settings):

@@ -18,7 +18,7 @@ use crate::search::limits::{PositionCommand, StartPosition};
 use crate::selfplay::training::chunk;
 use crate::selfplay::training::planes::read_planes;
 use crate::uci::lines::{Line, LineReader};
-use crate::uci::parse::{self, Command};
+use crate::uci::parse::{self, Command, Parsed};
 use prost::Message;
 use prost::bytes::Bytes;
 use std::fmt::Display;
@@ -48,13 +48,16 @@ pub fn uci_lines(bytes: &[u8], tables: &Tablebases) {
     loop {
         match lines.next_line() {
             Line::End => return,
-            Line::Refused(reason) => check_message(&reason),
-            Line::Text(line) => match parse::parse(&line) {
-                Ok(Some(Command::SetOption { name, value })) => set_option(&mut options, &name, &value),
-                Ok(Some(Command::Position(command))) => set_position(&command, tables),
-                Ok(_) => {}
-                Err(error) => check_message(&error),
-            },
+            Line::Refused { reason, .. } => check_message(&reason),
+            Line::Text(line) => {
+                let Parsed { command, errors } = parse::parse(&line);
+                errors.iter().for_each(|error| check_message(error));
+                match command {
+                    Some(Command::SetOption { name, value }) => set_option(&mut options, &name, &value),
+                    Some(Command::Position(command)) => set_position(&command, tables),
+                    _ => {}
+                }
+            }
         }
     }
 }
@@ -86,10 +89,11 @@ pub fn position_command(bytes: &[u8], tables: &Tablebases) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    match parse::parse(&format!("position {text}")) {
-        Ok(Some(Command::Position(command))) => set_position(&command, tables),
-        Ok(other) => panic!("{text:?} was read as {other:?}"),
-        Err(error) => check_message(&error),
+    let Parsed { command, errors } = parse::parse(&format!("position {text}"));
+    match command {
+        Some(Command::Position(command)) if errors.is_empty() => set_position(&command, tables),
+        Some(Command::UnreadablePosition) if errors.len() == 1 => check_message(&errors[0]),
+        other => panic!("{text:?} was read as {other:?} with {errors:?}"),
     }
 }
 

@@ -68,6 +68,10 @@ pub(crate) fn pause() {
     thread::yield_now();
 }
 
+/// The size of the stack of a thread that does not search, in bytes. It is also Rust's own default, which the environment
+/// can change (`RUST_MIN_STACK`).
+pub(crate) const STACK_BYTES: usize = 2 << 20;
+
 /// Whether a thread has ended, so that joining it does not block. Always `false` under shuttle, which cannot tell.
 pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     #[cfg(not(feature = "shuttle"))]

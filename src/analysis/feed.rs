@@ -2,6 +2,7 @@
 
 use super::input::{InputFormat, RawDocument, Source};
 use crate::os_error::in_words;
+use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::fs;
 use std::io;
@@ -48,7 +49,8 @@ impl Feed {
         let total_bytes = sizes.sum();
         let (sender, documents) = bounded(AHEAD);
         let reader = Reader { format, shard, sender, count: 0, sequence: 0, finished_bytes: 0 };
-        Builder::new().name("reader".to_owned()).spawn(move || reader.read_all(&inputs))?;
+        let thread = Builder::new().name("reader".to_owned()).stack_size(STACK_BYTES);
+        thread.spawn(move || reader.read_all(&inputs))?;
         Ok(Feed { documents, total_bytes })
     }
 }

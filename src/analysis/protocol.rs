@@ -10,6 +10,7 @@ use super::message::{Place, Request, answer};
 use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
 use super::report::Analysis;
+use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -51,7 +52,8 @@ pub fn serve(
     write: &dyn Fn(&str),
 ) -> io::Result<()> {
     let (sender, lines) = bounded(64);
-    Builder::new().name("requests".to_owned()).spawn(move || read_lines(input, &sender))?;
+    let thread = Builder::new().name("requests".to_owned()).stack_size(STACK_BYTES);
+    thread.spawn(move || read_lines(input, &sender))?;
     let mut server =
         Server { pool, defaults, write, tasks: HashMap::new(), whole: HashMap::new(), next_key: 0 };
     let mut is_at_end = false;

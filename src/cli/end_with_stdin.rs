@@ -1,5 +1,6 @@
 //! The end of a tool together with the program that started it (`--end-with-stdin`).
 
+use crate::sync::STACK_BYTES;
 use std::io::{self, ErrorKind, Read};
 use std::thread::Builder;
 
@@ -25,5 +26,5 @@ impl<R: Read> Read for EndingInput<R> {
 /// A thread cannot be started.
 pub(super) fn end_with_stdin() -> io::Result<()> {
     let wait = || drop(io::copy(&mut EndingInput(io::stdin()), &mut io::sink()));
-    Builder::new().name("stdin".to_owned()).spawn(wait).map(drop)
+    Builder::new().name("stdin".to_owned()).stack_size(STACK_BYTES).spawn(wait).map(drop)
 }

@@ -66,6 +66,7 @@ mod shard;
 mod tune;
 
 use crate::backend::rocm;
+use crate::uci::input::Input;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
 use crate::uci::session::Session;
@@ -74,9 +75,32 @@ use error::{CliError, print_error_line};
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread::{Builder, JoinHandle};
+
+/// The size of the stack on which the program runs, in bytes: what systems usually give to the first thread.
+const STACK_BYTES: usize = 8 << 20;
 
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
+    survive_the_limit_of_files();
+    // The first thread may have a small stack (`ulimit -s`).
+    let thread = Builder::new().name("rukh".to_owned()).stack_size(STACK_BYTES).spawn(run_on_this_thread);
+    match thread.map(JoinHandle::join) {
+        Ok(Ok(code)) => code,
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        // The system starts no thread.
+        Err(_) => run_on_this_thread(),
+    }
+}
+
+/// Makes a write beyond `ulimit -f` fail. By default the system ends the process.
+fn survive_the_limit_of_files() {
+    // Without the handler only that limit is fatal, so an error is of no interest.
+    #[cfg(unix)]
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
+}
+
+fn run_on_this_thread() -> ExitCode {
     let invocation = match args::parse(std::env::args_os()) {
         Ok(invocation) => invocation,
         // An error of clap is either a usage error or the requested help. clap prints each to the right stream.
@@ -123,8 +147,9 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     match mode {
         Mode::Uci => {
             greet();
+            let mut input = Input::stdin(&output);
             let mut session = Session::new(options, output, log, show_hidden);
-            session.run(std::io::stdin().lock());
+            session.run(|| input.next_line());
             session.end_with_process();
             Ok(())
         }

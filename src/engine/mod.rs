@@ -79,13 +79,15 @@ pub struct Engine {
     /// The biases of the network's values that the searches of this game have found, if they were ever asked for.
     subtree_bias: Option<Arc<SubtreeBias>>,
     game: Game,
+    /// Why the last position was refused, if it was. Then `game` is not the one that the GUI asks about.
+    refusal: Option<String>,
     tree: GameTree,
     search: Option<Search>,
     /// Threads of ended searches that may still wait for a batch whose result nobody needs.
     retired: Vec<JoinHandle<()>>,
     /// Whether the last search has evaluated its root.
     had_evaluation: bool,
-    /// Whether a `go infinite` or `go ponder` in a finished game waits for `stop` or `ponderhit` before it answers.
+    /// Whether a `go infinite` or `go ponder` that has nothing to search waits for `stop` or `ponderhit` before it answers.
     holds_answer: bool,
     /// The moves that the last `go` asked for; empty if it did not choose.
     searchmoves_of_last_go: Vec<PackedMove>,
@@ -111,6 +113,7 @@ impl Engine {
             subtree_bias: None,
             tablebases: RootTablebases::default(),
             game: Game::standard_start(),
+            refusal: None,
             tree: GameTree::new(),
             search: None,
             retired: Vec::new(),
@@ -205,10 +208,10 @@ impl Engine {
     /// Sets the position. The part of the tree that belongs to it is kept.
     ///
     /// # Errors
-    /// The FEN is malformed, or a move is illegal. The old position stays.
+    /// The FEN is malformed, or a move is illegal. The position is refused ([`Engine::refuse_position`]).
     pub fn set_position(&mut self, command: &PositionCommand) -> Result<(), EngineError> {
         let arrived = Instant::now();
-        let game = Game::new(command)?;
+        let game = Game::new(command).inspect_err(|error| self.refuse_position(error.to_string()))?;
         self.end_search();
         if game.start != self.game.start {
             // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
@@ -219,8 +222,15 @@ impl Engine {
         }
         self.tree.follow(&self.game, &game);
         self.game = game;
+        self.refusal = None;
         self.position_times = Some((arrived, Instant::now()));
         Ok(())
+    }
+
+    /// Takes note of a position that cannot be understood. A move for the one before would be a move in another game, so
+    /// until the next position every `go` is answered with the null move.
+    pub fn refuse_position(&mut self, reason: String) {
+        self.refusal = Some(reason);
     }
 
     /// Starts a search.
@@ -230,31 +240,44 @@ impl Engine {
     pub fn go(&mut self, go: &GoParams) -> Result<(), EngineError> {
         let start = self.clock_start();
         self.end_search();
+        if let Some(reason) = &self.refusal {
+            self.responder.message(&format!("error: go: the last position was refused: {reason}"));
+            self.answer_when_due(go);
+            return Ok(());
+        }
         self.lag.search_begins(clock_reading(go, self.game.history.last()));
         let searchmoves = self.searchmoves(go);
         self.searchmoves_of_last_go.clone_from(&searchmoves);
         if self.game.history.last().legal_moves().is_empty() {
             self.show_finished_game();
-            self.holds_answer = go.infinite || go.ponder;
-            if !self.holds_answer {
-                self.answer_without_search();
-            }
+            self.answer_when_due(go);
             return Ok(());
         }
         self.start_search(go, searchmoves, start)
     }
 
+    /// Answers a `go` that has nothing to search: at once, or at `stop` or `ponderhit` if UCI wants the move only then.
+    fn answer_when_due(&mut self, go: &GoParams) {
+        self.holds_answer = go.infinite || go.ponder;
+        if !self.holds_answer {
+            self.answer_without_search();
+        }
+    }
+
     /// Answers a `go` that could not be searched: with the best move by what is known or can be evaluated at once, or
-    /// with the null move if there is no legal move.
+    /// with the null move if there is no legal move or the position was refused.
     pub fn answer_without_search(&mut self) {
         self.holds_answer = false;
-        let best = best_without_search(
-            self.tree.tree(),
-            &self.evaluator,
-            &self.game.history,
-            &self.searchmoves_of_last_go,
-            &*self.responder,
-        );
+        let best = match &self.refusal {
+            Some(_) => None,
+            None => best_without_search(
+                self.tree.tree(),
+                &self.evaluator,
+                &self.game.history,
+                &self.searchmoves_of_last_go,
+                &*self.responder,
+            ),
+        };
         self.responder.best_move(&BestMove { best, ponder: None });
     }
 

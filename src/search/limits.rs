@@ -1,5 +1,7 @@
 //! The arguments of `position` and `go` as plain data.
 
+use crate::chess::Color;
+
 /// The game so far, as text from the GUI. It is not yet checked against the rules.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct PositionCommand {
@@ -51,9 +53,14 @@ pub struct GoParams {
 }
 
 impl GoParams {
-    /// Whether the search may go on until a command ends it, so that the command `wait` could wait for ever.
-    pub fn is_open_ended(&self) -> bool {
-        let limits = [self.nodes, self.movetime, self.wtime, self.btime];
+    /// Whether a search of a position with this `side` to move may go on until a command ends it, so that the command
+    /// `wait` could wait for ever.
+    pub fn is_open_ended(&self, side: Color) -> bool {
+        let clock = match side {
+            Color::White => self.wtime,
+            Color::Black => self.btime,
+        };
+        let limits = [self.nodes, self.movetime, clock];
         // There may be no mate, and `movestogo` limits nothing without a clock.
         self.infinite || self.ponder || (limits.iter().all(Option::is_none) && self.depth.is_none())
     }

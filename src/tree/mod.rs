@@ -97,8 +97,8 @@ pub use recycler::RecyclingShare;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
 use crate::chess::Position;
-use crate::sync::OnceLock;
 use crate::sync::atomic::{AtomicU32, Ordering};
+use crate::sync::{OnceLock, STACK_BYTES};
 use allocator::Storage;
 use recycler::Recycler;
 use sizes::PerNode;
@@ -143,7 +143,7 @@ impl Tree {
         std::thread::scope(|scope| {
             // If a thread cannot start, its part is freed here.
             let start = |part: Box<dyn FnOnce() + Send>| {
-                let _ = std::thread::Builder::new().spawn_scoped(scope, part);
+                let _ = std::thread::Builder::new().stack_size(STACK_BYTES).spawn_scoped(scope, part);
             };
             start(Box::new(|| drop(table)));
             words.into_parts(of_each).into_iter().for_each(|part| start(Box::new(|| drop(part))));

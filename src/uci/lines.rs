@@ -11,8 +11,13 @@ pub(crate) const LONGEST_LINE: usize = 1 << 20;
 pub(crate) enum Line {
     /// A line without its line ending.
     Text(String),
-    /// The reason why a line was refused.
-    Refused(String),
+    /// A line that was refused.
+    Refused {
+        /// Why it was refused.
+        reason: String,
+        /// Its beginning, as far as it can be read.
+        start: String,
+    },
     /// The stream has ended.
     End,
 }
@@ -57,18 +62,26 @@ impl<R: BufRead> LineReader<R> {
 /// Checks a line of `length` bytes. `line` is the whole line, or its beginning if it is too long.
 fn finish(mut line: Vec<u8>, length: usize) -> Line {
     if length > LONGEST_LINE {
-        return Line::Refused(format!(
+        let reason = format!(
             "the line has {length} bytes, more than the maximum of {LONGEST_LINE}: {}",
             quoted_bytes(&line)
-        ));
+        );
+        return refused(reason, &line);
     }
     if line.last() == Some(&b'\r') {
         line.pop();
     }
     match String::from_utf8(line) {
         Ok(text) => Line::Text(text),
-        Err(error) => Line::Refused(format!("the line is not UTF-8: {}", quoted_bytes(error.as_bytes()))),
+        Err(error) => {
+            let reason = format!("the line is not UTF-8: {}", quoted_bytes(error.as_bytes()));
+            refused(reason, error.as_bytes())
+        }
     }
+}
+
+fn refused(reason: String, line: &[u8]) -> Line {
+    Line::Refused { reason, start: String::from_utf8_lossy(line).into_owned() }
 }
 
 #[cfg(test)]
@@ -100,7 +113,8 @@ mod tests {
     #[test]
     fn continues_after_noise() {
         let lines = lines(&b"\xff\xfe\x00go\nuci\n"[..]);
-        assert_eq!(lines[0], Line::Refused("the line is not UTF-8: `\\xff\\xfe\\u{0}go`".to_owned()));
+        let reason = "the line is not UTF-8: `\\xff\\xfe\\u{0}go`".to_owned();
+        assert_eq!(lines[0], Line::Refused { reason, start: "\u{fffd}\u{fffd}\0go".to_owned() });
         assert_eq!(lines[1], text("uci"));
     }
 
@@ -109,7 +123,8 @@ mod tests {
         let longest = "x".repeat(LONGEST_LINE);
         assert_eq!(lines(format!("{longest}\nuci").as_bytes()), [text(&longest), text("uci")]);
         let lines = lines(format!("{longest}x\nuci").as_bytes());
-        let Line::Refused(reason) = &lines[0] else { panic!("accepted") };
+        let Line::Refused { reason, start } = &lines[0] else { panic!("accepted") };
+        assert_eq!(start.len(), LONGEST_LINE);
         assert!(reason.starts_with("the line has 1048577 bytes, more than the maximum of 1048576: `xxx"));
         assert!(reason.len() < 300);
         assert_eq!(lines[1], text("uci"));
@@ -117,6 +132,6 @@ mod tests {
 
     #[test]
     fn ten_megabytes_without_an_end_are_one_refusal() {
-        assert!(matches!(lines(io::repeat(b'a').take(10_000_000)).as_slice(), [Line::Refused(_)]));
+        assert!(matches!(lines(io::repeat(b'a').take(10_000_000)).as_slice(), [Line::Refused { .. }]));
     }
 }

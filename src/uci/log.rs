@@ -1,10 +1,12 @@
 //! The log file (`LogFile`). It has every line that was read (unless it was refused) or written, and notes that go only
 //! to the log. Each entry begins with the seconds since the program started.
 
+use super::blocked::WriteWatch;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The value of `LogFile` that means stderr.
 const TERMINAL: &str = "<stderr>";
@@ -13,6 +15,7 @@ const TERMINAL: &str = "<stderr>";
 pub struct Log {
     started: Instant,
     target: Mutex<Target>,
+    watch: WriteWatch,
 }
 
 /// The value of `LogFile`, and the file if one is open.
@@ -24,7 +27,7 @@ struct Target {
 
 impl Default for Log {
     fn default() -> Log {
-        Log { started: Instant::now(), target: Mutex::default() }
+        Log { started: Instant::now(), target: Mutex::default(), watch: WriteWatch::default() }
     }
 }
 
@@ -43,7 +46,7 @@ impl Log {
         if path.is_empty() || path == TERMINAL {
             return Ok(());
         }
-        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        let mut file = open(Path::new(path))?;
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         writeln!(file, "--- rukh {}, {seconds} s after 1970", env!("RUKH_VERSION"))?;
         target.file = Some(file);
@@ -74,16 +77,34 @@ impl Log {
     fn write(&self, direction: &str, line: &str) {
         let mut target = self.lock();
         let seconds = self.started.elapsed().as_secs_f64();
+        let entry = || format!("{seconds:12.6} {direction} {line}\n");
         // Write errors are ignored: a full disk must not end a game.
-        if let Some(file) = &mut target.file {
-            let _ = writeln!(file, "{seconds:12.6} {direction} {line}");
+        let _ = if let Some(file) = &mut target.file {
+            self.watch.during(|| file.write_all(entry().as_bytes()))
         } else if target.path == TERMINAL {
-            let _ = writeln!(io::stderr(), "{seconds:12.6} {direction} {line}");
-        }
+            self.watch.during(|| io::stderr().write_all(entry().as_bytes()))
+        } else {
+            Ok(())
+        };
+    }
+
+    /// For how long a write has waited for its reader.
+    pub(super) fn blocked_for(&self) -> Duration {
+        self.watch.blocked_for()
     }
 
     fn lock(&self) -> MutexGuard<'_, Target> {
         // A panic cannot leave the state invalid.
         self.target.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Opens a log file. If it is a pipe that nobody reads, opening or writing it fails instead of waiting for a reader: the
+/// log is not worth a game.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.create(true).append(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, libc::O_NONBLOCK);
+    options.open(path)
 }

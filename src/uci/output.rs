@@ -1,13 +1,16 @@
 //! The only writer of stdout.
 
+use super::blocked::WriteWatch;
 use super::log::Log;
 use std::io::{self, Write};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 /// Writes whole lines and flushes each at once. All threads share it.
 pub struct Output {
     sink: Mutex<Box<dyn Write + Send>>,
     log: Arc<Log>,
+    watch: WriteWatch,
     when_broken: fn(&io::Error),
 }
 
@@ -26,7 +29,7 @@ impl Output {
 
     /// Writes to `sink`. Calls `when_broken` if a write fails.
     pub fn new(sink: Box<dyn Write + Send>, log: Arc<Log>, when_broken: fn(&io::Error)) -> Output {
-        Output { sink: Mutex::new(sink), log, when_broken }
+        Output { sink: Mutex::new(sink), log, watch: WriteWatch::default(), when_broken }
     }
 
     /// The log, which gets a copy of every line.
@@ -50,9 +53,16 @@ impl Output {
             text.push_str(line.as_ref());
             text.push('\n');
         }
-        if let Err(error) = sink.write_all(text.as_bytes()).and_then(|()| sink.flush()) {
-            (self.when_broken)(&error);
-        }
+        self.watch.during(|| {
+            if let Err(error) = sink.write_all(text.as_bytes()).and_then(|()| sink.flush()) {
+                (self.when_broken)(&error);
+            }
+        });
+    }
+
+    /// For how long a write to the sink or to the log has waited for its reader.
+    pub(super) fn blocked_for(&self) -> Duration {
+        self.watch.blocked_for().max(self.log.blocked_for())
     }
 
     /// Writes text for the user: one `info string` for each line of it, with control characters replaced by spaces.

@@ -2,11 +2,25 @@
 //!
 //! [`parse`] is a pure function of the line. It knows the protocol's grammar, but not the rules of chess or the
 //! options. Where the protocol leaves a choice, it follows lc0. Any white space separates words. If an argument is
-//! repeated, the last value counts. One wrong word makes the whole line an error.
+//! repeated, the last value counts.
+//!
+//! A GUI may wait for the answer to a line that is not quite right, so words too many after a command, and wrong
+//! parameters of `go`, are errors beside the command. Any other wrong word makes the whole line an error.
 
+use super::error::UciError;
+use super::parse_go;
 use crate::quote::quoted;
 use crate::search::limits::{GoParams, PositionCommand, StartPosition};
-use std::str::{FromStr, SplitWhitespace};
+use std::str::SplitWhitespace;
+
+/// What a line says. A blank line says nothing.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub(crate) struct Parsed {
+    /// The command; `None` if the line has none.
+    pub(crate) command: Option<Command>,
+    /// What is wrong with the line.
+    pub(crate) errors: Vec<UciError>,
+}
 
 /// A command from the GUI.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -28,6 +42,8 @@ pub(crate) enum Command {
     UciNewGame,
     /// `position …`
     Position(PositionCommand),
+    /// A `position` that cannot be read.
+    UnreadablePosition,
     /// `go …`
     Go(GoParams),
     /// `stop`
@@ -42,80 +58,59 @@ pub(crate) enum Command {
     Quit,
 }
 
-/// The reason why a line is not a command. The texts are already quoted.
-#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum UciError {
-    /// The first word is not a command.
-    #[error("unknown command {0}")]
-    UnknownCommand(String),
-    /// A word is in the wrong place.
-    #[error("unexpected {word} after {after}")]
-    UnexpectedWord {
-        /// The unexpected word.
-        word: String,
-        /// The command or term before the word.
-        after: &'static str,
-    },
-    /// The line ends too early.
-    #[error("{after} needs {expected}")]
-    Missing {
-        /// The command or term at the end of the line.
-        after: &'static str,
-        /// A description of the missing words.
-        expected: &'static str,
-    },
-    /// A word is not a number, or is out of range.
-    #[error("{term}: {word} is not {expected}")]
-    NotANumber {
-        /// The term before the number.
-        term: &'static str,
-        /// The word in place of the number.
-        word: String,
-        /// The allowed numbers.
-        expected: String,
-    },
-}
-
-/// Reads a line. Returns `None` if it is blank.
-///
-/// # Errors
-/// The line is not a command.
-pub(crate) fn parse(line: &str) -> Result<Option<Command>, UciError> {
+/// Reads a line.
+pub(crate) fn parse(line: &str) -> Parsed {
     let mut words = line.split_whitespace();
     let Some(first) = words.next() else {
-        return Ok(None);
+        return Parsed::default();
     };
-    let command = match first {
-        "uci" => alone("uci", words, Command::Uci)?,
-        "isready" => alone("isready", words, Command::IsReady)?,
-        "ucinewgame" => alone("ucinewgame", words, Command::UciNewGame)?,
-        "stop" => alone("stop", words, Command::Stop)?,
-        "ponderhit" => alone("ponderhit", words, Command::PonderHit)?,
-        "wait" => alone("wait", words, Command::Wait)?,
-        "xyzzy" => alone("xyzzy", words, Command::Xyzzy)?,
-        "quit" => alone("quit", words, Command::Quit)?,
-        "debug" => debug(words)?,
-        "setoption" => set_option(line.trim_start())?,
-        "position" => Command::Position(position(words)?),
-        "go" => Command::Go(go(words)?),
-        _ => return Err(UciError::UnknownCommand(quoted(line.trim()))),
-    };
-    Ok(Some(command))
-}
-
-/// Returns `command`, which takes no words.
-fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -> Result<Command, UciError> {
-    match words.next() {
-        None => Ok(command),
-        Some(word) => Err(UciError::UnexpectedWord { word: quoted(word), after: name }),
+    match first {
+        "uci" => alone("uci", words, Command::Uci),
+        "isready" => alone("isready", words, Command::IsReady),
+        "ucinewgame" => alone("ucinewgame", words, Command::UciNewGame),
+        "stop" => alone("stop", words, Command::Stop),
+        "ponderhit" => alone("ponderhit", words, Command::PonderHit),
+        "wait" => alone("wait", words, Command::Wait),
+        "xyzzy" => alone("xyzzy", words, Command::Xyzzy),
+        QUIT => alone(QUIT, words, Command::Quit),
+        "debug" => debug(words),
+        "setoption" => either(set_option(line.trim_start()), None),
+        "position" => either(position(words).map(Command::Position), Some(Command::UnreadablePosition)),
+        "go" => {
+            let mut errors = Vec::new();
+            let command = Some(Command::Go(parse_go::go(words, &mut errors)));
+            Parsed { command, errors }
+        }
+        _ => either(Err(UciError::UnknownCommand(quoted(line.trim()))), None),
     }
 }
 
-fn debug(mut words: SplitWhitespace<'_>) -> Result<Command, UciError> {
+const QUIT: &str = "quit";
+
+/// Whether [`parse`] reads the line as [`Command::Quit`].
+pub(crate) fn is_quit(line: &str) -> bool {
+    line.split_whitespace().next() == Some(QUIT)
+}
+
+/// The command, or the error and the command that takes its place.
+fn either(read: Result<Command, UciError>, otherwise: Option<Command>) -> Parsed {
+    match read {
+        Ok(command) => Parsed { command: Some(command), errors: Vec::new() },
+        Err(error) => Parsed { command: otherwise, errors: vec![error] },
+    }
+}
+
+/// Returns `command`, which takes no words.
+fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -> Parsed {
+    let unexpected = words.next().map(|word| UciError::UnexpectedWord { word: quoted(word), after: name });
+    Parsed { command: Some(command), errors: unexpected.into_iter().collect() }
+}
+
+fn debug(mut words: SplitWhitespace<'_>) -> Parsed {
     match words.next() {
         Some("on" | "off") => alone("debug", words, Command::Debug),
-        Some(word) => Err(UciError::UnexpectedWord { word: quoted(word), after: "debug" }),
-        None => Err(UciError::Missing { after: "debug", expected: "`on` or `off`" }),
+        Some(word) => either(Err(UciError::UnexpectedWord { word: quoted(word), after: "debug" }), None),
+        None => either(Err(UciError::Missing { after: "debug", expected: "`on` or `off`" }), None),
     }
 }
 
@@ -196,113 +191,27 @@ fn position(mut words: SplitWhitespace<'_>) -> Result<PositionCommand, UciError>
     Ok(PositionCommand { start, moves })
 }
 
-fn go(words: SplitWhitespace<'_>) -> Result<GoParams, UciError> {
-    let mut words = words.peekable();
-    let mut go = GoParams::default();
-    while let Some(word) = words.next() {
-        match word {
-            "infinite" => go.infinite = true,
-            "ponder" => go.ponder = true,
-            "wtime" => go.wtime = Some(milliseconds("wtime", words.next())?),
-            "btime" => go.btime = Some(milliseconds("btime", words.next())?),
-            "winc" => go.winc = Some(milliseconds("winc", words.next())?),
-            "binc" => go.binc = Some(milliseconds("binc", words.next())?),
-            "movetime" => go.movetime = Some(milliseconds("movetime", words.next())?),
-            "movestogo" => go.movestogo = Some(count("movestogo", words.next())?),
-            "depth" => go.depth = Some(count("depth", words.next())?),
-            "mate" => go.mate = Some(count("mate", words.next())?),
-            "nodes" => go.nodes = Some(count("nodes", words.next())?),
-            "searchmoves" => {
-                go.searchmoves.clear();
-                while let Some(word) = words.next_if(|word| !is_go_term(word)) {
-                    go.searchmoves.push(word.to_owned());
-                }
-                if go.searchmoves.is_empty() {
-                    return Err(UciError::Missing { after: "searchmoves", expected: "a move" });
-                }
-            }
-            _ => {
-                return Err(UciError::UnexpectedWord { word: quoted(word), after: "go" });
-            }
-        }
-    }
-    Ok(go)
-}
-
-fn is_go_term(word: &str) -> bool {
-    matches!(
-        word,
-        "infinite"
-            | "ponder"
-            | "wtime"
-            | "btime"
-            | "winc"
-            | "binc"
-            | "movetime"
-            | "movestogo"
-            | "depth"
-            | "mate"
-            | "nodes"
-            | "searchmoves"
-    )
-}
-
-/// Reads a time. GUIs send negative clocks, if a game continues after a time forfeit, and fractions of milliseconds.
-fn milliseconds(term: &'static str, word: Option<&str>) -> Result<u64, UciError> {
-    let word = word.ok_or(UciError::Missing { after: term, expected: "a time in milliseconds" })?;
-    let whole = match word.split_once('.') {
-        Some((whole, fraction)) if fraction.bytes().all(|byte| byte.is_ascii_digit()) => whole,
-        _ => word,
-    };
-    match whole.parse::<i64>() {
-        Ok(milliseconds) => Ok(milliseconds.max(0).unsigned_abs()),
-        Err(_) => Err(UciError::NotANumber {
-            term,
-            word: quoted(word),
-            expected: "a time in milliseconds".to_owned(),
-        }),
-    }
-}
-
-/// Reads a whole number from 0 to the highest value of its type.
-fn count<T: FromStr + Limits>(term: &'static str, word: Option<&str>) -> Result<T, UciError> {
-    let word = word.ok_or(UciError::Missing { after: term, expected: "a whole number" })?;
-    word.parse().map_err(|_| UciError::NotANumber {
-        term,
-        word: quoted(word),
-        expected: format!("a whole number from 0 to {}", T::HIGHEST),
-    })
-}
-
-/// The highest value of a number type, for messages.
-trait Limits {
-    const HIGHEST: u64;
-}
-
-impl Limits for u32 {
-    const HIGHEST: u64 = u32::MAX as u64;
-}
-
-impl Limits for u64 {
-    const HIGHEST: u64 = u64::MAX;
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn command(line: &str) -> Command {
-        parse(line).unwrap().unwrap()
+        let Parsed { command, errors } = parse(line);
+        assert_eq!(errors, [], "{line}");
+        command.unwrap()
     }
 
-    fn error(line: &str) -> String {
-        parse(line).unwrap_err().to_string()
+    /// The only error of a line, and the command that is executed nevertheless.
+    fn error(line: &str) -> (String, Option<Command>) {
+        let Parsed { command, errors } = parse(line);
+        assert_eq!(errors.len(), 1, "{line}");
+        (errors[0].to_string(), command)
     }
 
     #[test]
     fn blank_lines_are_no_commands() {
         for line in ["", "   ", "\t\r"] {
-            assert_eq!(parse(line), Ok(None));
+            assert_eq!(parse(line), Parsed::default());
         }
     }
 
@@ -351,56 +260,39 @@ mod tests {
     }
 
     #[test]
-    fn reads_every_term_of_go() {
-        assert_eq!(command("go"), Command::Go(GoParams::default()));
-        let all = "go infinite ponder wtime 1 btime 2 winc 3 binc 4 movestogo 5 depth 6 mate 7 nodes 8 \
-                   movetime 9 searchmoves e2e4 d2d4";
-        let expected = GoParams {
-            infinite: true,
-            ponder: true,
-            wtime: Some(1),
-            btime: Some(2),
-            winc: Some(3),
-            binc: Some(4),
-            movestogo: Some(5),
-            depth: Some(6),
-            mate: Some(7),
-            nodes: Some(8),
-            movetime: Some(9),
-            searchmoves: vec!["e2e4".to_owned(), "d2d4".to_owned()],
-        };
-        assert_eq!(command(all), Command::Go(expected));
-        let Command::Go(go) = command("go searchmoves e2e4 nodes 5") else { panic!("not a go") };
-        assert_eq!((go.searchmoves.len(), go.nodes), (1, Some(5)));
-    }
-
-    #[test]
-    fn negative_clocks_count_as_zero() {
-        let Command::Go(go) = command("go wtime -57 btime 1000.75 winc 0") else { panic!("not a go") };
-        assert_eq!((go.wtime, go.btime, go.winc), (Some(0), Some(1000), Some(0)));
-    }
-
-    #[test]
     fn errors_show_the_word_and_what_was_expected() {
-        assert_eq!(error("Uci"), "unknown command `Uci`");
-        assert_eq!(error("fen"), "unknown command `fen`");
-        assert_eq!(error("stop now"), "unexpected `now` after stop");
-        assert_eq!(error("setoption"), "setoption needs `name` and the name of the option");
-        assert_eq!(error("setoption Threads 2"), "unexpected `Threads` after setoption");
-        assert_eq!(error("setoption name value 2"), "setoption name needs the name of the option");
-        assert_eq!(error("position"), "position needs `startpos`, or `fen` and a FEN");
-        assert_eq!(error("position fen moves e2e4"), "position fen needs a FEN");
-        assert_eq!(error("position startpos e2e4"), "unexpected `e2e4` after startpos");
-        assert_eq!(error("go nodes"), "nodes needs a whole number");
-        assert_eq!(error("go depth x"), "depth: `x` is not a whole number from 0 to 4294967295");
-        assert_eq!(error("go nodes -1"), "nodes: `-1` is not a whole number from 0 to 18446744073709551615");
-        assert_eq!(error("go wtime 1e5"), "wtime: `1e5` is not a time in milliseconds");
-        assert_eq!(
-            error("go wtime 99999999999999999999"),
-            "wtime: `99999999999999999999` is not a time in milliseconds"
-        );
-        assert_eq!(error("go fast"), "unexpected `fast` after go");
-        assert_eq!(error("go searchmoves nodes 3"), "searchmoves needs a move");
-        assert_eq!(error("\u{1b}[2J"), "unknown command `\\u{1b}[2J`");
+        for (line, expected) in [
+            ("Uci", "unknown command `Uci`"),
+            ("fen", "unknown command `fen`"),
+            ("setoption", "setoption needs `name` and the name of the option"),
+            ("setoption Threads 2", "unexpected `Threads` after setoption"),
+            ("setoption name value 2", "setoption name needs the name of the option"),
+            ("debug maybe", "unexpected `maybe` after debug"),
+            ("\u{1b}[2J", "unknown command `\\u{1b}[2J`"),
+        ] {
+            assert_eq!(error(line), (expected.to_owned(), None));
+        }
+        for (line, expected) in [
+            ("position", "position needs `startpos`, or `fen` and a FEN"),
+            ("position fen moves e2e4", "position fen needs a FEN"),
+            ("position startpos e2e4", "unexpected `e2e4` after startpos"),
+        ] {
+            assert_eq!(error(line), (expected.to_owned(), Some(Command::UnreadablePosition)));
+        }
+    }
+
+    #[test]
+    fn words_too_many_do_not_keep_a_command_from_its_answer() {
+        for (line, expected) in [
+            ("isready now", Command::IsReady),
+            ("stop now", Command::Stop),
+            ("quit please", Command::Quit),
+            ("go now", Command::Go(GoParams { nodes: Some(0), ..GoParams::default() })),
+        ] {
+            let (error, command) = error(line);
+            assert!(error.starts_with("unexpected `"), "{error}");
+            assert_eq!(command, Some(expected));
+            assert_eq!(is_quit(line), line.starts_with("quit"));
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! A UCI session: turns commands into calls of the engine.
 
+use super::error::UciError;
 use super::format::Shown;
-use super::lines::{Line, LineReader};
+use super::lines::Line;
 use super::log::Log;
 use super::output::Output;
-use super::parse::{self, Command};
+use super::parse::{self, Command, Parsed};
 use super::responder::UciResponder;
 use crate::engine::Engine;
 use crate::options::Options;
@@ -13,7 +14,6 @@ use crate::os_error::in_words;
 use crate::quote::quoted;
 use crate::search::limits::GoParams;
 use std::ffi::OsStr;
-use std::io::BufRead;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
@@ -25,9 +25,12 @@ pub struct Session {
     output: Arc<Output>,
     log: Arc<Log>,
     show_hidden: bool,
-    /// Whether the running search may go on until `stop` or `ponderhit`.
-    open_ended: bool,
+    /// The last `go`, until `stop`, a new position or a new game.
+    last_go: Option<GoParams>,
 }
+
+/// An error line shows at most so many of the errors of one line.
+const MOST_ERRORS: usize = 3;
 
 impl Session {
     /// A session that has not read a command yet. With `show_hidden`, `uci` lists the hidden options too.
@@ -46,7 +49,7 @@ impl Session {
             // The user hears of it at once, and not only when the network is needed.
             output.error(&error);
         }
-        Session { engine, responder, output, log, show_hidden, open_ended: false }
+        Session { engine, responder, output, log, show_hidden, last_go: None }
     }
 
     /// The engine, for tests that inspect it between two commands.
@@ -54,22 +57,19 @@ impl Session {
         &mut self.engine
     }
 
-    /// Executes commands until `quit` or the end of the stream. A search that is still running is aborted when the session
-    /// is dropped.
-    pub fn run(&mut self, input: impl BufRead) {
-        let mut lines = LineReader::new(input);
+    /// Executes the commands that `next_line` reads, until `quit` or the end of the lines. A search that is still running
+    /// at `quit` is aborted when the session is dropped. At the end of the lines it is finished.
+    pub(crate) fn run(&mut self, mut next_line: impl FnMut() -> Line) {
         loop {
-            let line = match lines.next_line() {
-                Line::Text(line) => line,
-                Line::Refused(reason) => {
-                    self.output.error(&reason);
-                    continue;
+            match next_line() {
+                Line::Text(line) => {
+                    self.log.read(&line);
+                    if self.handle(&line).is_break() {
+                        return;
+                    }
                 }
-                Line::End => return,
-            };
-            self.log.read(&line);
-            if self.handle(&line).is_break() {
-                return;
+                Line::Refused { reason, start } => self.refuse(reason, &start),
+                Line::End => return self.finish(),
             }
         }
     }
@@ -81,23 +81,64 @@ impl Session {
 
     /// Executes one line. Returns `Break` after `quit`.
     pub fn handle(&mut self, line: &str) -> ControlFlow<()> {
-        match parse::parse(line) {
-            Ok(None) => {}
-            Ok(Some(Command::Quit)) => return ControlFlow::Break(()),
-            Ok(Some(command)) => {
+        let Parsed { command, errors } = parse::parse(line);
+        let error = joined(&errors);
+        if let Some(error) = &error {
+            self.output.error(error);
+        }
+        match command {
+            None => {}
+            Some(Command::Quit) => return ControlFlow::Break(()),
+            Some(Command::UnreadablePosition) => self.engine.refuse_position(error.unwrap_or_default()),
+            Some(command) => {
                 if let Err(error) = self.execute(command) {
                     self.output.error(&error);
                 }
             }
-            Err(error) => self.output.error(&error),
         }
         ControlFlow::Continue(())
+    }
+
+    /// Reports a line that cannot be read as a whole, but begins with `start`. A GUI that waits for an answer still gets
+    /// it, and a move is not for an older position than the one in the line.
+    fn refuse(&mut self, reason: String, start: &str) {
+        self.output.error(&reason);
+        match parse::parse(start).command {
+            Some(Command::Position(_) | Command::UnreadablePosition) => self.engine.refuse_position(reason),
+            Some(
+                command @ (Command::Go(_)
+                | Command::IsReady
+                | Command::Uci
+                | Command::Stop
+                | Command::PonderHit),
+            ) => {
+                if let Err(error) = self.execute(command) {
+                    self.output.error(&error);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Finishes the running search, because the last command has been read. A search that only a command would end is
+    /// stopped.
+    fn finish(&mut self) {
+        if self.may_be_endless() {
+            self.engine.stop();
+        }
+        self.engine.wait();
+    }
+
+    /// Whether the running search may go on until `stop` or `ponderhit`.
+    fn may_be_endless(&self) -> bool {
+        let side = self.engine.position().side_to_move();
+        self.engine.is_searching() && self.last_go.as_ref().is_some_and(|go| go.is_open_ended(side))
     }
 
     fn execute(&mut self, command: Command) -> Result<(), String> {
         match command {
             Command::Uci => self.introduce(),
-            Command::Debug | Command::Quit => {}
+            Command::Debug | Command::Quit | Command::UnreadablePosition => {}
             Command::IsReady => {
                 // An error in the network is reported now, before a clock is running.
                 let ready = self.engine.ensure_ready().map_err(text);
@@ -108,23 +149,25 @@ impl Session {
             }
             Command::SetOption { name, value } => self.set_option(&name, &value)?,
             Command::UciNewGame => {
-                self.open_ended = false;
+                self.last_go = None;
                 self.engine.new_game();
             }
             Command::Position(position) => {
                 self.engine.set_position(&position).map_err(text)?;
-                self.open_ended = false;
+                self.last_go = None;
             }
-            Command::Go(params) => self.go(params)?,
+            Command::Go(params) => self.go(params),
             Command::Stop => {
-                self.open_ended = false;
+                self.last_go = None;
                 self.engine.stop();
             }
             Command::PonderHit => {
                 self.engine.ponder_hit().map_err(text)?;
-                self.open_ended = false;
+                if let Some(go) = &mut self.last_go {
+                    go.ponder = false;
+                }
             }
-            Command::Wait if self.open_ended && self.engine.is_searching() => {
+            Command::Wait if self.may_be_endless() => {
                 return Err("wait might never end, because only `stop` is sure to end this search".to_owned());
             }
             Command::Wait => self.engine.wait(),
@@ -151,17 +194,24 @@ impl Session {
         self.log.set_path(&options.logfile).map_err(|error| cannot_log(&options.logfile, &error))
     }
 
-    fn go(&mut self, params: GoParams) -> Result<(), String> {
-        let open_ended = params.is_open_ended();
+    fn go(&mut self, params: GoParams) {
         if let Err(error) = self.engine.go(&params) {
             // The GUI waits for a move, so some legal move is sent after the error.
             self.output.error(&text(error));
             self.engine.answer_without_search();
-            return Ok(());
         }
-        self.open_ended = open_ended;
-        Ok(())
+        self.last_go = Some(params);
     }
+}
+
+/// The errors of a line as one text; `None` if there are none.
+fn joined(errors: &[UciError]) -> Option<String> {
+    let shown: Vec<String> = errors.iter().take(MOST_ERRORS).map(ToString::to_string).collect();
+    let more = match errors.len().saturating_sub(MOST_ERRORS) {
+        0 => String::new(),
+        more => format!("; and {more} more"),
+    };
+    (!errors.is_empty()).then(|| shown.join("; ") + &more)
 }
 
 /// Whether a binary that is `called` so was put in the place of lc0's.

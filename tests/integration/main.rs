@@ -5,6 +5,7 @@
 
 mod analyze;
 mod analyze_protocol;
+mod answers;
 mod any_input;
 mod backends;
 mod check_tool;
@@ -41,6 +42,7 @@ mod planes;
 mod policy;
 mod policy_optimism;
 mod positions;
+mod process_end;
 mod profile;
 mod recovery;
 #[cfg(any(target_os = "linux", windows))]

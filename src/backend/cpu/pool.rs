@@ -9,11 +9,12 @@ use super::network::CpuNetwork;
 use super::scratch::{Outputs, Scratch};
 use crate::backend::ticket::panic_reason;
 use crate::net::input::InputPlanes;
+use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 
 /// A piece of a batch, and its outputs.
 #[derive(Default)]
@@ -57,7 +58,8 @@ impl Pool {
         for index in 0..workers {
             let (network, queue) = (Arc::clone(network), queue.clone());
             let name = format!("cpu-{}", index + 1);
-            let worker = std::thread::Builder::new().name(name).spawn(move || work(&network, &queue))?;
+            let worker =
+                Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || work(&network, &queue))?;
             pool.workers.push(worker);
         }
         Ok(pool)

@@ -21,6 +21,7 @@ use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket,
 };
+use crate::sync::STACK_BYTES;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -390,7 +391,7 @@ impl Shared {
 
 /// Starts a thread that nobody has to wait for. `None` if the system cannot start it.
 fn start_thread(body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    Builder::new().name("recovery".to_owned()).spawn(body).ok()
+    Builder::new().name("recovery".to_owned()).stack_size(STACK_BYTES).spawn(body).ok()
 }
 
 /// The requests of a [`RecoveringBatch`].

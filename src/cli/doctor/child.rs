@@ -6,12 +6,13 @@
 use super::report::Death;
 use crate::backend::rocm::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
 use crate::backend::rocm::doctor::{Line, Request, STAGE_ARGUMENT};
+use crate::sync::STACK_BYTES;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc::RecvTimeoutError;
-use std::thread::JoinHandle;
+use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// A stage whose processes end more often is given up.
@@ -105,7 +106,8 @@ impl Process {
         let mut child = ChildProcess::start(program, STAGE_ARGUMENT, Stdio::piped())?;
         let errors = child.take_errors();
         let collect = move || errors.map_or_else(String::new, last_lines);
-        let errors = std::thread::Builder::new().name("errors of a stage".to_owned()).spawn(collect)?;
+        let errors =
+            Builder::new().name("errors of a stage".to_owned()).stack_size(STACK_BYTES).spawn(collect)?;
         child.ask(&request.text());
         Ok(Process { child, errors })
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! path ── gzip? ─ inflate ─┐
-//!    └─── plain ─ map ─────┴─ first bytes ─ protobuf ─ version ─ legacy::upgrade ─► NetworkFile
+//!    └─── plain ─ read ────┴─ first bytes ─ protobuf ─ version ─ legacy::upgrade ─► NetworkFile
 //!               ONNX model in it ─ recognise ─► NetworkFile
 //! NetworkFile + HeadSelection ─ assemble ─► Network
 //! ```
@@ -17,7 +17,6 @@
 //! | [`proto`] | the messages of a file |
 //! | [`schema`] | the numbers in the messages |
 //! | `inflate` | decompression with a bounded output |
-//! | `map` | files mapped into memory |
 //!
 //! For any sequence of bytes the result is a network or a [`NetworkError`]. [`Network::load_bytes`] runs all
 //! these steps without the file system, for tests and the fuzzer. The content of a file decides whether it is
@@ -27,7 +26,6 @@ mod assemble;
 pub(super) mod decode;
 mod inflate;
 mod legacy;
-mod map;
 pub mod proto;
 mod recognise;
 pub mod schema;
@@ -37,7 +35,7 @@ pub use assemble::HeadSelection;
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read, Seek};
+use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
@@ -200,7 +198,26 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
         );
     }
     check_head(&head)?;
-    Ok(map::map(&file)?)
+    read_rest(file, head, metadata.len()).map(Bytes::from)
+}
+
+/// Reads the rest of an unpacked file of `size` bytes, which begins with `head`. The file is not mapped into memory,
+/// because a mapped file that another program shortens ends the process.
+fn read_rest(file: File, head: Vec<u8>, size: u64) -> Result<Vec<u8>, Reason> {
+    let too_large = || Reason::TooLarge { limit: MAXIMUM_SIZE, compressed: false };
+    if size > MAXIMUM_SIZE {
+        return Err(too_large());
+    }
+    let mut bytes = head;
+    // One byte more than the file has, so that its end is found without another allocation.
+    let room = (size as usize + 1).saturating_sub(bytes.len());
+    bytes.try_reserve_exact(room).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+    // The file may have grown.
+    file.take(MAXIMUM_SIZE).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MAXIMUM_SIZE {
+        true => Err(too_large()),
+        false => Ok(bytes),
+    }
 }
 
 /// Whether the first bytes of a file, after decompression, are those of a network. `false` if the file cannot be

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 /// # Errors
 /// The network is not found or cannot be read.
 pub(super) fn run(arguments: &DescribenetArgs, options: &Options, output: &Output) -> Result<(), CliError> {
-    let file = find_network(&options.weights).map_err(|error| error.to_string())?;
+    let file = find_network(&options.weights, print_error_line).map_err(|error| error.to_string())?;
     print_error_line(&format!("network {}", file.path().display()));
     let text = describe(&file);
     if arguments.json {

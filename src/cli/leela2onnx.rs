@@ -1,7 +1,7 @@
 //! `leela2onnx`: converts a network file to an ONNX file.
 
 use super::args::Leela2onnxArgs;
-use super::error::CliError;
+use super::error::{CliError, print_error_line};
 use super::output_file::write_file;
 use crate::net::describe::{describe, describe_onnx};
 use crate::net::discover::find_network;
@@ -17,7 +17,7 @@ use std::path::Path;
 /// # Errors
 /// The network cannot be read or converted, or the file cannot be written.
 pub(super) fn run(arguments: &Leela2onnxArgs, output: &Output) -> Result<(), CliError> {
-    let file = find_network(&arguments.input).map_err(|error| error.to_string())?;
+    let file = find_network(&arguments.input, print_error_line).map_err(|error| error.to_string())?;
     let (onnx, action) = match &file.header().onnx_model {
         Some(onnx) if file.weights().is_none() => {
             let model = onnx.model.clone().unwrap_or_default();

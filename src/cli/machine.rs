@@ -18,7 +18,7 @@ pub(super) fn processor_and_threads() -> String {
 pub(super) fn facts(options: &Options, backend: &str) -> Vec<String> {
     let network = match options.backend.name() {
         BackendName::Trivial | BackendName::Random => String::new(),
-        _ => find_network(&options.weights).map_or_else(
+        _ => find_network(&options.weights, |_| {}).map_or_else(
             |_| String::new(),
             |file| {
                 let name = file.path().file_name().unwrap_or(file.path().as_os_str());

@@ -28,7 +28,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let RocmChoice { backend, precision, options: text } = rocm_choice("tune", options);
     let Settings { options: backend_options, heads } = Settings::read(&text)?;
-    let file = find_network(&options.weights)?;
+    let file = find_network(&options.weights, print_error_line)?;
     print_error_line(&format!("network {}", file.path().display()));
     let network = file.network(&heads)?;
     let is_interrupted = Arc::new(AtomicBool::new(false));

@@ -8,6 +8,7 @@
 use crate::backend::registry::{self, BackendConfig, CreatedBackend, Fallback, Recovery};
 use crate::backend::{Backend, BackendError};
 use crate::net::discover::{EMBEDDED, OWN_NETWORK};
+use crate::net::fingerprint::Fingerprint;
 use crate::options::BackendName;
 use crate::search::Responder;
 use crate::sync::Arc;
@@ -15,6 +16,8 @@ use crate::sync::Arc;
 /// A backend that was made, and what it was made from.
 struct Current {
     config: BackendConfig,
+    /// The network's files before they were read.
+    files: Fingerprint,
     backend: Arc<dyn Backend>,
     /// The network, as the user is told its name; `None` if the backend has none.
     network: Option<String>,
@@ -36,6 +39,8 @@ pub(super) struct Evaluator {
     worked: Option<BackendConfig>,
     /// The configuration of the user that `current` plays in place of.
     refused: Option<BackendConfig>,
+    /// Whether the network's file has changed since `current` was made from it.
+    is_outdated: bool,
     /// What the session knows about faults of devices. `None` means that a fault, or a backend that cannot be made, is
     /// an error, as a benchmark needs it.
     recovery: Option<Recovery>,
@@ -44,7 +49,7 @@ pub(super) struct Evaluator {
 impl Evaluator {
     /// Makes no backend yet.
     pub(super) fn new(recovery: Option<Recovery>) -> Evaluator {
-        Evaluator { current: None, worked: None, refused: None, recovery }
+        Evaluator { current: None, worked: None, refused: None, is_outdated: false, recovery }
     }
 
     /// The backend that was made last.
@@ -80,6 +85,13 @@ impl Evaluator {
         self.refused = None;
     }
 
+    /// Lets the next call of [`Evaluator::get`] read the network again if its file has changed.
+    pub(super) fn notice_changed_file(&mut self) {
+        let is_changed =
+            |current: &Current| current.network.is_some() && current.files != files(&current.config);
+        self.is_outdated |= self.current.as_ref().is_some_and(is_changed);
+    }
+
     /// The backend for `wanted`, or one in its place.
     ///
     /// # Errors
@@ -91,15 +103,23 @@ impl Evaluator {
     ) -> Result<Obtained, BackendError> {
         self.resize_cache(wanted);
         if let Some(current) = &self.current
-            && (current.config == *wanted || self.refused.as_ref() == Some(wanted))
+            && ((current.config == *wanted && !self.is_outdated) || self.refused.as_ref() == Some(wanted))
         {
             return Ok(Obtained { backend: Arc::clone(&current.backend), is_new: false });
         }
+        let files = files(wanted);
         match self.make(wanted) {
-            Ok(created) => {
+            Ok(mut created) => {
+                let before = self.current.as_ref().and_then(|current| current.network.as_ref());
+                if let Some(network) =
+                    before.filter(|_| self.is_outdated && created.network.as_ref() == before)
+                {
+                    let notice = format!("network {network} was read again, because its file has changed");
+                    created.notices.push(notice);
+                }
                 self.worked = Some(wanted.clone());
                 self.refused = None;
-                Ok(self.adopt(wanted.clone(), created, responder))
+                Ok(self.adopt(wanted.clone(), files, created, responder))
             }
             Err(error) if self.recovery.is_none() => Err(error),
             Err(error) => self.replace(wanted, error, responder),
@@ -116,6 +136,7 @@ impl Evaluator {
     fn adopt(
         &mut self,
         config: BackendConfig,
+        files: Fingerprint,
         created: CreatedBackend,
         responder: &dyn Responder,
     ) -> Obtained {
@@ -131,8 +152,9 @@ impl Evaluator {
         for notice in &notices {
             responder.message(notice);
         }
+        self.is_outdated = false;
         let fallback = self.recovery.is_some().then(|| Arc::new(Fallback::new(&config)));
-        self.current = Some(Current { config, backend: Arc::clone(&backend), network, fallback });
+        self.current = Some(Current { config, files, backend: Arc::clone(&backend), network, fallback });
         Obtained { backend, is_new: true }
     }
 
@@ -151,10 +173,11 @@ impl Evaluator {
                 self.refused = Some(wanted.clone());
                 return Ok(Obtained { backend: Arc::clone(&current.backend), is_new: false });
             }
+            let files = files(&substitute);
             if let Ok(created) = self.make(&substitute) {
                 report(&error, &*created.backend, created.network.as_deref(), responder);
                 self.refused = Some(wanted.clone());
-                return Ok(self.adopt(substitute, created, responder));
+                return Ok(self.adopt(substitute, files, created, responder));
             }
         }
         Err(error)
@@ -187,6 +210,14 @@ impl Evaluator {
             ..BackendConfig::default()
         });
         substitutes
+    }
+}
+
+/// The network's files, unless the backend has no network.
+fn files(config: &BackendConfig) -> Fingerprint {
+    match BackendName::from_name(&config.backend) {
+        Some(BackendName::Trivial | BackendName::Random) => Fingerprint::default(),
+        _ => Fingerprint::of(&config.network),
     }
 }
 

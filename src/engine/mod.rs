@@ -148,8 +148,11 @@ impl Engine {
         make_time_manager(&changed.time_manager)?;
         self.options = changed;
         // A user who sets such an option again may have put the missing file in its place.
-        if find_uci(name).is_some_and(|spec| spec.section == BACKEND_SECTION) {
+        if let Some(spec) = find_uci(name).filter(|spec| spec.section == BACKEND_SECTION) {
             self.evaluator.try_again();
+            if spec.field == "weights" {
+                self.evaluator.notice_changed_file();
+            }
         }
         Ok(())
     }

@@ -175,7 +175,7 @@ mod tests {
 
     #[test]
     fn a_change_of_one_bit_changes_the_number() {
-        let file = find_network(OWN_NETWORK).expect("the embedded network opens");
+        let file = find_network(OWN_NETWORK, |_| {}).expect("the embedded network opens");
         let network = file.network(&HeadSelection::default()).expect("the embedded network is valid");
         let right = digest(&network);
         assert_eq!(digest(&network.clone()), right);

@@ -1,13 +1,15 @@
 //! Finds the network for `WeightsFile`: a path, `<autodiscover>`, `<embedded>` or lc0's `<built in>`.
 //!
 //! Autodiscovery searches a few directories in a fixed order and, as in lc0, takes the newest network of the
-//! first directory that has one. It recognises networks by their first bytes, whatever their names. If no
-//! directory has a network, the embedded one is used.
+//! first directory that has one. It recognises networks by their first bytes, whatever their names. A network that
+//! turns out to be damaged is passed over, and the next one is taken. If no directory has a sound network, the embedded
+//! one is used.
 //!
 //! The binary contains a network of the project. A user can append another to the binary, which then takes the place of
 //! both the discovered and the embedded one. As in lc0, the binary ends with the network file's bytes, their number as a
 //! 32-bit little-endian integer, and the bytes `Lc0!`.
 
+use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -42,18 +44,86 @@ const MINIMUM_SIZE: u64 = 64 << 10;
 /// The embedded network as a `.pb.gz` file. The project trained it; see `weights/README.md`.
 pub const EMBEDDED_BYTES: &[u8] = include_bytes!("../../weights/rukh-128x6.pb.gz");
 
-/// Opens the network at `location`: a path, [`AUTODISCOVER`], or a name of a network in the binary, such as
-/// [`EMBEDDED`]. An empty `location` means [`AUTODISCOVER`], because GUIs send an empty value when a user clears the
-/// field.
-pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
-    match location {
-        OWN_NETWORK => own_network(OWN_NETWORK),
-        EMBEDDED | BUILT_IN | APPENDED => appended_network().unwrap_or_else(|| own_network(EMBEDDED)),
-        AUTODISCOVER | "" => appended_network().unwrap_or_else(|| match discover().first() {
-            Some(path) => NetworkFile::open(path),
-            None => own_network(EMBEDDED),
-        }),
-        path => NetworkFile::open(Path::new(path)),
+/// Opens the network at `location`, as [`Candidates`] understands it. `tell` receives a message for the user about each
+/// network that is passed over.
+///
+/// # Errors
+/// The file cannot be read, or is not a network.
+pub fn find_network(location: &str, tell: impl FnMut(&str)) -> Result<NetworkFile, NetworkError> {
+    let mut candidates = Candidates::at(location);
+    let file = candidates.open_best();
+    candidates.take_messages().iter().map(String::as_str).for_each(tell);
+    file
+}
+
+/// The networks that a location stands for.
+pub struct Candidates {
+    /// At least one, and the best first.
+    left: VecDeque<Candidate>,
+    messages: Vec<String>,
+}
+
+enum Candidate {
+    File(PathBuf),
+    /// The network that is appended to the binary.
+    Appended,
+    /// The project's own network, under this name.
+    Own(&'static str),
+}
+
+impl Candidates {
+    /// The networks at `location`: a path, [`AUTODISCOVER`], or a name of a network in the binary, such as [`EMBEDDED`].
+    /// An empty `location` means [`AUTODISCOVER`], because GUIs send an empty value when a user clears the field. Only
+    /// [`AUTODISCOVER`] stands for several networks.
+    pub fn at(location: &str) -> Candidates {
+        let appended = || has_appended_network().then_some(Candidate::Appended);
+        let own = || Candidate::Own(EMBEDDED);
+        let left = match location {
+            OWN_NETWORK => [Candidate::Own(OWN_NETWORK)].into(),
+            EMBEDDED | BUILT_IN | APPENDED => [appended().unwrap_or_else(own)].into(),
+            AUTODISCOVER | "" => {
+                let found = discover().into_iter().map(Candidate::File);
+                appended().into_iter().chain(found).chain([own()]).collect()
+            }
+            path => [Candidate::File(path.into())].into(),
+        };
+        Candidates { left, messages: Vec::new() }
+    }
+
+    /// Opens the best network that was not passed over. Those that cannot be opened are passed over.
+    ///
+    /// # Errors
+    /// None of the networks can be opened. The error is that of the last one.
+    pub fn open_best(&mut self) -> Result<NetworkFile, NetworkError> {
+        loop {
+            let opened = match &self.left[0] {
+                Candidate::File(path) => NetworkFile::open(path),
+                Candidate::Appended => appended_network(),
+                Candidate::Own(name) => own_network(name),
+            };
+            match opened {
+                Ok(file) => return Ok(file),
+                Err(error) => self.pass_over(error)?,
+            }
+        }
+    }
+
+    /// Takes note that the network that was opened last cannot be used because of `error`.
+    ///
+    /// # Errors
+    /// There is no other network, or the error is a wrong option and not a damaged network.
+    pub fn pass_over(&mut self, error: NetworkError) -> Result<(), NetworkError> {
+        if self.left.len() == 1 || matches!(error.reason, Reason::UnknownHead { .. }) {
+            return Err(error);
+        }
+        self.left.pop_front();
+        self.messages.push(format!("error: {error}; it is passed over"));
+        Ok(())
+    }
+
+    /// Messages for the user, one for each network that was passed over since the last call.
+    pub fn take_messages(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.messages)
     }
 }
 
@@ -62,7 +132,7 @@ pub fn find_network(location: &str) -> Result<NetworkFile, NetworkError> {
 /// # Errors
 /// The file does not exist, or the operating system cannot open it.
 pub fn check_network(location: &str) -> Result<(), NetworkError> {
-    if [AUTODISCOVER, "", EMBEDDED, BUILT_IN, APPENDED, OWN_NETWORK].contains(&location) {
+    if [AUTODISCOVER, ""].contains(&location) || is_in_the_binary(location) {
         return Ok(());
     }
     match File::open(location) {
@@ -71,19 +141,40 @@ pub fn check_network(location: &str) -> Result<(), NetworkError> {
     }
 }
 
+/// Whether `location` is the name of a network in the binary.
+pub(super) fn is_in_the_binary(location: &str) -> bool {
+    [EMBEDDED, BUILT_IN, APPENDED, OWN_NETWORK].contains(&location)
+}
+
 fn own_network(name: &str) -> Result<NetworkFile, NetworkError> {
     NetworkFile::from_bytes(Path::new(name), Bytes::from_static(EMBEDDED_BYTES))
 }
 
-/// The network that is appended to this program's binary; `None` if there is none.
-fn appended_network() -> Option<Result<NetworkFile, NetworkError>> {
-    // A binary that cannot be read is treated like one without a network.
-    let bytes = std::env::current_exe().and_then(|path| appended_bytes(&mut File::open(path)?)).ok()??;
-    Some(NetworkFile::from_bytes(Path::new(APPENDED), bytes.into()))
+/// Whether a network is appended to this program's binary. A binary that cannot be read is treated like one without a
+/// network.
+fn has_appended_network() -> bool {
+    let length = std::env::current_exe().and_then(|path| seek_appended(&mut File::open(path)?));
+    matches!(length, Ok(Some(_)))
+}
+
+/// The network that is appended to this program's binary.
+fn appended_network() -> Result<NetworkFile, NetworkError> {
+    let bytes = std::env::current_exe().and_then(|path| appended_bytes(&mut File::open(path)?));
+    let bytes = bytes.map_err(|error| NetworkError { path: APPENDED.into(), reason: Reason::Io(error) })?;
+    NetworkFile::from_bytes(Path::new(APPENDED), bytes.unwrap_or_default().into())
 }
 
 /// The bytes of the network that is appended to a binary; `None` if it does not end as described above.
 fn appended_bytes(binary: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>> {
+    let Some(length) = seek_appended(binary)? else { return Ok(None) };
+    let mut bytes = Vec::new();
+    binary.take(length).read_to_end(&mut bytes)?;
+    Ok(Some(bytes))
+}
+
+/// Goes to the beginning of the network that is appended to a binary, and returns its length in bytes; `None` if the
+/// binary does not end as described above.
+fn seek_appended(binary: &mut (impl Read + Seek)) -> io::Result<Option<u64>> {
     const TRAILER: u64 = 8;
     let end = binary.seek(SeekFrom::End(0))?;
     let Some(trailer_start) = end.checked_sub(TRAILER) else {
@@ -98,9 +189,7 @@ fn appended_bytes(binary: &mut (impl Read + Seek)) -> io::Result<Option<Vec<u8>>
         return Ok(None);
     };
     binary.seek(SeekFrom::Start(start))?;
-    let mut bytes = Vec::new();
-    binary.take(length).read_to_end(&mut bytes)?;
-    Ok(Some(bytes))
+    Ok(Some(length))
 }
 
 /// All network files in [`search_directories`]. The first is the one to use.
@@ -213,7 +302,7 @@ mod tests {
 
     #[test]
     fn the_embedded_network_is_part_of_the_binary() {
-        let file = find_network(EMBEDDED).expect("it is part of the binary");
+        let file = find_network(EMBEDDED, |_| panic!("passed over")).expect("it is part of the binary");
         assert_eq!(file.path(), Path::new(EMBEDDED));
     }
 }

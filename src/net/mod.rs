@@ -3,13 +3,14 @@
 //! A weight passes through these stages:
 //!
 //! ```text
-//! bytes ─ file::{inflate or map} ─ file::proto ─ file::legacy ─► NetworkFile
+//! bytes ─ file::{inflate or read} ─ file::proto ─ file::legacy ─► NetworkFile
 //!       ─ file::assemble, layer by layer with file::decode ─► Network<FileLayers>: fp32 in lc0's layouts, checked
 //!       ─ prepare, layer by layer with a backend's LayerStore ─► PreparedNetwork: packed, or in a device's memory
 //! ```
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`fingerprint`] | whether a network's file has changed |
 //! | [`discover`] | the search for a network that the user did not name |
 //! | [`mod@describe`] | the text of `describenet` |
 //! | [`mod@file`] | from the bytes of a file to a checked network |
@@ -29,6 +30,10 @@
 //! module does not panic, whatever bytes a file contains, and no number in a file determines the size of an allocation.
 //! The backends evaluate networks.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
+#![forbid(
+    unsafe_code,
+    reason = "a file that is mapped into memory ends the process if another program shortens it"
+)]
 
 pub mod architecture;
 pub mod bounded;
@@ -37,6 +42,7 @@ pub(crate) mod digest;
 pub mod discover;
 pub mod error;
 pub mod file;
+pub(crate) mod fingerprint;
 pub(crate) mod flops;
 pub mod input;
 pub mod network;

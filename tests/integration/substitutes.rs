@@ -1,8 +1,9 @@
 //! What the engine plays with if the network or the backend of its options cannot be had: it says why, and goes on.
 
-use crate::driver::{Driver, best_move};
+use crate::driver::{Driver, best_move, rukh};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 /// Two small networks.
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
@@ -128,5 +129,91 @@ fn wrong_options_leave_the_backend_that_worked() {
     assert!(searched(&mut engine).is_empty());
     let lines = set(&mut engine, "BackendOptions", "nonsense=1");
     assert_refused(&messages(&lines), "nonsense=1", "trivial");
+    assert!(searched(&mut engine).is_empty());
+}
+
+/// The score and the line that a short search of the start ends with.
+fn last_line(engine: &mut Driver) -> String {
+    engine.ask("ucinewgame");
+    let lines = engine.search("go nodes 20");
+    let of = |line: &String| {
+        let (score, rest) = line.split_once(" score ")?.1.split_once(" nps ")?;
+        Some(format!("{score} {}", rest.split_once(" pv ")?.1))
+    };
+    lines.iter().rev().find_map(of).expect("a line with a score")
+}
+
+#[test]
+fn a_network_file_that_has_changed_is_read_again_when_it_is_set_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("net.pb.gz");
+    let name = path.to_str().unwrap();
+    fs::copy(NETWORK, &path).unwrap();
+    let mut other = Driver::start(&["--threads=1", "--backend=cpu", "-w", OTHER]);
+    let mut engine = Driver::start(&["--threads=1", "--backend=cpu", "-w", name]);
+    engine.ask("");
+    let before = last_line(&mut engine);
+
+    // Chess programs send all options before each game, so a file that is as it was is not read again.
+    assert!(set(&mut engine, "WeightsFile", name).is_empty());
+    fs::copy(OTHER, &path).unwrap();
+    assert_eq!(last_line(&mut engine), before, "only the option makes the engine look at the file");
+    let read_again = format!("network {name} was read again, because its file has changed");
+    assert_eq!(messages(&set(&mut engine, "WeightsFile", name)), [read_again]);
+    let after = last_line(&mut engine);
+    assert_ne!(after, before);
+    assert_eq!(after, last_line(&mut other));
+    assert!(set(&mut engine, "WeightsFile", name).is_empty());
+
+    fs::write(&path, b"damaged").unwrap();
+    let lines = set(&mut engine, "WeightsFile", name);
+    assert_refused(&messages(&lines), "not a Leela Chess Zero network", &format!("network {name} on cpu"));
+    assert_eq!(last_line(&mut engine), after);
+}
+
+/// Writes a file that was changed `age_s` seconds ago.
+fn write(path: &Path, bytes: &[u8], age_s: u64) {
+    fs::write(path, bytes).unwrap();
+    let file = fs::File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::now() - Duration::from_secs(age_s)).unwrap();
+}
+
+#[test]
+fn autodiscovery_passes_over_damaged_networks_and_says_why() {
+    let sound = fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/weights/rukh-128x6.pb.gz")).unwrap();
+    // A header that names no layers, and an unknown field of 70,000 bytes, because autodiscovery ignores small files.
+    let mut without_layers = b"\x0d\xc0\x01\x00\x00\x22\x02\x08\x01\x52\x00\xa2\x06\xf0\xa2\x04".to_vec();
+    without_layers.resize(without_layers.len() + 70_000, 0);
+    let folder = tempfile::tempdir().unwrap();
+    write(&folder.path().join("cut.pb.gz"), &sound[..sound.len() / 2], 10);
+    write(&folder.path().join("without-layers.pb"), &without_layers, 20);
+    write(&folder.path().join("sound.pb.gz"), &sound, 30);
+    write(&folder.path().join("older.pb.gz"), &sound, 40);
+
+    let start = || {
+        let mut command = rukh(&["--threads=1", "--backend=cpu"]);
+        command.current_dir(folder.path());
+        Driver::spawn(command)
+    };
+    let ready = start().ask("");
+    let [cut, without, network] = messages(&ready)[..] else { panic!("{ready:#?}") };
+    let cut_is = "error: cannot load network ./cut.pb.gz: the gzip data is damaged or truncated: ";
+    assert!(cut.starts_with(cut_is) && cut.ends_with("; it is passed over"), "{cut}");
+    assert!(without.starts_with("error: cannot load network ./without-layers.pb: "), "{without}");
+    assert!(without.ends_with("; it is passed over"), "{without}");
+    assert_eq!(network, "network ./sound.pb.gz");
+
+    // So do the tools.
+    let described = rukh(&["describenet"]).current_dir(folder.path()).output().unwrap();
+    let said = String::from_utf8_lossy(&described.stderr);
+    assert!(said.starts_with(cut_is), "{said}");
+
+    // Without another network the embedded one plays.
+    for name in ["sound.pb.gz", "older.pb.gz", "without-layers.pb"] {
+        fs::remove_file(folder.path().join(name)).unwrap();
+    }
+    let mut engine = start();
+    let ready = engine.ask("");
+    assert!(ready[0].contains(cut_is), "{ready:#?}");
     assert!(searched(&mut engine).is_empty());
 }

@@ -113,7 +113,7 @@ mod tests {
     const RENEW: &str = "run scripts/training/round.sh, which writes weights/rukh-128x6.int8.gz";
 
     fn embedded_network() -> Network {
-        let file = find_network(OWN_NETWORK).expect("the embedded network opens");
+        let file = find_network(OWN_NETWORK, |_| {}).expect("the embedded network opens");
         file.network(&HeadSelection::default()).expect("the embedded network is valid")
     }
 

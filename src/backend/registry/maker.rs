@@ -6,7 +6,7 @@ use super::config::BackendConfig;
 use crate::backend::multi::Child;
 use crate::backend::options_dict::OptionsDict;
 use crate::backend::{Backend, BackendError, LARGEST_BATCH};
-use crate::net::discover::find_network;
+use crate::net::discover::Candidates;
 use crate::net::{HeadSelection, Network, NetworkError, NetworkFile};
 use crate::options::BackendName;
 use crate::options::lc0::{self, backend_in_place_of};
@@ -51,6 +51,8 @@ pub(super) type Made = Result<Arc<dyn Backend>, BackendError>;
 pub(super) struct Maker<'a> {
     config: &'a BackendConfig,
     kinds: &'a [BackendKind],
+    /// The networks that the configuration stands for, once one of them was needed.
+    candidates: RefCell<Option<Candidates>>,
     /// The network's file, kept while another backend may need it.
     file: RefCell<Option<NetworkFile>>,
     /// The path of the network's file.
@@ -103,6 +105,7 @@ impl<'a> Maker<'a> {
         Maker {
             config,
             kinds,
+            candidates: RefCell::default(),
             file: RefCell::default(),
             found: RefCell::default(),
             networks: RefCell::default(),
@@ -303,8 +306,8 @@ impl<'a> Maker<'a> {
         if let Some(network) = known {
             return Ok(network);
         }
-        let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
-        let network = file.network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
+        let (file, network) =
+            self.file_and_network(&heads).map_err(|error| BackendError::Network(error.to_string()))?;
         let network = Arc::new(network);
         if self.depth.get() > 1 {
             *self.file.borrow_mut() = Some(file);
@@ -318,8 +321,29 @@ impl<'a> Maker<'a> {
         if let Some(file) = self.file.take() {
             return Ok(file);
         }
-        let file = find_network(&self.config.network)?;
+        let file = self.with_candidates(Candidates::open_best)?;
         *self.found.borrow_mut() = Some(file.path().to_owned());
         Ok(file)
+    }
+
+    /// The network with these heads, and its file. A network that was discovered and turns out to be damaged is passed
+    /// over.
+    fn file_and_network(&self, heads: &HeadSelection) -> Result<(NetworkFile, Network), NetworkError> {
+        loop {
+            let file = self.network_file()?;
+            match file.network(heads) {
+                Ok(network) => return Ok((file, network)),
+                Err(error) => self.with_candidates(|candidates| candidates.pass_over(error))?,
+            }
+        }
+    }
+
+    /// Runs `body` with the networks that the configuration stands for, and tells the user which were passed over.
+    fn with_candidates<T>(&self, body: impl FnOnce(&mut Candidates) -> T) -> T {
+        let mut candidates = self.candidates.borrow_mut();
+        let candidates = candidates.get_or_insert_with(|| Candidates::at(&self.config.network));
+        let result = body(candidates);
+        candidates.take_messages().into_iter().for_each(|message| self.notice(message));
+        result
     }
 }

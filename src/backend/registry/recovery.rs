@@ -117,7 +117,7 @@ fn make_spare(
     heads: &HeadSelection,
 ) -> Result<Arc<dyn Backend>, BackendError> {
     let inside = [EMBEDDED, APPENDED, OWN_NETWORK].into_iter().find(|name| path == Path::new(name));
-    let file = inside.map_or_else(|| NetworkFile::open(path), find_network);
+    let file = inside.map_or_else(|| NetworkFile::open(path), |name| find_network(name, |_| {}));
     let network = file.and_then(|file| file.network(heads));
     let network = network.map_err(|error| BackendError::Network(error.to_string()))?;
     let backend = CpuBackend::new(

@@ -22,7 +22,7 @@ mod report;
 mod system;
 
 use super::args::DoctorArgs;
-use super::error::CliError;
+use super::error::{CliError, print_error_line};
 use super::output_file::write_whole;
 use super::rocm_choice::{RocmChoice, rocm_choice};
 use crate::backend::rocm::doctor::{Line, Request, Settings, Stage};
@@ -161,7 +161,7 @@ fn without_device(report: &Report) -> Option<&'static str> {
 
 /// The network's file name without its folders, and its size.
 fn network_name(location: &str) -> Result<String, CliError> {
-    let file = find_network(location)?;
+    let file = find_network(location, print_error_line)?;
     let name = file.path().file_name().unwrap_or(file.path().as_os_str()).to_string_lossy().into_owned();
     let bytes = std::fs::metadata(file.path()).map(|metadata| format!(", {} bytes", metadata.len()));
     Ok(name + &bytes.unwrap_or_default())

@@ -113,7 +113,7 @@ impl Subject {
 
     /// Reads the network's file.
     pub(super) fn host_network(&self) -> Result<Network> {
-        let read = find_network(&self.weights).and_then(|file| file.network(&self.heads));
+        let read = find_network(&self.weights, |_| {}).and_then(|file| file.network(&self.heads));
         read.map_err(|error| RocmError::Unsupported(error.to_string()))
     }
 

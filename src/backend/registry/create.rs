@@ -6,7 +6,7 @@ use super::maker::{Made, Maker, MissingDevices};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
 use crate::backend::{Backend, BackendError, LARGEST_BATCH};
-use crate::options::{AUTODISCOVER, lc0};
+use crate::options::{AUTODISCOVER, BackendName, lc0};
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.
@@ -59,10 +59,18 @@ pub(super) fn make_splitting(config: &BackendConfig, maker: &Maker<'_>) -> Made 
     Ok(splitting(make_checked(config, maker)?))
 }
 
-/// Makes the backend that `config` asks for, and checks that its options were read.
+/// Makes the backend that `config` asks for, and checks that its options were read. With options that name backends,
+/// `auto` is `multiplexing`.
 fn make_checked(config: &BackendConfig, maker: &Maker<'_>) -> Made {
     let parsed = ParsedOptions::parse(&config.options)?;
-    let backend = maker.make(&config.backend, parsed.root())?;
+    let root = parsed.root();
+    // lc0's selfplay begins with `multiplexing`, so its users name only the backends inside.
+    let names_children = || root.inherited_backend().is_some() || !root.children().is_empty();
+    let name = match config.backend == BackendName::Auto.name() && names_children() {
+        true => BackendName::Multiplexing.name(),
+        false => &config.backend,
+    };
+    let backend = maker.make(name, root)?;
     // A device that `auto` avoids does not read its options.
     if !maker.avoids_devices() {
         let passed_over = parsed.check_all_used(&config.backend, lc0::is_backend_option)?;

@@ -71,6 +71,10 @@ fn options_name_children_and_their_options() {
         ),
         ("check", "seed=3,freq=1,mode=check,random,b(backend=random)", "check(random, random)"),
         ("multiplexing", "backend=random,seed=3", "multiplexing(random)"),
+        // As in lc0's selfplay, whose default is `multiplexing`.
+        ("auto", "backend=random,seed=3", "multiplexing(random)"),
+        ("auto", "backend=random,seed=3,(delay=1),(workers=2)", "multiplexing(random, random)"),
+        ("auto", "seed=3,a(backend=random)", "multiplexing(random)"),
     ] {
         let created = create(backend, options).unwrap_or_else(|error| panic!("{options}: {error}"));
         assert_eq!(created.attributes().name, name);

@@ -8,7 +8,8 @@ Each engine is `NAME=COMMAND`, and the command may begin with environment variab
 engine searches all the nodes it is asked for. The engines take turns, `--rounds` times. The figure of a run is the sum
 of nodes over the sum of seconds of all positions. With `--movetime MS` each search takes that many milliseconds, and the
 figure is the mean number of nodes that a search reaches. The script prints the median of an engine's figures, their
-range, and the ratio of the first engine's median to that of each engine.
+range, and the ratio of the first engine's median to that of each engine. With several numbers of threads, such as
+`--threads 1,2,16`, it prints them for each number.
 """
 
 import argparse
@@ -87,18 +88,19 @@ def main():
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
     parser.add_argument("--nodes", type=int, default=300_000, help="nodes of a search")
     parser.add_argument("--movetime", type=int, metavar="MS", help="time of a search, instead of nodes")
-    parser.add_argument("--threads", type=int, default=1, help="threads of the engine")
+    parser.add_argument("--threads", default="1", help="threads of the engine: a number, or several separated by commas")
     parser.add_argument("--option", action="append", default=[], metavar="NAME=VALUE", help="UCI option of all engines")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")
     arguments = parser.parse_args()
 
-    options = [f"Threads={arguments.threads}", "SmartPruningFactor=0", *arguments.option]
-    figures = measure_in_turn(parse_engines(arguments.engines), arguments.rounds,
-                              lambda environment, words: measure(environment, words, options, arguments))
     limit = f"{arguments.movetime} ms" if arguments.movetime else f"{arguments.nodes} nodes"
     unit = "nodes" if arguments.movetime else "nodes/s"
-    title = f"{limit}, {arguments.threads} thread(s), {arguments.rounds} rounds, {unit}"
-    print_figures(title, figures)
+    for threads in map(int, arguments.threads.split(",")):
+        options = [f"Threads={threads}", "SmartPruningFactor=0", *arguments.option]
+        figures = measure_in_turn(
+            parse_engines(arguments.engines), arguments.rounds,
+            lambda environment, words, options=options: measure(environment, words, options, arguments))
+        print_figures(f"{limit}, {threads} thread(s), {arguments.rounds} rounds, {unit}", figures)
 
 
 if __name__ == "__main__":

@@ -72,6 +72,31 @@ pub(crate) fn pause() {
 /// can change (`RUST_MIN_STACK`).
 pub(crate) const STACK_BYTES: usize = 2 << 20;
 
+/// Waiting for another thread that is about to end what it does, in a loop.
+#[derive(Default)]
+pub(crate) struct Spin {
+    rounds: u32,
+}
+
+impl Spin {
+    /// Waits for a moment. After some microseconds in all, other threads may run, because the one that is waited for may
+    /// have lost its processor.
+    #[cold]
+    pub(crate) fn wait(&mut self) {
+        self.rounds += 1;
+        #[cfg(not(any(feature = "loom", feature = "shuttle")))]
+        if self.rounds > 100 {
+            thread::yield_now();
+        } else {
+            std::hint::spin_loop();
+        }
+        #[cfg(feature = "loom")]
+        loom::thread::yield_now();
+        #[cfg(feature = "shuttle")]
+        thread::yield_now();
+    }
+}
+
 /// Whether a thread has ended, so that joining it does not block. Always `false` under shuttle, which cannot tell.
 pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     #[cfg(not(feature = "shuttle"))]

@@ -1,7 +1,9 @@
 //! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads with a limited
 //! number of preemptions (see [`crate::sync`]).
 
-use super::iteration::{Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room};
+use super::iteration::{
+    Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room, recompute_if_stale, stale_nodes,
+};
 use super::state::{Gathered, Leaf, Parking, SearchState, Step};
 use super::{
     BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
@@ -32,7 +34,8 @@ impl Stopper for Nobody {
 
 const ONE_VISIT: Sample = Sample { wl: 0.5, d: 0.25, m: 0.0 };
 
-/// Expands the node `id` with one visit and a link for each of `moves` moves. Returns the links.
+/// Expands the node `id` with one visit and a link for each of `moves` moves, and stores its own evaluation. Returns the
+/// links.
 fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
     let node = tree.node(id);
     let edges: Vec<Edge> = (0..moves).map(|m| Edge::new(PackedMove::from_bits(m + 64), 0.25)).collect();
@@ -41,6 +44,7 @@ fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
     assert!(tree.expand(node, edges.iter().map(|edge| edge.prior()), &mut allocator));
     tree.take_back(&mut allocator);
     node.finish(Totals::of(ONE_VISIT, 1));
+    tree.own_evaluation(id).set(ONE_VISIT.wl, ONE_VISIT.d);
     tree.links(node).map(|(id, _)| id).collect()
 }
 
@@ -153,6 +157,63 @@ fn visits_are_backed_up_by_two_threads_and_nothing_is_left_in_flight() {
             (4, 0)
         );
     });
+}
+
+/// A thread backs up one visit below an answer, either as a leaf of a minibatch or out of order.
+#[derive(Clone, Copy)]
+enum BackedUp {
+    InBatch,
+    OutOfOrder,
+}
+
+#[test]
+fn a_value_contains_what_each_of_two_threads_has_found() {
+    for ways in [[BackedUp::InBatch; 2], [BackedUp::InBatch, BackedUp::OutOfOrder], [BackedUp::OutOfOrder; 2]]
+    {
+        check_model(1, move || {
+            let (tree, shared, to_parent, answers) = two_plies();
+            let visit = |last: LinkId, way: BackedUp, q: f32| {
+                let shared = shared.clone();
+                let child = child_of(&tree, last);
+                assert!(tree.node(child).try_claim());
+                let mut steps = descend(&tree, &[to_parent, last]);
+                shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
+                spawn(move || {
+                    let SearchState { context, counters, .. } = &*shared;
+                    match way {
+                        BackedUp::InBatch => {
+                            let leaf = Leaf { step: 2, depth: 3, moves: 0..1 };
+                            let gathered = Gathered {
+                                waiting: vec![Some(leaf)],
+                                steps,
+                                moves: vec![PackedMove::from_bits(64)],
+                                leaf_count: 1,
+                                ..Gathered::default()
+                            };
+                            let mut evaluations = Evaluations::default();
+                            evaluations.push(Value { q, d: 0.0, m: 0.0, e: 0.0 }, [1.0]);
+                            let mut scratch = WorkerScratch::new(context.history.clone());
+                            finish_batch(&shared, &mut scratch, gathered, &evaluations);
+                            scratch.give_back(&context.tree);
+                        }
+                        BackedUp::OutOfOrder => {
+                            let outcome = Outcome { result: 0, plies: 0, kind: TerminalKind::EndOfGame };
+                            context.tree.node(child).publish_terminal(outcome);
+                            let sample = outcome.sample();
+                            let finished = Finished { sample, visits: 1, weight: 1.0, is_proof: false };
+                            back_up(context, counters, &mut steps, 2, finished);
+                            steps.iter_mut().rev().for_each(|step| recompute_if_stale(context, step));
+                        }
+                    }
+                })
+            };
+            let threads = [visit(answers[0], ways[0], 0.75), visit(answers[1], ways[1], -0.5)];
+            threads.into_iter().for_each(|thread| thread.join().unwrap());
+            assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
+            assert_eq!(shared.context.root().visits(), 4);
+            assert_eq!(stale_nodes(&shared.context), []);
+        });
+    }
 }
 
 /// A minibatch that a test can recognise.

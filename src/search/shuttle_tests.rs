@@ -1,10 +1,12 @@
 //! Tests of whole searches with `shuttle`. Each run uses a new random schedule, in which threads may switch at every
 //! atomic, lock and sleep (see [`crate::sync`]). Searches are stopped at random moments, and the next search reuses the
-//! tree. After each search the tree must be sound, and exactly one best move must have been sent.
+//! tree. After each search the tree must be sound, each node's value must be the one that follows from its children, and
+//! exactly one best move must have been sent.
 //!
 //! `RUKH_SCHEDULES` sets the number of schedules that a test runs; the test of caches and queues runs a quarter of it.
 //! A failing test prints how to replay its schedule.
 
+use super::iteration::stale_nodes;
 use super::stop::VisitsStopper;
 use super::{BestMove, Released, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
 use crate::backend::Backend;
@@ -63,6 +65,7 @@ fn search(
     backend: &Arc<dyn Backend>,
     visits: u64,
     stops_after: Option<u32>,
+    is_graph: bool,
     predecessors: Vec<JoinHandle<()>>,
     position: &str,
 ) -> Released {
@@ -74,6 +77,7 @@ fn search(
         params: SearchParams {
             threads: rng.gen_range(2..=3),
             minibatch_size: rng.gen_range(1..=3),
+            graph_search: is_graph,
             ..SearchParams::default()
         },
         // The low limit is reached at once, so that the workers recycle the tree again and again.
@@ -91,12 +95,14 @@ fn search(
     }
     search.wait_for_move();
     assert_eq!(search.failure(), None);
+    let state = search.state.clone();
     let released = search.release();
     assert!(released.tree_is_sound);
     assert_eq!(heard.best_moves.load(Ordering::Relaxed), 1);
     let messages = heard.messages.lock().expect("nothing panics here").clone();
     assert!(messages.iter().all(|text| text.starts_with("the tree has reached its limit")), "{messages:?}");
     tree.check_invariants().unwrap_or_else(|broken| panic!("{position}: {broken}"));
+    assert_eq!(stale_nodes(&state.context), [], "{position}");
     released
 }
 
@@ -105,14 +111,15 @@ fn searches(backend: &Arc<dyn Backend>) {
     let mut rng = thread_rng();
     let position = POSITIONS[rng.gen_range(0..POSITIONS.len())];
     let tree = Arc::new(Tree::new());
+    let is_graph = rng.gen_bool(0.5);
     let mut threads = Vec::new();
     for _ in 0..rng.gen_range(1..=2) {
         let stops_after = rng.gen_range(0..200);
-        threads = search(&tree, backend, 1_000, Some(stops_after), threads, position).threads;
+        threads = search(&tree, backend, 1_000, Some(stops_after), is_graph, threads, position).threads;
     }
     let root = tree.node(tree.root());
     let visits = u64::from(root.visits()) + rng.gen_range(1..=12);
-    threads = search(&tree, backend, visits, None, threads, position).threads;
+    threads = search(&tree, backend, visits, None, is_graph, threads, position).threads;
     assert_eq!(root.state(), State::Expanded);
     assert!(u64::from(root.visits()) >= visits, "{} visits, expected at least {visits}", root.visits());
     for thread in threads {

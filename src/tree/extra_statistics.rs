@@ -6,9 +6,8 @@
 //! Such a search counts its visits with [`ExtraStatistics::finish_visits`]. The node's own sums keep their meaning:
 //! mean value times number of visits. The mean is then the weighted mean, and the visits' true weight is stored here.
 //!
-//! All fields are written with Relaxed ordering, because no protocol depends on them. The sum of weights loses no
-//! update. The variance is loaded and then stored, so if two threads update it at the same time, one update may be
-//! lost. The variance then lacks the visits of one batch.
+//! Visits are counted under the node's lock, so that no update is lost. All fields are written with Relaxed ordering,
+//! because no protocol depends on them.
 
 use super::node::{Node, Sample, Totals, VALUE_SCALE};
 use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
@@ -90,7 +89,8 @@ impl ExtraStatistics {
 
     /// Counts finished visits with their weights, here and at the `node` that these statistics belong to.
     pub(super) fn finish_visits(&self, node: &Node, finished: &Weighted) {
-        let before = node.totals();
+        let mut values = node.lock();
+        let before = values.totals();
         let visits = f64::from(before.visits);
         let weight = self.weight(before.visits);
         let total = weight + finished.weight;
@@ -98,7 +98,7 @@ impl ExtraStatistics {
         self.extra_weight.fetch_add((extra * WEIGHT_SCALE) as i64, Ordering::Relaxed);
         if total <= 0.0 {
             // All visits so far have the weight 0.
-            node.finish(Totals { visits: finished.totals.visits, m: finished.totals.m, ..Totals::default() });
+            values.add(Totals { visits: finished.totals.visits, m: finished.totals.m, ..Totals::default() });
             return;
         }
         let mean = |sum: i64| if before.visits > 0 { sum as f64 / visits } else { 0.0 };
@@ -108,7 +108,7 @@ impl ExtraStatistics {
             let new_sum = new_mean(sum, added) * (visits + f64::from(finished.totals.visits));
             (new_sum - sum as f64).round() as i64
         };
-        node.finish(Totals {
+        values.add(Totals {
             visits: finished.totals.visits,
             wl: change(before.wl, finished.totals.wl),
             d: change(before.d, finished.totals.d),

@@ -5,9 +5,12 @@
 //! already replaced, with one exception: if the other thread loads the original value before it replaces it, `loom`
 //! does not try the run in which the reader still sees the original.
 
-use super::{Allocator, Edge, Link, LinkId, Node, NodeId, RecyclingShare, Sample, State, Totals, Tree};
+use super::{
+    Allocator, Bounds, Edge, Link, LinkId, Node, NodeId, Outcome, RecyclingShare, Sample, State,
+    TerminalKind, Totals, Tree,
+};
 use crate::chess::{PackedMove, Position};
-use crate::sync::atomic::{Ordering, fence};
+use crate::sync::atomic::{AtomicU32, Ordering, fence};
 use crate::sync::{Arc, check_model};
 use loom::thread::spawn;
 
@@ -37,7 +40,7 @@ fn tree_with_links(count: u16) -> (Arc<Tree>, Vec<LinkId>) {
 }
 
 fn one_visit() -> Totals {
-    Totals::of(Sample { wl: 1.0, d: 0.0, m: 0.0 }, 1)
+    Totals::of(Sample { wl: 1.0, d: 0.0, m: 2.0 }, 1)
 }
 
 fn child_of(tree: &Tree, link: LinkId, key: Option<u64>) -> NodeId {
@@ -102,13 +105,12 @@ fn a_cancelled_claim_can_be_taken_again_by_one_thread() {
 
 #[test]
 fn proofs_and_bounds_do_not_overwrite_each_other() {
-    use super::{Bounds, Outcome, TerminalKind};
     check_model(4, || {
         let tree = Arc::new(Tree::new());
         let root = tree.node(tree.root());
         assert!(root.try_claim() && expand(&tree, root, &PRIORS));
         let outcome = Outcome { result: 1, plies: 5, kind: TerminalKind::EndOfGame };
-        let prove = |tree: Arc<Tree>| spawn(move || tree.node(tree.root()).try_prove(outcome));
+        let prove = |tree: Arc<Tree>| spawn(move || tree.node(tree.root()).prove(outcome).is_some());
         let provers = [prove(tree.clone()), prove(tree.clone())];
         let narrows = {
             let tree = tree.clone();
@@ -223,7 +225,112 @@ fn sums_include_at_least_the_visits_that_a_reader_sees() {
         let root = tree.node(tree.root());
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         reader.join().unwrap();
-        assert_eq!((root.totals().visits, root.totals().wl), (2, 2 * one_visit().wl));
+        assert_eq!(root.totals(), one_visit().plus(one_visit()));
+    });
+}
+
+#[test]
+fn new_means_and_a_finished_visit_do_not_overwrite_each_other() {
+    check_model(3, || {
+        let tree = Arc::new(Tree::new());
+        tree.node(tree.root()).finish(one_visit());
+        let finishes = {
+            let tree = tree.clone();
+            spawn(move || tree.node(tree.root()).finish(one_visit()))
+        };
+        let replaces = {
+            let tree = tree.clone();
+            spawn(move || replace_means(tree.node(tree.root()), (0.5, 0.25)))
+        };
+        finishes.join().unwrap();
+        let counted = replaces.join().unwrap();
+        let replaced = Totals::of(Sample { wl: 0.5, d: 0.25, m: 2.0 }, counted);
+        let expected = if counted == 2 { replaced } else { replaced.plus(one_visit()) };
+        assert_eq!(tree.node(tree.root()).totals(), expected);
+    });
+}
+
+/// Replaces the means of a node that no other thread recomputes. Returns the number of visits that the means count for.
+fn replace_means(node: &Node, means: (f32, f32)) -> u32 {
+    let mut counted = 0;
+    node.begin_recomputation().expect("no other thread recomputes it").replace_means(|values| {
+        counted = values.visits();
+        means
+    });
+    counted
+}
+
+#[test]
+fn a_proof_outlasts_means_that_are_replaced_at_the_same_time() {
+    let outcome = Outcome { result: 1, plies: 3, kind: TerminalKind::EndOfGame };
+    check_model(3, move || {
+        let tree = Arc::new(Tree::new());
+        let root = tree.node(tree.root());
+        assert!(root.try_claim() && expand(&tree, root, &PRIORS));
+        root.finish(one_visit());
+        let replaces = {
+            let tree = tree.clone();
+            spawn(move || replace_means(tree.node(tree.root()), (0.5, 0.25)))
+        };
+        let proves = {
+            let tree = tree.clone();
+            spawn(move || tree.node(tree.root()).prove(outcome).is_some())
+        };
+        replaces.join().unwrap();
+        assert!(proves.join().unwrap());
+        assert_eq!((root.mean(), root.outcome()), (outcome.sample(), Some(outcome)));
+    });
+}
+
+/// Two threads each change what stands for a child and recompute the root, whose mean says which changes are in it.
+#[test]
+fn a_recomputed_value_contains_what_the_thread_has_changed_before() {
+    check_model(3, || {
+        let tree = Arc::new(Tree::new());
+        tree.node(tree.root()).finish(one_visit());
+        let children: Arc<[AtomicU32; 2]> = Arc::default();
+        let contained = |tree: &Tree| (4.0 * tree.node(tree.root()).mean().wl) as usize;
+        let work = |changed: usize| {
+            let (tree, children) = (tree.clone(), children.clone());
+            move || {
+                children[changed].store(1, Ordering::Relaxed);
+                if let Some(recomputation) = tree.node(tree.root()).begin_recomputation() {
+                    let [first, second] = [0, 1].map(|index: usize| children[index].load(Ordering::Relaxed));
+                    recomputation.replace_means(|_| ((first + 2 * second) as f32 / 4.0, 0.0));
+                }
+                assert_ne!(contained(&tree) & 1 << changed, 0, "thread {changed}");
+            }
+        };
+        let other = spawn(work(0));
+        work(1)();
+        other.join().unwrap();
+        assert_eq!(contained(&tree), 3);
+    });
+}
+
+/// The same for two threads that find a third one at it. A plain atomic stands for the root's value, which makes the
+/// model smaller.
+#[test]
+fn a_thread_waits_for_a_computation_that_has_begun_after_its_changes() {
+    check_model(2, || {
+        let tree = Arc::new(Tree::new());
+        let children: Arc<[AtomicU32; 2]> = Arc::default();
+        let value = Arc::new(AtomicU32::new(0));
+        let first = tree.node(tree.root()).begin_recomputation().expect("no other thread recomputes it yet");
+        let threads = [0, 1].map(|changed: usize| {
+            let (tree, children, value) = (tree.clone(), children.clone(), value.clone());
+            spawn(move || {
+                children[changed].store(1, Ordering::Relaxed);
+                if let Some(_recomputation) = tree.node(tree.root()).begin_recomputation() {
+                    let [first, second] = [0, 1].map(|index: usize| children[index].load(Ordering::Relaxed));
+                    value.store(first + 2 * second, Ordering::Relaxed);
+                }
+                assert_ne!(value.load(Ordering::Relaxed) & 1 << changed, 0, "thread {changed}");
+            })
+        });
+        drop(first);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(value.load(Ordering::Relaxed), 3);
     });
 }
 

@@ -1,4 +1,4 @@
-//! The search tree: nodes and links in arenas, shared by all search threads without a lock.
+//! The search tree: nodes and links in arenas, shared by all search threads.
 //!
 //! ```text
 //!  nodes (40 bytes each)                      words (4 bytes each)
@@ -90,7 +90,7 @@ pub use edge::Edge;
 pub use extra_statistics::{ExtraStatistics, Weighted};
 pub use invariants::BrokenInvariant;
 pub use links::{Link, LinkId, Links};
-pub use node::{Node, Sample, Totals};
+pub use node::{LockedValues, Node, Recomputation, Sample, Totals};
 pub use node_id::NodeId;
 pub use own_evaluation::OwnEvaluation;
 pub use recycler::RecyclingShare;

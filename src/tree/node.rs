@@ -16,19 +16,38 @@
 //! | `priors` | claimant, before it publishes | Relaxed | `status` |
 //! | `links` | any thread, CAS from 0 | AcqRel / Acquire | itself: publishes the segment's links |
 //! | `key` | the thread that makes the node, before the table publishes it | Relaxed | the table's entry |
-//! | `wl_sum`, `d_sum` | backup, `fetch_add` | Relaxed | `visits` |
-//! | `m_mean` | backup, load and store | Relaxed | nothing: a lost update loses the plies of the visits that it counted |
-//! | `visits` | backup, `fetch_add` after the sums | Release / Acquire: the sums contain at least these visits | itself |
+//! | `counts`: visits, plies, the lock | backup: CAS that locks (Acquire), store that unlocks (Release) | readers load Acquire: the sums contain at least these visits | itself |
+//! | `wl_sum`, `d_sum` | backup, load and store by the thread that holds the lock | Relaxed | `counts` |
+//! | the flag `RECOMPUTING` in `status` | backup, `fetch_or` that sets it and `fetch_and` that clears it | AcqRel; waiting threads load Acquire | itself |
 //!
-//! Statistics that are read while other threads write may differ between fields by a few visits; no decision of the
-//! protocol depends on them. `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
+//! # Values
+//! Every change of the sums and of the counts is made under the node's lock, which a thread holds only for this change. So
+//! no change overwrites another one, and the sums are those of all visits that are counted. Readers take no lock. What
+//! they read while other threads write may differ between fields by a few visits; no decision of the protocol depends on
+//! it.
+//!
+//! A search that computes a node's value from its children's *replaces* the sums. The computation takes long, so it is
+//! not made under the lock. Instead, one thread at a time may compute ([`Node::begin_recomputation`]), so that a slow
+//! thread never replaces the value by an older one. A thread that changes children and then recomputes the node, or
+//! waits for another thread that has begun to do so after the changes, can rely on this:
+//!
+//! > The node's value was computed from children with these changes, and no value without them replaces it.
+//!
+//! So once all threads have backed up their visits, all visits are counted, and each node has the value that one thread
+//! computes from its children. Only what other parents have changed below a shared child arrives later: see [`super`].
+//!
+//! `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
 
 use super::status::{Bounds, Outcome, State, Status};
 use crate::cache_line::load_ahead;
-use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use crate::sync::Spin;
+use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
 pub(super) const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
+
+/// The bit of `counts` that locks the values: the sign of the mean of plies, which is never negative.
+const LOCK: u64 = 1 << 31;
 
 /// A value on its way up the tree, or the mean of such values.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
@@ -80,9 +99,8 @@ pub struct Totals {
 pub struct Node {
     wl_sum: AtomicI64,
     d_sum: AtomicI64,
-    visits: AtomicU32,
-    /// The mean of plies left, as the bits of an f32.
-    m_mean: AtomicU32,
+    /// The visits in the upper half, and the mean of plies left in the lower half, as the bits of an f32.
+    counts: AtomicU64,
     status: AtomicU32,
     /// The index of the first word of the [priors](super::priors). Undefined before `Expanded`.
     priors: AtomicU32,
@@ -111,8 +129,7 @@ impl Node {
     pub(super) fn begin(&self, flags: u32, key: u32) {
         self.wl_sum.store(0, Ordering::Relaxed);
         self.d_sum.store(0, Ordering::Relaxed);
-        self.visits.store(0, Ordering::Relaxed);
-        self.m_mean.store(0, Ordering::Relaxed);
+        self.counts.store(0, Ordering::Relaxed);
         self.links.store(0, Ordering::Relaxed);
         self.key.store(key, Ordering::Relaxed);
         self.status.store(Status::IN_USE | flags, Ordering::Relaxed);
@@ -150,14 +167,6 @@ impl Node {
     /// Publishes a claimed node as terminal.
     pub fn publish_terminal(&self, outcome: Outcome) {
         self.set_status(|status| status.with_outcome(outcome).with_state(State::Terminal));
-    }
-
-    /// Makes an expanded node terminal, because its children prove it. Only the first caller succeeds.
-    pub fn try_prove(&self, outcome: Outcome) -> bool {
-        self.update_status(Ordering::Release, |status| {
-            let proven = status.with_outcome(outcome).with_state(State::Terminal);
-            (status.state() == State::Expanded).then_some(proven)
-        })
     }
 
     /// Keeps threads out of a node with edges, so that its edges can be freed once no thread uses them. Returns `false`
@@ -290,60 +299,94 @@ impl Node {
     /// The number of finished visits.
     #[inline]
     pub fn visits(&self) -> u32 {
-        self.visits.load(Ordering::Acquire)
+        Counts(self.counts.load(Ordering::Acquire)).visits()
+    }
+
+    /// Waits until no other thread changes the values, and keeps other threads from changing them.
+    #[inline]
+    pub(super) fn lock(&self) -> LockedValues<'_> {
+        let mut spin = Spin::default();
+        loop {
+            let counts = self.counts.load(Ordering::Relaxed);
+            let locked = counts | LOCK;
+            if counts != locked
+                && self.counts.compare_exchange(counts, locked, Ordering::Acquire, Ordering::Relaxed).is_ok()
+            {
+                return LockedValues { node: self, counts: Counts(counts) };
+            }
+            spin.wait();
+        }
     }
 
     /// Counts finished visits.
     #[inline]
     pub fn finish(&self, finished: Totals) {
-        self.add_values(finished, self.visits.load(Ordering::Relaxed));
-        self.visits.fetch_add(finished.visits, Ordering::Release);
+        self.lock().add(finished);
     }
 
     /// Adds a correction to the sums without a visit, because the node or a descendant was proven.
     pub fn adjust(&self, change: Totals) {
-        self.add_values(Totals { visits: 0, ..change }, self.visits.load(Ordering::Relaxed).max(1));
+        self.lock().add(Totals { visits: 0, ..change });
     }
 
-    /// Replaces the means of wl and d. If another thread counts visits at the same time, their values may be lost until
-    /// the next call; the means stay within their ranges.
-    pub fn replace_means(&self, wl: f32, d: f32) {
-        let mut visits = self.visits();
-        // With sums for fewer visits than are counted, the means would be too close to 0. Another thread that counts
-        // visits calls this function too, so that a second attempt is enough.
-        for _ in 0..2 {
-            self.wl_sum.store(i64::from(visits) * to_fixed(wl), Ordering::Relaxed);
-            self.d_sum.store(i64::from(visits) * to_fixed(d), Ordering::Relaxed);
-            let now = self.visits();
-            if now == visits {
-                break;
-            }
-            visits = now;
-        }
+    /// Makes an expanded node terminal, because its children prove it. All visits that were counted before count with the
+    /// exact value from then on. Returns the change of the sums; `None` if the node was not expanded any more.
+    pub fn prove(&self, outcome: Outcome) -> Option<Totals> {
+        let is_first = self.update_status(Ordering::Release, |status| {
+            let proven = status.with_outcome(outcome).with_state(State::Terminal);
+            (status.state() == State::Expanded).then_some(proven)
+        });
+        is_first.then(|| {
+            let mut values = self.lock();
+            let before = values.totals();
+            let change = Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
+            values.add(change);
+            change
+        })
     }
 
+    /// The right to replace the means of wl and d. The caller has changed children, and reads them after this call.
+    ///
+    /// If another thread has the right, it may have read the children before, so this waits. If a third thread gets the
+    /// right then, its means contain the caller's changes: this waits until they are stored, and returns `None`.
     #[inline]
-    fn add_values(&self, added: Totals, visits_before: u32) {
-        self.wl_sum.fetch_add(added.wl, Ordering::Relaxed);
-        self.d_sum.fetch_add(added.d, Ordering::Relaxed);
-        let mean = f64::from(self.m_mean());
-        let visits = f64::from(visits_before) + f64::from(added.visits);
-        let mean = mean + (added.m - f64::from(added.visits) * mean) / visits.max(1.0);
-        self.m_mean.store((mean as f32).to_bits(), Ordering::Relaxed);
+    pub fn begin_recomputation(&self) -> Option<Recomputation<'_>> {
+        if !self.try_recompute() {
+            self.wait_for_recomputation();
+            if !self.try_recompute() {
+                self.wait_for_recomputation();
+                return None;
+            }
+        }
+        Some(Recomputation(self))
     }
 
-    fn m_mean(&self) -> f32 {
-        f32::from_bits(self.m_mean.load(Ordering::Relaxed))
+    /// Even if this fails, the next thread that succeeds sees what this thread has done before.
+    #[inline]
+    fn try_recompute(&self) -> bool {
+        self.status.fetch_or(Status::RECOMPUTING, Ordering::AcqRel) & Status::RECOMPUTING == 0
+    }
+
+    #[cold]
+    fn wait_for_recomputation(&self) {
+        let mut spin = Spin::default();
+        while self.status().has(Status::RECOMPUTING) {
+            spin.wait();
+        }
     }
 
     /// The sums over all finished visits.
     pub fn totals(&self) -> Totals {
-        let visits = self.visits();
+        self.totals_of(Counts(self.counts.load(Ordering::Acquire)))
+    }
+
+    #[inline]
+    fn totals_of(&self, counts: Counts) -> Totals {
         Totals {
-            visits,
+            visits: counts.visits(),
             wl: self.wl_sum.load(Ordering::Relaxed),
             d: self.d_sum.load(Ordering::Relaxed),
-            m: f64::from(self.m_mean()) * f64::from(visits),
+            m: f64::from(counts.m_mean()) * f64::from(counts.visits()),
         }
     }
 
@@ -352,8 +395,7 @@ impl Node {
         self.wl_sum.store(totals.wl, Ordering::Relaxed);
         self.d_sum.store(totals.d, Ordering::Relaxed);
         let mean = totals.m / f64::from(totals.visits.max(1));
-        self.m_mean.store((mean as f32).to_bits(), Ordering::Relaxed);
-        self.visits.store(totals.visits, Ordering::Release);
+        self.counts.store(Counts::new(totals.visits, mean as f32).0, Ordering::Release);
     }
 
     /// Changes the status. Only the claimant may call this, or a thread while no other thread uses the tree.
@@ -379,15 +421,19 @@ impl Node {
     /// The mean value of the visits; zero before the first one.
     #[inline]
     pub fn mean(&self) -> Sample {
-        let visits = self.visits();
-        if visits == 0 {
+        self.mean_of(Counts(self.counts.load(Ordering::Acquire)))
+    }
+
+    #[inline]
+    fn mean_of(&self, counts: Counts) -> Sample {
+        if counts.visits() == 0 {
             return Sample::default();
         }
-        let scale = 1.0 / (f64::from(visits) * VALUE_SCALE);
+        let scale = 1.0 / (f64::from(counts.visits()) * VALUE_SCALE);
         Sample {
             wl: (self.wl_sum.load(Ordering::Relaxed) as f64 * scale) as f32,
             d: (self.d_sum.load(Ordering::Relaxed) as f64 * scale) as f32,
-            m: self.m_mean(),
+            m: counts.m_mean(),
         }
     }
 
@@ -408,6 +454,95 @@ impl Node {
         }
         let scale = 1.0 / (f64::from(visits) * VALUE_SCALE);
         (self.wl_sum.load(Ordering::Relaxed) as f64 * scale) as f32
+    }
+}
+
+/// What [`Node::counts`] holds, without [`LOCK`].
+#[derive(Clone, Copy)]
+struct Counts(u64);
+
+impl Counts {
+    fn new(visits: u32, m_mean: f32) -> Counts {
+        Counts(u64::from(visits) << 32 | u64::from(m_mean.max(0.0).to_bits()) & !LOCK)
+    }
+
+    #[inline]
+    fn visits(self) -> u32 {
+        (self.0 >> 32) as u32
+    }
+
+    #[inline]
+    fn m_mean(self) -> f32 {
+        f32::from_bits((self.0 & !LOCK) as u32)
+    }
+}
+
+/// The values of a node whose lock this thread holds. The end of this guard publishes the counts and unlocks the node.
+pub struct LockedValues<'node> {
+    node: &'node Node,
+    counts: Counts,
+}
+
+impl LockedValues<'_> {
+    /// The number of finished visits.
+    pub fn visits(&self) -> u32 {
+        self.counts.visits()
+    }
+
+    /// The mean value of the visits; zero before the first one.
+    pub fn mean(&self) -> Sample {
+        self.node.mean_of(self.counts)
+    }
+
+    pub(super) fn totals(&self) -> Totals {
+        self.node.totals_of(self.counts)
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, added: Totals) {
+        let Totals { wl, d, .. } = self.totals();
+        self.set_sums(wl + added.wl, d + added.d);
+        let (visits, mean) = (self.counts.visits(), f64::from(self.counts.m_mean()));
+        let all = (f64::from(visits) + f64::from(added.visits)).max(1.0);
+        let mean = mean + (added.m - f64::from(added.visits) * mean) / all;
+        self.counts = Counts::new(visits.wrapping_add(added.visits), mean as f32);
+    }
+
+    #[inline]
+    fn set_sums(&self, wl: i64, d: i64) {
+        self.node.wl_sum.store(wl, Ordering::Relaxed);
+        self.node.d_sum.store(d, Ordering::Relaxed);
+    }
+}
+
+impl Drop for LockedValues<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.node.counts.store(self.counts.0, Ordering::Release);
+    }
+}
+
+/// The right to replace the means of a node, which one thread at a time has.
+pub struct Recomputation<'node>(&'node Node);
+
+impl Recomputation<'_> {
+    /// Replaces the means of wl and d, unless the node has become terminal. `means` gets the values of all visits that are
+    /// counted by now.
+    #[inline]
+    pub fn replace_means(self, means: impl FnOnce(&LockedValues<'_>) -> (f32, f32)) {
+        let values = self.0.lock();
+        if !self.0.is_terminal() {
+            let (wl, d) = means(&values);
+            let visits = i64::from(values.visits());
+            values.set_sums(visits * to_fixed(wl), visits * to_fixed(d));
+        }
+    }
+}
+
+impl Drop for Recomputation<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.status.fetch_and(!Status::RECOMPUTING, Ordering::Release);
     }
 }
 
@@ -490,6 +625,23 @@ mod tests {
     }
 
     #[test]
+    fn visits_that_two_threads_finish_are_all_in_the_sums() {
+        const VISITS: u16 = 20_000;
+        let node = Node::default();
+        let sample = |m: u16| Sample { wl: 0.5, d: 0.25, m: f32::from(m) };
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| (0..VISITS).for_each(|m| node.finish(Totals::of(sample(m), 1))));
+            }
+        });
+        let expected = sample(VISITS / 2);
+        let Sample { wl, d, m } = node.mean();
+        assert_eq!((node.visits(), wl, d), (2 * u32::from(VISITS), expected.wl, expected.d));
+        // The mean of plies is rounded after each visit.
+        assert!((m - expected.m).abs() < 1e-3 * expected.m, "{m} plies, expected {}", expected.m);
+    }
+
+    #[test]
     fn means_are_exact_to_fixed_point() {
         let node = Node::default();
         node.finish(Totals::of(Sample { wl: 0.5, d: 0.25, m: 10.0 }, 1));
@@ -512,8 +664,11 @@ mod tests {
         let node = Node::default();
         assert!(node.try_claim());
         node.publish_expanded(1, 3);
+        node.finish(Totals::of(Sample { wl: -0.5, d: 0.5, m: 1.0 }, 1));
         let outcome = Outcome { result: 1, plies: 3, kind: TerminalKind::EndOfGame };
-        assert!(node.try_prove(outcome));
-        assert!(!node.try_prove(outcome));
+        let change = Totals { visits: 0, wl: 3 << 29, d: -(1 << 29), m: 2.0 };
+        assert_eq!(node.prove(outcome), Some(change));
+        assert_eq!(node.prove(outcome), None);
+        assert_eq!(node.mean(), outcome.sample());
     }
 }

@@ -231,14 +231,10 @@ mod tests {
 
         /// Proves a node, as the search does when the node's children prove it.
         fn prove(&self, path: &[u16], outcome: Outcome) {
-            let node = self.node(path);
-            let before = node.totals();
-            assert!(node.try_prove(outcome));
-            let mut change =
-                Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
-            for length in (0..=path.len()).rev() {
-                self.node(&path[..length]).adjust(change);
+            let mut change = self.node(path).prove(outcome).expect("the test proves a node once");
+            for length in (0..path.len()).rev() {
                 change = change.for_parent();
+                self.node(&path[..length]).adjust(change);
             }
         }
 

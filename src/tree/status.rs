@@ -1,9 +1,10 @@
 //! The status of a node in one word, so that each change is one compare-and-swap. The statistics are separate.
 //!
 //! ```text
-//!  bits   0-1    2-3    4-5         6-7         8       9       10         11         12-19       20-31
-//!        state  kind  1 + lower  1 - upper   in use  shared  collapsed  ruled out  edge count   plies
+//!  bits   0-1    2-3    4        5        6        7           8       9       10         11         12-19       20-31
+//!        state  kind  no loss  no draw  no win  recomputing  in use  shared  collapsed  ruled out  edge count   plies
 //! ```
+//! `no loss`, `no draw` and `no win` say that the position cannot have this result.
 //! A word of zeros is a free entry of the arena.
 
 /// The state of a node.
@@ -90,17 +91,20 @@ pub const MOST_EDGES: usize = (1 << (PLIES_SHIFT - COUNT_SHIFT)) - 1;
 
 const STATE_MASK: u32 = 3;
 const KIND_SHIFT: u32 = 2;
-const LOWER_SHIFT: u32 = 4;
-const UPPER_SHIFT: u32 = 6;
+const NO_LOSS: u32 = 1 << 4;
+const NO_DRAW: u32 = 1 << 5;
+const NO_WIN: u32 = 1 << 6;
 const COUNT_SHIFT: u32 = 12;
 const PLIES_SHIFT: u32 = 20;
-const RESULT_BITS: u32 = 0xFF << KIND_SHIFT & 0xFC | !0 << PLIES_SHIFT;
+const RESULT_BITS: u32 = 3 << KIND_SHIFT | NO_LOSS | NO_DRAW | NO_WIN | !0 << PLIES_SHIFT;
 
 /// The status word of a node.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub(super) struct Status(pub(super) u32);
 
 impl Status {
+    /// A thread recomputes the node's means.
+    pub(super) const RECOMPUTING: u32 = 1 << 7;
     /// The entry of the arena holds a node, so it is not free. A condemned node without this flag is doomed.
     pub(super) const IN_USE: u32 = 1 << 8;
     /// The node is in the transposition table, so it may have several parents.
@@ -161,13 +165,17 @@ impl Status {
     }
 
     pub(super) fn bounds(self) -> Bounds {
-        let field = |shift: u32| ((self.0 >> shift) & 3) as i8;
-        Bounds { lower: field(LOWER_SHIFT) - 1, upper: 1 - field(UPPER_SHIFT) }
+        let lower = i8::from(self.has(NO_LOSS)) + i8::from(self.has(NO_LOSS) && self.has(NO_DRAW)) - 1;
+        let upper = 1 - i8::from(self.has(NO_WIN)) - i8::from(self.has(NO_WIN) && self.has(NO_DRAW));
+        Bounds { lower, upper }
     }
 
     pub(super) fn with_bounds(self, bounds: Bounds) -> Status {
-        let kept = self.0 & !(3 << LOWER_SHIFT | 3 << UPPER_SHIFT);
-        Status(kept | ((bounds.lower + 1) as u32) << LOWER_SHIFT | ((1 - bounds.upper) as u32) << UPPER_SHIFT)
+        let Bounds { lower, upper } = bounds;
+        let flag = |is_set: bool, flag: u32| if is_set { flag } else { 0 };
+        let no_draw = flag(lower > 0 || upper < 0, NO_DRAW);
+        let kept = self.0 & !(NO_LOSS | NO_DRAW | NO_WIN);
+        Status(kept | flag(lower > -1, NO_LOSS) | no_draw | flag(upper < 1, NO_WIN))
     }
 
     pub(super) fn with_outcome(self, outcome: Outcome) -> Status {
@@ -201,23 +209,26 @@ mod tests {
 
     #[test]
     fn fields_do_not_touch_each_other() {
-        let mut status = Status(Status::IN_USE | Status::SHARED);
+        let mut status = Status(Status::IN_USE | Status::SHARED | Status::RECOMPUTING);
         assert_eq!(status.bounds(), Bounds::UNKNOWN);
         status = status.with_state(State::Expanded).with_edge_count(MOST_EDGES);
-        status = status.with_bounds(Bounds { lower: 0, upper: 1 });
-        assert_eq!((status.state(), status.edge_count()), (State::Expanded, MOST_EDGES));
-        assert_eq!((status.bounds(), status.outcome()), (Bounds { lower: 0, upper: 1 }, None));
+        for (lower, upper) in [(-1, 1), (-1, 0), (-1, -1), (0, 0), (1, 1), (0, 1)] {
+            status = status.with_bounds(Bounds { lower, upper });
+            assert_eq!((status.state(), status.edge_count()), (State::Expanded, MOST_EDGES));
+            assert_eq!((status.bounds(), status.outcome()), (Bounds { lower, upper }, None));
+        }
         for result in [-1, 0, 1] {
             for kind in [TerminalKind::EndOfGame, TerminalKind::Tablebase, TerminalKind::TwoFold] {
                 let outcome = Outcome { result, plies: Outcome::MOST_PLIES, kind };
                 let ended = status.with_outcome(outcome).with_state(State::Terminal);
                 assert_eq!((ended.outcome(), ended.bounds()), (Some(outcome), Bounds::exact(result)));
                 assert_eq!(ended.edge_count(), MOST_EDGES);
-                assert!(
-                    ended.has(Status::IN_USE) && ended.has(Status::SHARED) && !ended.has(Status::COLLAPSED)
-                );
                 let reopened = ended.without_result().with_state(State::Expanded);
                 assert_eq!((reopened.bounds(), reopened.edge_count()), (Bounds::UNKNOWN, MOST_EDGES));
+                for kept in [ended, reopened] {
+                    let set = [Status::IN_USE, Status::SHARED, Status::RECOMPUTING];
+                    assert!(set.into_iter().all(|flag| kept.has(flag)) && !kept.has(Status::COLLAPSED));
+                }
             }
         }
         let endless =

@@ -43,11 +43,14 @@ mod scratch;
 mod selection;
 mod waiting;
 
+#[cfg(test)]
+pub(crate) use self::recompute::stale_nodes;
 #[cfg(all(feature = "loom", test))]
 pub(crate) use self::{
     backup::{Finished, back_up, back_up_batch},
     fetch::fetch,
     initialise::make_room,
+    recompute::recompute_if_stale,
     scratch::Scratch as WorkerScratch,
 };
 

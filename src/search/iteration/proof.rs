@@ -67,22 +67,12 @@ pub(super) fn try_prove(tree: &Tree, node: &Node) -> Proof {
             _ => (loss_plies, uses_tablebase),
         };
         let kind = if needs_tablebase { TerminalKind::Tablebase } else { TerminalKind::EndOfGame };
-        return prove(node, Outcome { result: bounds.lower, plies: plies.saturating_add(1), kind });
+        let outcome = Outcome { result: bounds.lower, plies: plies.saturating_add(1), kind };
+        return node.prove(outcome).map_or(Proof::Nothing, Proof::Proven);
     }
     if bounds == Bounds::UNKNOWN {
         return Proof::Nothing;
     }
     node.narrow_bounds(bounds);
     Proof::Narrowed
-}
-
-fn prove(node: &Node, outcome: Outcome) -> Proof {
-    let before = node.totals();
-    if !node.try_prove(outcome) {
-        return Proof::Nothing;
-    }
-    // From now on, all earlier visits count with the exact value.
-    let change = Totals { visits: 0, ..Totals::of(outcome.sample(), before.visits).minus(before) };
-    node.adjust(change);
-    Proof::Proven(change)
 }

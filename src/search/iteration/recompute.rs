@@ -1,7 +1,8 @@
 //! Computes a node's value anew from its children's values, for searches whose backup is not the mean of the visits.
 //!
 //! The backup counts the visits first, so the sums of the node already contain the values of this batch. Then the means
-//! are replaced. Steps are backed up from the leaves to the root, so the children have their new values by then.
+//! are replaced. Steps are backed up from the leaves to the root, so the children have their new values by then. Other
+//! threads may do the same at the same time: one thread at a time recomputes a node, as the tree's nodes describe.
 //!
 //! A node's value follows from those of its children, so one computation is enough for several values that are backed up
 //! before the node's own value is read: those out of order below a node in one descent ([`recompute_later`]), and those
@@ -13,7 +14,7 @@ use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::policy::visited_children::{LANES, VisitedChildren};
 use crate::search::policy::{SearchParams, math};
 use crate::search::state::{Counting, SearchContext, Step};
-use crate::tree::{ExtraStatistics, MOST_EDGES, Node, NodeId, Sample, Tree};
+use crate::tree::{ExtraStatistics, MOST_EDGES, Node, NodeId, Recomputation, Sample, Tree};
 
 /// A node with no more visits than this has fewer children with visits.
 const FEW_VISITS: u32 = 16;
@@ -38,7 +39,7 @@ pub(super) fn recompute_later(context: &SearchContext, step: &mut Step) {
 
 /// Recomputes the node of a stale step.
 #[inline]
-pub(super) fn recompute_if_stale(context: &SearchContext, step: &mut Step) {
+pub(crate) fn recompute_if_stale(context: &SearchContext, step: &mut Step) {
     if std::mem::take(&mut step.is_stale) {
         recompute(context, step.node);
     }
@@ -53,9 +54,10 @@ pub(super) fn recompute_root(context: &SearchContext) {
 }
 
 /// Replaces the means of an expanded node whose own evaluation is known. Visits below children that have left the tree
-/// keep the mean that they had.
+/// keep the mean that they had. The caller has changed children; their changes are in the node's value afterwards, whatever
+/// other threads do ([`Node::begin_recomputation`]).
 #[inline]
-pub(super) fn recompute(context: &SearchContext, id: NodeId) {
+pub(crate) fn recompute(context: &SearchContext, id: NodeId) {
     let node = context.tree.node(id);
     if node.is_terminal() {
         return;
@@ -72,12 +74,13 @@ pub(super) fn recompute(context: &SearchContext, id: NodeId) {
 fn weigh_children(context: &SearchContext, id: NodeId, exponent: f32) {
     let node = context.tree.node(id);
     // The first visit is the own evaluation itself.
-    let visits = node.visits();
-    if visits <= 1 {
+    if node.visits() <= 1 {
         return;
     }
     let Some((own_wl, own_d)) = context.tree.own_evaluation(id).get() else { return };
+    let Some(recomputation) = node.begin_recomputation() else { return };
     let own = Mean { wl: f64::from(own_wl), d: f64::from(own_d), weight: 1.0 };
+    let visits = node.visits();
     // Arrays that are no longer than necessary, because all their places are filled first.
     let below = match visits {
         0..=FEW_VISITS => mean_of_children::<{ FEW_VISITS as usize / LANES }>(&context.tree, node, exponent),
@@ -87,12 +90,12 @@ fn weigh_children(context: &SearchContext, id: NodeId, exponent: f32) {
         _ => mean_of_children::<{ MOST_EDGES.div_ceil(LANES) }>(&context.tree, node, exponent),
     };
     if below.weight > 0.0 {
-        replace_means(node, own.with(below), below.weight as u32);
+        replace_means(recomputation, own.with(below), below.weight as u32);
     }
 }
 
 /// The mean of the visited children, weighted by their visits and values, and the sum of their visits. If other threads
-/// visit more children meanwhile than there are places, those count at the next call.
+/// visit more children meanwhile than there are places, those threads recompute the node next.
 #[inline]
 fn mean_of_children<const CHUNKS: usize>(tree: &Tree, node: &Node, exponent: f32) -> Mean {
     let mut children = VisitedChildren::<CHUNKS>::new();
@@ -105,14 +108,16 @@ fn mean_of_children<const CHUNKS: usize>(tree: &Tree, node: &Node, exponent: f32
     children.mean(exponent)
 }
 
-/// Replaces the means of a node by `mean`, in which `counted` visits below it take part. The other visits below it, which
-/// went to children that have left the tree, keep the mean that they had.
-fn replace_means(node: &Node, mean: Mean, counted: u32) {
-    let elsewhere = f64::from(node.visits().saturating_sub(1).saturating_sub(counted));
-    let old = if elsewhere > 0.0 { node.mean() } else { Sample::default() };
-    let mean = mean.with(Mean { wl: f64::from(old.wl), d: f64::from(old.d), weight: elsewhere });
-    let wl = mean.wl.clamp(-1.0, 1.0) as f32;
-    node.replace_means(wl, (mean.d as f32).clamp(0.0, 1.0 - wl.abs()));
+/// Replaces the means of a node by `mean`, in which `counted` visits below it take part. The other visits below it keep the
+/// mean that they had: those of children that have left the tree, and those of other threads that recompute it next.
+fn replace_means(recomputation: Recomputation<'_>, mean: Mean, counted: u32) {
+    recomputation.replace_means(|values| {
+        let elsewhere = f64::from(values.visits().saturating_sub(1).saturating_sub(counted));
+        let old = if elsewhere > 0.0 { values.mean() } else { Sample::default() };
+        let mean = mean.with(Mean { wl: f64::from(old.wl), d: f64::from(old.d), weight: elsewhere });
+        let wl = mean.wl.clamp(-1.0, 1.0) as f32;
+        (wl, (mean.d as f32).clamp(0.0, 1.0 - wl.abs()))
+    });
 }
 
 /// [`recompute`] for all kinds of backup. `extra` are the node's extra statistics, if the search keeps them.
@@ -121,6 +126,7 @@ fn replace_means(node: &Node, mean: Mean, counted: u32) {
 fn recompute_from_list(context: &SearchContext, id: NodeId, extra: Option<&ExtraStatistics>) {
     let node = context.tree.node(id);
     let Some((own_wl, own_d)) = context.tree.own_evaluation(id).get() else { return };
+    let Some(recomputation) = node.begin_recomputation() else { return };
     let params = &context.params;
     let (mut children, counted) = children_of(context, node);
     let variance = extra.map_or(0.0, |extra| f64::from(extra.variance()));
@@ -139,7 +145,7 @@ fn recompute_from_list(context: &SearchContext, id: NodeId, extra: Option<&Extra
     };
     let weight = extra.map_or(1.0, |extra| f64::from(params.uncertainty.weight(extra.error())));
     let own = Mean { wl: f64::from(corrected.wl + bias).clamp(-1.0, 1.0), d: f64::from(corrected.d), weight };
-    replace_means(node, own.with(below), counted);
+    replace_means(recomputation, own.with(below), counted);
 }
 
 /// The children that take part, in the order of their priors, and the visits through their links.
@@ -200,4 +206,77 @@ fn learn_bias(table: &SubtreeBias, extra: &ExtraStatistics, difference: f32, wei
 /// `visits^exponent`
 fn bias_weight(visits: f64, exponent: f32) -> f32 {
     math::exponential(f64::from(exponent * math::natural_log(visits as f32))) as f32
+}
+
+/// The nodes whose value is not the one that a computation from their children gives, while no search runs. Nodes are left
+/// out that lack it for another reason than threads that overlook each other: they have lost children, or other parents
+/// have changed their children.
+#[cfg(test)]
+pub(crate) fn stale_nodes(context: &SearchContext) -> Vec<NodeId> {
+    let tree = &context.tree;
+    let mut stale = Vec::new();
+    let mut seen = std::collections::HashSet::new();
+    let mut stack = vec![tree.root()];
+    while let Some(id) = stack.pop() {
+        let node = tree.node(id);
+        let children: Vec<NodeId> = tree.links(node).filter_map(|(_, link)| link.child()).collect();
+        if node.is_terminal() || !seen.insert(id) {
+            continue;
+        }
+        if may_wait(node) && children.iter().all(|&child| !tree.node(child).is_shared()) {
+            let before = node.totals();
+            recompute(context, id);
+            if node.totals() != before {
+                stale.push(id);
+            }
+        }
+        stack.extend(children);
+    }
+    stale
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+    use crate::backend::synthetic::{RandomBackend, RandomOptions};
+    use crate::chess::{Position, PositionHistory};
+    use crate::search::stop::VisitsStopper;
+    use crate::search::{BestMove, Responder, Search, SearchSetup, ThinkingInfo};
+    use std::sync::Arc;
+
+    struct Nobody;
+
+    impl Responder for Nobody {
+        fn thinking(&self, _: &[ThinkingInfo]) {}
+        fn best_move(&self, _: &BestMove) {}
+        fn message(&self, _: &str) {}
+    }
+
+    #[test]
+    fn after_a_search_with_several_threads_each_value_follows_from_the_children() {
+        // Few moves and small minibatches let the threads meet often.
+        for position in ["7k/8/5K2/8/8/8/8/6R1 w - - 0 1", "8/8/8/8/8/1p1k4/8/1K6 b - - 0 1"] {
+            let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
+            for _ in 0..8 {
+                let history = PositionHistory::new(Position::from_fen(position).expect("a legal position"));
+                let stopper = Box::new(VisitsStopper::new(4_000, false));
+                let params = SearchParams {
+                    threads: 4,
+                    minibatch_size: 2,
+                    graph_search: false,
+                    ..SearchParams::default()
+                };
+                let tree = Arc::new(Tree::new());
+                let setup = SearchSetup {
+                    params,
+                    ..SearchSetup::new(tree.clone(), backend.clone(), history, stopper)
+                };
+                let mut search = Search::start(setup, Arc::new(Nobody)).expect("threads can be started");
+                search.wait_for_move();
+                search.end_threads();
+                assert!(search.failure().is_none() && tree.node(tree.root()).visits() >= 4_000);
+                assert_eq!(stale_nodes(&search.state.context), []);
+            }
+        }
+    }
 }

@@ -11,6 +11,7 @@ use super::feed::{Fed, Feed};
 use super::input::RawDocument;
 use super::journal::{Journal, JournalError};
 use super::output::{CSV_HEADER, OutputFormat, text};
+use super::part::{PartRecord, analysis_of};
 use super::pool::{Pool, PoolEvent, Task};
 use super::ranges::Ranges;
 use super::report::Analysis;
@@ -151,6 +152,7 @@ pub fn run(
     let progress = batch.progress(&feed);
     let has_unread_files = batch.has_unread_files;
     if !was_interrupted && let Some(journal) = batch.journal.take() {
+        batch.record_part()?;
         journal.remove().map_err(BatchError::Note)?;
     }
     Ok(Finished { progress, is_interrupted: was_interrupted, has_unread_files })
@@ -186,6 +188,8 @@ struct Batch<'a> {
     /// The number of positions that are waiting or being searched.
     in_flight: usize,
     rejected: u64,
+    /// The documents that were refused, with those of an earlier process; `None` if those are not known.
+    all_rejected: Option<Vec<u64>>,
     positions: u64,
     /// The positions of all documents that this process has read.
     positions_seen: u64,
@@ -221,6 +225,10 @@ impl<'a> Batch<'a> {
             }
         };
         let (output, rejected) = (config.output.as_deref(), config.rejected.as_deref());
+        if let (Some(output), Some(_)) = (output, &journal) {
+            // That of an earlier analysis, if there is one.
+            let _ = fs::remove_file(PartRecord::path_of(output));
+        }
         let mut sink = Sink::open(output, rejected, recovered.lengths)?;
         if config.format == OutputFormat::Csv && recovered.lengths.output == 0 {
             sink.write(CSV_HEADER.as_bytes())?;
@@ -236,6 +244,7 @@ impl<'a> Batch<'a> {
             open: BTreeMap::new(),
             in_flight: 0,
             rejected: 0,
+            all_rejected: (!recovered.has_more_rejected).then_some(recovered.rejected),
             positions: 0,
             positions_seen: 0,
             bytes_skipped: 0,
@@ -363,6 +372,7 @@ impl<'a> Batch<'a> {
             }
             Content::Rejected(raw, reason) => {
                 self.rejected += 1;
+                self.all_rejected.iter_mut().for_each(|rejected| rejected.push(sequence));
                 self.sink.reject(raw, reason)?;
             }
         }
@@ -377,6 +387,30 @@ impl<'a> Batch<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Leaves the record of a part that is complete beside it.
+    fn record_part(&self) -> Result<(), BatchError> {
+        let (remainder, of) = self.config.shard;
+        let Some(output) = self.config.output.as_deref().filter(|_| of > 1) else { return Ok(()) };
+        let numbers = |rejected: &Vec<u64>| {
+            let mut numbers: Vec<u64> =
+                rejected.iter().map(|sequence| sequence * of + remainder + 1).collect();
+            numbers.sort_unstable();
+            numbers
+        };
+        let record = PartRecord {
+            shard: remainder + 1,
+            of,
+            documents: self.done.count(),
+            rejected: self.all_rejected.as_ref().map(numbers),
+            bytes: self.sink.lengths().output,
+            analysis: analysis_of(self.config),
+        };
+        let path = PartRecord::path_of(output);
+        let written = serde_json::to_vec(&record).map_err(std::io::Error::from);
+        let written = written.and_then(|text| fs::write(&path, text));
+        Ok(written.map_err(|error| SinkError::File(path, error))?)
     }
 
     fn progress(&self, feed: &Feed) -> Progress {

@@ -51,6 +51,10 @@ pub(super) struct Recovered {
     pub(super) results: BTreeMap<u64, BTreeMap<usize, Analysis>>,
     /// The lengths of the files that are complete.
     pub(super) lengths: Lengths,
+    /// The documents that were refused.
+    pub(super) rejected: Vec<u64>,
+    /// Whether there may be more of these, because the journal was written anew.
+    pub(super) has_more_rejected: bool,
 }
 
 /// A journal that is being written.
@@ -226,10 +230,14 @@ impl Recovered {
             Record::Written { document, lengths } => {
                 self.results.remove(&document);
                 self.done.insert(document);
+                if lengths.rejected > self.lengths.rejected {
+                    self.rejected.push(document);
+                }
                 self.lengths = lengths;
             }
             Record::Done { ranges, lengths } => {
                 self.done = Ranges::from_vec(ranges);
+                self.has_more_rejected = lengths.rejected > 0;
                 self.lengths = lengths;
             }
         }

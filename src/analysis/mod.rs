@@ -11,6 +11,7 @@
 //! | [`batch`] | analyses files: reads documents, has their positions searched, and writes the results in order |
 //! | [`feed`] | reads the documents of all files, a little ahead |
 //! | [`cut`] | reads the texts of documents, for programs that have them analysed elsewhere |
+//! | [`part`] | what a part of an analysis says about itself |
 //! | [`config`] | what an analysis of files is asked to do |
 //! | [`sink`] | the files that an analysis writes |
 //! | [`journal`] | notes what is done, so that an analysis can go on |
@@ -35,6 +36,7 @@ pub mod input;
 mod journal;
 pub mod message;
 pub mod output;
+pub mod part;
 mod pgn;
 pub mod pool;
 pub mod protocol;

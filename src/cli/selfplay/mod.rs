@@ -32,7 +32,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     if arguments.end_with_stdin {
         end_with_stdin().map_err(|error| format!("cannot start a thread: {}", in_words(&error)))?;
     }
-    let (sprt, chess960) = (config.sprt, options.chess960);
+    let (sprt, shard, chess960) = (config.sprt, config.shard, options.chess960);
     // A wrong name is an error before the games, not after them.
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
@@ -76,7 +76,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         }
     })?;
     if arguments.json {
-        output.line(&report::json(&progress, finish, sprt, networks));
+        output.line(&report::json(&progress, finish, sprt, networks, shard));
     } else {
         output.line(&report::status_line(&progress, true));
         output.lines(&report::result_lines(&progress, finish, sprt));

@@ -11,4 +11,6 @@ mod harness;
 // A signal ends `serve` with its server.
 #[cfg(unix)]
 mod security;
+#[cfg(unix)]
+mod serving;
 mod versions;

@@ -1,6 +1,9 @@
 //! The flags.
 
-use super::job::{Format, checked_name};
+use super::job::{
+    Format, MOST_GAMES, MOST_MILLISECONDS, MOST_PIECES, MOST_REDELIVERY_S, MOST_TIME_LIMIT_S, MOST_TRIES,
+    checked_name,
+};
 use clap::{Args, Parser, Subcommand};
 use rukh::selfplay::elo::Sprt;
 use std::path::PathBuf;
@@ -139,13 +142,13 @@ pub(crate) struct CommonArgs {
     #[arg(long, default_value_t = 0, allow_negative_numbers = true, value_name = "N")]
     pub(crate) priority: i64,
     /// How often a piece is tried before it is put aside with its error
-    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, default_value_t = 5, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=i64::from(MOST_TRIES)))]
     pub(crate) tries: u32,
     /// Seconds after which a piece of a silent worker is given to another one
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86400))]
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MOST_REDELIVERY_S))]
     pub(crate) silence: u64,
     /// Seconds after which the engine is ended that works on a piece; this counts as a failed try
-    #[arg(long, default_value_t = 21_600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=31_536_000))]
+    #[arg(long, default_value_t = 21_600, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=MOST_TIME_LIMIT_S))]
     pub(crate) time_limit: u64,
 }
 
@@ -162,9 +165,23 @@ pub(crate) struct EngineArgs {
     /// Lets engines of every version work on the job
     #[arg(long)]
     pub(crate) any_version: bool,
+    #[command(flatten)]
+    pub(crate) folders: FolderArgs,
     /// Flags of the engine on all machines, after `--`, as in `-- --nodes=800`
     #[arg(last = true, value_name = "FLAG")]
     pub(crate) flags: Vec<String>,
+}
+
+/// Folders in which a job's flags may name files.
+#[derive(Args, Debug, Clone)]
+pub(crate) struct FolderArgs {
+    /// Folder of the networks that a job may name, as in `--weights=new.pb.gz`; by default those that the engine finds by
+    /// itself may be named
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) networks: Option<PathBuf>,
+    /// Folder of the folders of tablebases that a job may name, as in `--syzygy-paths=3-4-5:6`
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) tablebases: Option<PathBuf>,
 }
 
 /// Flags of `submit analyze`.
@@ -203,7 +220,7 @@ pub(crate) struct SubmitSelfplayArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// Number of games
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=999_999_999))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=MOST_GAMES))]
     pub(crate) games: u64,
     /// Games of a piece; a pair of games with one opening is never divided
     #[arg(long, default_value_t = 64, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -227,14 +244,19 @@ pub(crate) struct SubmitTestArgs {
     #[command(flatten)]
     pub(crate) common: CommonArgs,
     /// Number of pieces
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(..MOST_PIECES))]
     pub(crate) pieces: u64,
     /// Time for each piece
-    #[arg(long, default_value_t = 1.0, value_name = "MS")]
+    #[arg(long, default_value_t = 1.0, value_name = "MS", value_parser = milliseconds)]
     pub(crate) milliseconds: f64,
     /// Spends the time computing, and not waiting
     #[arg(long)]
     pub(crate) computes: bool,
+}
+
+fn milliseconds(text: &str) -> Result<f64, String> {
+    let value = text.parse().ok().filter(|value| (0.0..=MOST_MILLISECONDS).contains(value));
+    value.ok_or_else(|| format!("not a number from 0 to {MOST_MILLISECONDS}"))
 }
 
 /// Flags of `work`.
@@ -255,6 +277,8 @@ pub(crate) struct WorkArgs {
     /// Ends when there is no more work
     #[arg(long)]
     pub(crate) once: bool,
+    #[command(flatten)]
+    pub(crate) folders: FolderArgs,
     /// Flags of the engine on this machine, after `--`, as in `-- --backend=rocm`
     #[arg(last = true, value_name = "FLAG")]
     pub(crate) flags: Vec<String>,
@@ -266,9 +290,12 @@ pub(crate) struct CollectArgs {
     /// Name of the job
     #[arg(value_name = "JOB", value_parser = checked_name)]
     pub(crate) job: String,
-    /// File of the results; without it they go to stdout
+    /// File of the results, which is written when all results are there; without it they go to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
+    /// Writes the file of the results although results are missing, and replaces one that is there
+    #[arg(long, requires = "output")]
+    pub(crate) partial: bool,
     /// Folder of the training data, which belongs to this job alone; what it has already is left as it is
     #[arg(long, value_name = "FOLDER")]
     pub(crate) training_dir: Option<PathBuf>,

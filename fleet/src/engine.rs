@@ -20,32 +20,6 @@ pub(crate) enum Mode {
     },
 }
 
-/// Flags that write or read files of the machine, or that the pieces have themselves. A job must not carry them to other
-/// machines.
-const REFUSED_FLAGS: [&str; 21] = [
-    "--config",
-    "--logfile",
-    "--output",
-    "--rejected",
-    "--overwrite",
-    "--svg",
-    "--pgn",
-    "--tournament-results-file",
-    "--openings-pgn",
-    "--protocol",
-    "--shard",
-    "--games",
-    "--format",
-    "--input-format",
-    "--json",
-    "--sprt",
-    "--training",
-    "--no-training",
-    "--training-dir",
-    "--training-tar",
-    END_WITH_STDIN,
-];
-
 /// The flag that names the folder of the training data.
 pub(crate) fn training_folder(folder: &Path) -> String {
     format!("--training-dir={}", folder.display())
@@ -53,27 +27,6 @@ pub(crate) fn training_folder(folder: &Path) -> String {
 
 /// The flag with which the engine ends when its standard input does, so that it does not outlive a worker that is killed.
 pub(crate) const END_WITH_STDIN: &str = "--end-with-stdin";
-
-/// Refuses flags that a job must not have.
-///
-/// # Errors
-/// There is such a flag, or an argument that is no flag with its value.
-pub(crate) fn refuse_flags(flags: &[String]) -> Result<(), FleetError> {
-    for flag in flags {
-        let name = flag.split('=').next().unwrap_or_default();
-        if !flag.starts_with("--") {
-            return Err(FleetError::Refused(format!(
-                "`{flag}` after `--`: write each flag of the engine as --NAME or --NAME=VALUE"
-            )));
-        }
-        let plain = name.replacen("--player1.", "--", 1).replacen("--player2.", "--", 1);
-        // The engine takes no abbreviations, so whole names are enough.
-        if REFUSED_FLAGS.contains(&plain.as_str()) {
-            return Err(FleetError::Refused(format!("`{name}` cannot be a flag of a job")));
-        }
-    }
-    Ok(())
-}
 
 /// The engine's program: the one that is named, or `rukh` beside this program, or `rukh` on the path.
 pub(crate) fn program(named: Option<&Path>) -> PathBuf {
@@ -185,23 +138,6 @@ pub(crate) fn last_lines(stderr: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn flags_that_name_files_of_a_machine_are_refused() {
-        let refused = |flag: &str| refuse_flags(&[flag.to_owned()]).is_err();
-        let flags = [
-            "--logfile=/etc/passwd",
-            "--pgn=x",
-            "--training-dir=/home",
-            "--player1.logfile=x",
-            "file.pgn",
-            "-x",
-        ];
-        for flag in flags {
-            assert!(refused(flag), "{flag}");
-        }
-        assert!(!refused("--nodes=100") && !refused("--player2.weights=new.pb.gz"));
-    }
 
     #[test]
     fn a_network_is_known_by_its_file() {

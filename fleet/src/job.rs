@@ -6,6 +6,9 @@
 //! number of its piece. If a piece has several results, which happens when a worker or the server ends at a bad moment,
 //! the first one of a finished piece counts.
 //!
+//! No message has other fields than those below, so that one of another kind is not taken for it: a piece would be a result
+//! without output. A new field needs a new version.
+//!
 //! Jobs that make training data have a third stream, `rukh-chunks-JOB`, with a message for each game on the subject
 //! `rukh.chunks.JOB`. The result of a piece names those that belong to it; others are left over from tries that have not
 //! ended with a result.
@@ -13,9 +16,28 @@
 use rukh::analysis::output::OutputFormat;
 use rukh::selfplay::elo::Sprt;
 use serde::{Deserialize, Serialize};
+use std::hash::{BuildHasher, RandomState};
 
 /// The version of this format. Workers leave jobs of another version alone.
-pub(crate) const PROTOCOL: u32 = 2;
+pub(crate) const PROTOCOL: u32 = 3;
+
+/// The most pieces of a job.
+pub(crate) const MOST_PIECES: u64 = 1 << 32;
+
+/// The most games of a job.
+pub(crate) const MOST_GAMES: u64 = 999_999_999;
+
+/// How often a piece may be tried.
+pub(crate) const MOST_TRIES: u32 = 1000;
+
+/// The longest time after which a piece of a silent worker is delivered again.
+pub(crate) const MOST_REDELIVERY_S: u64 = 86_400;
+
+/// The longest time that an engine may have for a piece.
+pub(crate) const MOST_TIME_LIMIT_S: u64 = 31_536_000;
+
+/// The longest time of a piece of a test.
+pub(crate) const MOST_MILLISECONDS: f64 = 60_000.0;
 
 /// The consumer from which all workers of a job pull.
 pub(crate) const CONSUMER: &str = "workers";
@@ -67,19 +89,28 @@ pub(crate) fn checked_name(text: &str) -> Result<String, String> {
     }
 }
 
+/// A number for a new job, as text.
+pub(crate) fn new_id() -> String {
+    // The keys of each state are random.
+    format!("{:016x}", RandomState::new().hash_one(std::process::id()))
+}
+
 /// What every version of a job's record has.
 #[derive(Deserialize)]
 pub(crate) struct JobVersion {
     pub(crate) protocol: u32,
-    pub(crate) name: String,
 }
 
 /// A job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Job {
     /// The version of this format.
     pub(crate) protocol: u32,
     pub(crate) name: String,
+    /// A random number, which its pieces and results have as well. So those of an earlier job of this name, which a worker
+    /// may still store, are not mixed with them.
+    pub(crate) id: String,
     /// When the job was submitted, in seconds since 1970.
     pub(crate) created_s: u64,
     /// Jobs with a higher priority come first.
@@ -106,6 +137,58 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// Checks what another program may have written.
+    ///
+    /// # Errors
+    /// The record is not of the job `name`, or a number is out of range; the text says which.
+    pub(crate) fn check(&self, name: &str) -> Result<(), String> {
+        checked_name(name)?;
+        if self.name != name {
+            return Err(format!("its record is that of the job `{}`", self.name));
+        }
+        let is_number = self.id.len() <= 32 && self.id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        if !is_number || self.id.is_empty() {
+            return Err("its `id` is no number of a job".to_owned());
+        }
+        let within = |what: &str, value: u64, least: u64, most: u64| match (least..=most).contains(&value) {
+            true => Ok(()),
+            false => Err(format!("its `{what}` is {value}, and not a number from {least} to {most}")),
+        };
+        within("most_deliveries", self.most_deliveries.into(), 1, MOST_TRIES.into())?;
+        within("redelivery_s", self.redelivery_s, 1, MOST_REDELIVERY_S)?;
+        within("time_limit_s", self.time_limit_s, 1, MOST_TIME_LIMIT_S)?;
+        within("pieces", self.pieces.unwrap_or_default(), 0, MOST_PIECES)?;
+        match self.kind {
+            Kind::Analysis { .. } => Ok(()),
+            Kind::Games { games, shards, sprt, .. } => {
+                within("games", games, 1, MOST_GAMES)?;
+                within("shards", shards, 1, games)?;
+                let is_test = |[elo0, elo1]: [f64; 2]| format!("{elo0},{elo1}").parse::<Sprt>().is_ok();
+                if sprt.is_some_and(|sprt| !is_test(sprt)) {
+                    return Err("its `sprt` has no two Elo differences".to_owned());
+                }
+                match self.pieces {
+                    Some(pieces) if pieces != shards => {
+                        Err(format!("it has {pieces} pieces and {shards} shards"))
+                    }
+                    _ => Ok(()),
+                }
+            }
+            Kind::Test { milliseconds, .. } if (0.0..=MOST_MILLISECONDS).contains(&milliseconds) => Ok(()),
+            Kind::Test { milliseconds, .. } => Err(format!(
+                "its `milliseconds` is {milliseconds}, and not a number from 0 to {MOST_MILLISECONDS}"
+            )),
+        }
+    }
+
+    /// The most games of a piece; 0 if none are played. The shards deal out pairs of games.
+    pub(crate) fn games_per_piece(&self) -> u64 {
+        match self.kind {
+            Kind::Games { games, shards, .. } => 2 * games.div_ceil(2).div_ceil(shards.max(1)),
+            _ => 0,
+        }
+    }
+
     /// The test that may end the job.
     pub(crate) fn sprt(&self) -> Option<Sprt> {
         match self.kind {
@@ -181,6 +264,7 @@ impl From<OutputFormat> for Format {
 
 /// Which engine works on a job. Results of different engines are not mixed.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct EngineIdentity {
     pub(crate) version: String,
     /// The name of the network's file without its folder, or the name of a backend without a network. `None` means any.
@@ -189,7 +273,10 @@ pub(crate) struct EngineIdentity {
 
 /// A piece of a job.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Piece {
+    /// The number of the job ([`Job::id`]).
+    pub(crate) job: String,
     /// The number of the piece, from 0.
     pub(crate) piece: u64,
     /// The documents of an analysis. Games and tests need no more than the number.
@@ -197,8 +284,37 @@ pub(crate) struct Piece {
     pub(crate) documents: Vec<PieceDocument>,
 }
 
+impl Piece {
+    /// A piece as it was stored. Any program may have stored it.
+    ///
+    /// # Errors
+    /// It is no piece, or one of another job.
+    pub(crate) fn read(bytes: &[u8], job: &Job) -> Result<Piece, String> {
+        let piece: Piece =
+            serde_json::from_slice(bytes).map_err(|error| format!("it is no piece: {error}"))?;
+        match piece.job == job.id {
+            true => Ok(piece),
+            false => Err("it is of another job".to_owned()),
+        }
+    }
+
+    /// Checks that this is the piece with the number `expected`.
+    ///
+    /// # Errors
+    /// It has another number.
+    pub(crate) fn is_number(&self, expected: u64) -> Result<(), String> {
+        match self.piece == expected {
+            true => Ok(()),
+            false => {
+                Err(format!("it is stored as piece {expected}, and says that it is piece {}", self.piece))
+            }
+        }
+    }
+}
+
 /// A document that is to be analysed.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PieceDocument {
     /// The number of the document in the input, from 1.
     pub(crate) number: u64,
@@ -211,7 +327,10 @@ pub(crate) struct PieceDocument {
 
 /// The result of a piece.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct PieceResult {
+    /// The number of the job ([`Job::id`]).
+    pub(crate) job: String,
     /// The number of the piece.
     pub(crate) piece: u64,
     /// The worker that has done it.
@@ -239,6 +358,7 @@ pub(crate) struct PieceResult {
 
 /// A document that the engine could not read.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Rejected {
     pub(crate) place: String,
     pub(crate) reason: String,
@@ -252,8 +372,9 @@ fn is_zero(number: &u64) -> bool {
 
 impl PieceResult {
     /// A result without content.
-    pub(crate) fn new(piece: u64) -> PieceResult {
+    pub(crate) fn new(job: &str, piece: u64) -> PieceResult {
         PieceResult {
+            job: job.to_owned(),
             piece,
             worker: String::new(),
             error: None,
@@ -280,8 +401,53 @@ mod tests {
 
     #[test]
     fn a_small_result_is_a_small_message() {
-        let text = serde_json::to_string(&PieceResult::new(7)).unwrap();
-        assert_eq!(text, r#"{"piece":7}"#);
-        assert_eq!(serde_json::from_str::<PieceResult>(&text).unwrap(), PieceResult::new(7));
+        let text = serde_json::to_string(&PieceResult::new("id", 7)).unwrap();
+        assert_eq!(text, r#"{"job":"id","piece":7}"#);
+        assert_eq!(serde_json::from_str::<PieceResult>(&text).unwrap(), PieceResult::new("id", 7));
+    }
+
+    fn record(changes: serde_json::Value) -> Result<(), String> {
+        let mut record = serde_json::json!({
+            "protocol": PROTOCOL, "name": "a", "id": "1f", "created_s": 1, "priority": i64::MIN, "engine": null,
+            "kind": { "kind": "games", "games": 10, "shards": 5, "openings": null, "training": false, "sprt": [0.0, 5.0] },
+            "flags": [], "most_deliveries": 5, "redelivery_s": 30, "time_limit_s": 100, "source": "", "pieces": 5,
+            "troubles": [], "is_decided": false,
+        });
+        for (name, value) in changes.as_object().unwrap() {
+            record[name] = value.clone();
+        }
+        serde_json::from_value::<Job>(record).map_err(|error| error.to_string())?.check("a")
+    }
+
+    #[test]
+    fn records_with_numbers_out_of_range_are_refused_and_the_number_is_named() {
+        use serde_json::json;
+        assert_eq!(record(json!({})), Ok(()));
+        let games = |games: u64, shards: u64, sprt: serde_json::Value| json!({ "kind": "games", "games": games, "shards": shards, "openings": null, "training": true, "sprt": sprt });
+        let test =
+            |milliseconds: f64| json!({ "kind": "test", "milliseconds": milliseconds, "computes": true });
+        for (name, value) in [
+            ("redelivery_s", json!(0)),
+            ("redelivery_s", json!(u64::MAX)),
+            ("most_deliveries", json!(0)),
+            ("time_limit_s", json!(0)),
+            ("time_limit_s", json!(u64::MAX)),
+            ("pieces", json!(u64::MAX)),
+            ("pieces", json!(4)),
+            ("id", json!("")),
+            ("id", json!("../x")),
+            ("name", json!("b")),
+            ("kind", games(0, 0, json!(null))),
+            ("kind", games(u64::MAX, 5, json!(null))),
+            ("kind", games(4, 5, json!(null))),
+            ("kind", games(10, 5, json!([5.0, 0.0]))),
+            ("kind", games(10, 5, json!([0.0, 1e300]))),
+            ("kind", test(-1.0)),
+            ("kind", test(1e300)),
+            ("kind", json!({ "kind": "shell" })),
+        ] {
+            assert!(record(json!({ name: value })).is_err(), "{name} {value}");
+        }
+        assert!(record(json!({ "redelivery_s": 0 })).is_err_and(|reason| reason.contains("redelivery_s")));
     }
 }

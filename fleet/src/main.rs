@@ -16,12 +16,14 @@
 //! | [`simulate`] | measures what a server can do, with simulated workers |
 //! | [`results`] | reads the stored results of a job |
 //! | [`engine`] | asks the engine for its version and its network |
+//! | [`allowed`] | the flags of the engine that a job may have |
 //! | [`job`] | jobs, pieces and results as they are stored, and the names of their streams |
 //! | [`board`] | a stream with the last value of each name |
 //! | [`server`] | the connection to the server |
 //! | [`args`] | the flags |
 //! | [`error`](mod@error) | errors, and messages on stderr |
 
+mod allowed;
 mod args;
 mod board;
 mod collect;

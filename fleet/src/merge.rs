@@ -74,7 +74,7 @@ fn merge_scores(parts: &[PathBuf], output: &mut impl Write) -> Result<(), FleetE
                 let path = path.display();
                 FleetError::Refused(format!("{path} is not what `rukh selfplay --json` prints"))
             })?;
-        let mut result = PieceResult::new(part);
+        let mut result = PieceResult::new("", part);
         result.games = Some(figures);
         totals.add(&result);
     }

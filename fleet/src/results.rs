@@ -1,11 +1,12 @@
 //! Reads the stored pieces and results of a job.
 
 use super::error::{FleetError, server_error};
-use super::job::PieceResult;
+use super::job::{self, Job, Kind, MOST_PIECES, PieceResult};
 use async_nats::jetstream::context::Context;
 use async_nats::jetstream::stream::{DirectGetErrorKind, Info, Stream};
 use bytes::Bytes;
 use futures_util::{Stream as Messages, StreamExt, stream};
+use std::collections::HashMap;
 use std::time::Duration;
 
 /// The messages that are on their way at once.
@@ -80,33 +81,66 @@ impl Log {
     }
 }
 
-/// The most pieces of a job. A larger number is no piece's, and would need much memory.
-pub(crate) const MOST_PIECES: u64 = 1 << 32;
-
-/// A result as it was stored.
+/// The number of pieces of a job, or of those that are stored so far. It is asked for after the number of the last result,
+/// because a piece is stored before its result.
 ///
 /// # Errors
-/// It is damaged, or it was stored by another version of this program.
-pub(crate) fn parse(bytes: &[u8], sequence: u64) -> Result<PieceResult, FleetError> {
-    let wrong =
-        |reason: String| FleetError::Refused(format!("the result {sequence} cannot be read: {reason}"));
-    let result: PieceResult = serde_json::from_slice(bytes).map_err(|error| wrong(error.to_string()))?;
-    match result.piece < MOST_PIECES {
-        true => Ok(result),
-        false => Err(wrong(format!("there is no piece {}", result.piece))),
+/// The server does not answer.
+pub(crate) async fn stored_pieces(context: &Context, job: &Job) -> Result<u64, FleetError> {
+    match job.pieces {
+        Some(pieces) => Ok(pieces),
+        None => Ok(Log::open(context, job::work_stream(&job.name)).await?.last().await?.min(MOST_PIECES)),
     }
 }
 
-/// A set of piece numbers.
+/// A result of a job that has so many pieces, as it was stored. Any program may have stored it.
+///
+/// # Errors
+/// It is no result of this job; the text says why.
+pub(crate) fn parse(bytes: &[u8], job: &Job, pieces: u64) -> Result<PieceResult, String> {
+    let result: PieceResult =
+        serde_json::from_slice(bytes).map_err(|error| format!("it is no result: {error}"))?;
+    if result.job != job.id {
+        return Err("it is of another job".to_owned());
+    }
+    if result.piece >= pieces {
+        let reason = result.error.as_ref().map_or_else(String::new, |error| format!(": {error}"));
+        return Err(format!("there is no piece {}, because the job has {pieces}{reason}", result.piece));
+    }
+    if result.error.is_some() {
+        return Ok(result);
+    }
+    let (most, is_of_games) = (job.games_per_piece(), matches!(job.kind, Kind::Games { .. }));
+    if result.games.is_some() != is_of_games {
+        return Err("it is of a job of another kind".to_owned());
+    }
+    let mut games = 0_u64;
+    let mut add =
+        |value: &serde_json::Value| games = games.saturating_add(value.as_u64().unwrap_or_default());
+    let figures = result.games.as_ref().unwrap_or(&serde_json::Value::Null);
+    for side in ["with_white", "with_black"] {
+        ["wins", "draws", "losses"].into_iter().for_each(|name| add(&figures[side][name]));
+    }
+    let pairs = figures["pairs"].as_array().map_or(0, |pairs| {
+        pairs.iter().fold(0_u64, |sum, pair| sum.saturating_add(pair.as_u64().unwrap_or_default()))
+    });
+    match games.max(pairs).max(result.chunks.len() as u64) {
+        found if found > most => Err(format!("it has {found} games, and a piece has at most {most}")),
+        _ => Ok(result),
+    }
+}
+
+/// A set of piece numbers. Its size is that of the numbers that it holds, whatever they are.
 #[derive(Default)]
 pub(crate) struct Pieces {
-    words: Vec<u64>,
+    /// The numbers of 64 pieces in each word, by a 64th of the first.
+    words: HashMap<u64, u64>,
     count: u64,
 }
 
 impl Pieces {
     pub(crate) fn contains(&self, piece: u64) -> bool {
-        self.words.get((piece / 64) as usize).is_some_and(|word| word >> (piece % 64) & 1 == 1)
+        self.words.get(&(piece / 64)).is_some_and(|word| word >> (piece % 64) & 1 == 1)
     }
 
     /// Adds a number. Returns whether it is new.
@@ -114,11 +148,7 @@ impl Pieces {
         if self.contains(piece) {
             return false;
         }
-        let index = (piece / 64) as usize;
-        if index >= self.words.len() {
-            self.words.resize(index + 1, 0);
-        }
-        self.words[index] |= 1 << (piece % 64);
+        *self.words.entry(piece / 64).or_default() |= 1 << (piece % 64);
         self.count += 1;
         true
     }
@@ -131,6 +161,52 @@ impl Pieces {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn job(kind: serde_json::Value) -> Job {
+        serde_json::from_value(serde_json::json!({
+            "protocol": 3, "name": "a", "id": "1f", "created_s": 1, "priority": 0, "engine": null, "kind": kind,
+            "flags": [], "most_deliveries": 5, "redelivery_s": 30, "time_limit_s": 100, "source": "", "pieces": 5,
+            "troubles": [], "is_decided": false,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn what_is_no_result_of_the_job_is_refused_with_a_reason() {
+        let games = job(serde_json::json!({
+            "kind": "games", "games": 20, "shards": 5, "openings": null, "training": true, "sprt": null,
+        }));
+        let analysis = job(serde_json::json!({ "kind": "analysis", "format": "pgn" }));
+        for (job, text, reason) in [
+            (&analysis, "garbage", "no result"),
+            (&analysis, "", "no result"),
+            (&analysis, "[[[[[[", "no result"),
+            (&analysis, r#"{"piece":1}"#, "no result"),
+            (&analysis, r#"{"job":"1f","piece":-1}"#, "no result"),
+            (&analysis, r#"{"job":"2f","piece":1}"#, "of another job"),
+            (&analysis, r#"{"job":"1f","piece":5}"#, "there is no piece 5, because the job has 5"),
+            (
+                &analysis,
+                r#"{"job":"1f","piece":18446744073709551615}"#,
+                "there is no piece 18446744073709551615",
+            ),
+            (&analysis, r#"{"job":"1f","piece":9,"error":"why"}"#, "why"),
+            (&analysis, r#"{"job":"1f","piece":1,"documents":[]}"#, "unknown field `documents`"),
+            (&analysis, r#"{"job":"1f","piece":1,"games":{}}"#, "another kind"),
+            (&analysis, r#"{"job":"1f","piece":1,"chunks":[1]}"#, "1 games"),
+            (&games, r#"{"job":"1f","piece":1}"#, "another kind"),
+            (&games, r#"{"job":"1f","piece":1,"games":{"with_white":{"wins":5}}}"#, "5 games"),
+            (&games, r#"{"job":"1f","piece":1,"games":{"pairs":[18446744073709551615,1]}}"#, "games"),
+            (&games, r#"{"job":"1f","piece":1,"games":{},"chunks":[1,2,3,4,5]}"#, "5 games"),
+        ] {
+            let found = parse(text.as_bytes(), job, 5);
+            assert!(found.as_ref().is_err_and(|error| error.contains(reason)), "{text}: {found:?}");
+        }
+        assert!(
+            parse(br#"{"job":"1f","piece":4,"games":{"pairs":[4]},"chunks":[1,2,3,4]}"#, &games, 5).is_ok()
+        );
+        assert!(parse(br#"{"job":"1f","piece":4}"#, &analysis, 5).is_ok());
+    }
 
     #[test]
     fn a_piece_is_counted_once() {

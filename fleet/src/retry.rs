@@ -2,7 +2,7 @@
 
 use super::args::{JobArgs, ServerArgs};
 use super::error::{FleetError, print_error_line, server_error};
-use super::job;
+use super::job::{self, Piece};
 use super::results::{Log, Pieces, parse};
 use super::server::{FILES, JOBS, connect, counts, job};
 use async_nats::jetstream::context::DeleteStreamErrorKind;
@@ -30,9 +30,9 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &JobArgs) -> Result<(), 
     let (mut finished, mut failed) = (Pieces::default(), Pieces::default());
     let last = done.last().await?;
     let mut messages = pin!(done.read(1..=last));
-    while let Some((sequence, bytes)) = messages.try_next().await? {
-        let Some(bytes) = bytes else { continue };
-        let result = parse(&bytes, sequence)?;
+    while let Some((_, bytes)) = messages.try_next().await? {
+        // What is no result of the job finishes no piece. `collect` names it.
+        let Some(Ok(result)) = bytes.map(|bytes| parse(&bytes, &job, pieces)) else { continue };
         let set = if result.error.is_some() { &mut failed } else { &mut finished };
         set.insert(result.piece);
     }
@@ -45,6 +45,10 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &JobArgs) -> Result<(), 
             continue;
         }
         let Some(bytes) = work.get(piece + 1).await? else { continue };
+        if let Err(reason) = Piece::read(&bytes, &job).and_then(|found| found.is_number(piece)) {
+            print_error_line(&format!("piece {piece} cannot be tried again: {reason}"));
+            continue;
+        }
         let failed = |error| server_error(format!("store piece {piece}"), error);
         let ack = context.publish(job::work_subject(&job.name), bytes).await.map_err(failed)?;
         ack.await.map_err(failed)?;

@@ -7,6 +7,7 @@ use super::job::{self, Job, JobVersion};
 use async_nats::jetstream::context::{Context, ContextBuilder};
 use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions, Event};
 use futures_util::TryStreamExt;
+use std::cmp::Reverse;
 use std::error::Error;
 use std::fs;
 use std::io;
@@ -195,34 +196,69 @@ fn secret(path: &Path) -> Result<String, FleetError> {
     fs::read_to_string(path).map_err(|error| file_error("read", path, error))
 }
 
-/// All jobs, and the names of those of another version, which this program does not understand. The jobs are in the
-/// order in which they are worked on.
+/// The jobs of the server.
+#[derive(Default)]
+pub(crate) struct Jobs {
+    /// Those that this program understands, in the order in which they are worked on.
+    pub(crate) known: Vec<Job>,
+    /// Those of another version, with its number.
+    pub(crate) others: Vec<(String, u32)>,
+    /// Records that cannot be used, and why.
+    pub(crate) unreadable: Vec<(String, String)>,
+}
+
+/// Why a record cannot be used.
+enum BadRecord {
+    Version(u32),
+    Unreadable(String),
+}
+
+/// Reads and checks the record of a job.
+fn read_job(name: &str, bytes: &[u8]) -> Result<Job, BadRecord> {
+    let unreadable = |reason: String| BadRecord::Unreadable(reason);
+    let version: JobVersion = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+    if version.protocol != job::PROTOCOL {
+        return Err(BadRecord::Version(version.protocol));
+    }
+    let job: Job = serde_json::from_slice(bytes).map_err(|error| unreadable(error.to_string()))?;
+    job.check(name).map_err(unreadable)?;
+    Ok(job)
+}
+
+/// All jobs.
 ///
 /// # Errors
 /// The server does not answer.
-pub(crate) async fn jobs(context: &Context) -> Result<(Vec<Job>, Vec<JobVersion>), FleetError> {
-    let (mut known, mut others) = (Vec::new(), Vec::new());
-    for (_, bytes) in JOBS.list(context).await? {
-        match serde_json::from_slice::<JobVersion>(&bytes) {
-            Ok(version) if version.protocol != job::PROTOCOL => others.push(version),
-            Ok(_) => known.extend(serde_json::from_slice::<Job>(&bytes)),
-            Err(_) => {}
+pub(crate) async fn jobs(context: &Context) -> Result<Jobs, FleetError> {
+    let mut jobs = Jobs::default();
+    for (name, bytes) in JOBS.list(context).await? {
+        match read_job(&name, &bytes) {
+            Ok(job) => jobs.known.push(job),
+            Err(BadRecord::Version(version)) => jobs.others.push((name, version)),
+            Err(BadRecord::Unreadable(reason)) => jobs.unreadable.push((name, reason)),
         }
     }
-    known.sort_by(|a, b| (-a.priority, a.created_s, &a.name).cmp(&(-b.priority, b.created_s, &b.name)));
-    Ok((known, others))
+    jobs.known.sort_by(|a, b| {
+        (Reverse(a.priority), a.created_s, &a.name).cmp(&(Reverse(b.priority), b.created_s, &b.name))
+    });
+    Ok(jobs)
 }
 
 /// A job by its name.
 ///
 /// # Errors
-/// The server does not answer, there is no such job, or it is of another version.
+/// The server does not answer, there is no such job, or its record cannot be used.
 pub(crate) async fn job(context: &Context, name: &str) -> Result<Job, FleetError> {
     let bytes = JOBS.get(context, name).await?.ok_or_else(|| FleetError::NoJob(name.to_owned()))?;
-    let version: Option<JobVersion> = serde_json::from_slice(&bytes).ok();
-    let job = version.filter(|version| version.protocol == job::PROTOCOL);
-    job.and_then(|_| serde_json::from_slice(&bytes).ok()).ok_or_else(|| {
-        FleetError::Refused(format!("the job `{name}` was submitted by another version of rukh-fleet"))
+    read_job(name, &bytes).map_err(|error| {
+        FleetError::Refused(match error {
+            BadRecord::Version(_) => {
+                format!("the job `{name}` was submitted by another version of rukh-fleet")
+            }
+            BadRecord::Unreadable(reason) => {
+                format!("the record of the job `{name}` cannot be used: {reason}")
+            }
+        })
     })
 }
 
@@ -239,9 +275,9 @@ pub(crate) async fn put_job(context: &Context, job: &Job) -> Result<(), FleetErr
 ///
 /// # Errors
 /// The server does not answer, or there is no such job.
-pub(crate) async fn put_decided(context: &Context, name: &str) -> Result<(), FleetError> {
-    let found = job(context, name).await?;
-    match found.pieces.is_some() && !found.is_decided {
+pub(crate) async fn put_decided(context: &Context, decided: &Job) -> Result<(), FleetError> {
+    let found = job(context, &decided.name).await?;
+    match found.id == decided.id && found.pieces.is_some() && !found.is_decided {
         true => put_job(context, &Job { is_decided: true, ..found }).await,
         false => Ok(()),
     }

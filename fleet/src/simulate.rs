@@ -119,7 +119,7 @@ async fn work(
             free_at = free_at.max(late) + pause;
             tokio::time::sleep_until(free_at).await;
         }
-        let result = serde_json::to_vec(&PieceResult::new(piece.piece)).unwrap_or_default();
+        let result = serde_json::to_vec(&PieceResult::new(&piece.job, piece.piece)).unwrap_or_default();
         let (context, count, subject) = (context.clone(), Arc::clone(count), job::done_subject(&name));
         storing.spawn(async move {
             let ack = context.publish(subject, result.into()).await.map_err(|error| error.to_string())?;

@@ -1,9 +1,9 @@
 //! `status`: shows jobs and workers.
 
 use super::args::{ServerArgs, StatusArgs};
-use super::error::FleetError;
+use super::error::{FleetError, printable, printable_json};
 use super::job::{self, Kind};
-use super::server::{Counts, WORKERS, connect, counts, jobs};
+use super::server::{Counts, Jobs, WORKERS, connect, counts, jobs};
 use crate::work::Report;
 use serde_json::{Value, json};
 use std::io::Write;
@@ -14,7 +14,7 @@ use std::io::Write;
 /// The server does not answer.
 pub(crate) async fn run(server: &ServerArgs, arguments: &StatusArgs) -> Result<(), FleetError> {
     let context = connect(server, "rukh-fleet status").await?;
-    let (jobs, others) = jobs(&context).await?;
+    let Jobs { known: jobs, others, unreadable } = jobs(&context).await?;
     let mut shown = Vec::new();
     for job in jobs.iter().filter(|job| arguments.job.as_ref().is_none_or(|name| *name == job.name)) {
         let counts = counts(&context, &job.name).await.unwrap_or_default();
@@ -25,7 +25,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &StatusArgs) -> Result<(
         };
         let Counts { waiting, held, results, failed } = counts;
         shown.push(json!({
-            "name": job.name, "kind": kind, "priority": job.priority, "pieces": job.pieces, "results": results,
+            "name": job.name, "id": job.id, "kind": kind, "priority": job.priority, "pieces": job.pieces, "results": results,
             "waiting": waiting, "held": held, "failed": failed, "flags": job.flags, "engine": job.engine,
             "troubles": job.troubles, "is_decided": job.is_decided,
         }));
@@ -35,27 +35,43 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &StatusArgs) -> Result<(
     }
     let others: Vec<Value> = others
         .iter()
-        .map(|other| json!({ "name": other.name, "protocol": other.protocol, "understood": job::PROTOCOL }))
+        .map(|(name, protocol)| json!({ "name": name, "protocol": protocol, "understood": job::PROTOCOL }))
         .collect();
-    let workers = WORKERS.list(&context).await?;
-    let workers: Vec<Report> =
-        workers.iter().filter_map(|(_, bytes)| serde_json::from_slice(bytes).ok()).collect();
+    let mut unreadable: Vec<(String, String)> = unreadable
+        .into_iter()
+        .map(|(name, reason)| (format!("the record of the job {name}"), reason))
+        .collect();
+    let mut workers = Vec::new();
+    for (name, bytes) in WORKERS.list(&context).await? {
+        match Report::read(&name, &bytes) {
+            Ok(report) => workers.push(report),
+            Err(reason) => unreadable.push((format!("the report of the worker {name}"), reason)),
+        }
+    }
     let text = match arguments.json {
-        true => format!("{}\n", json!({ "jobs": shown, "other_versions": others, "workers": workers })),
-        false => table(&shown, &others, &workers),
+        true => {
+            let unreadable: Vec<Value> =
+                unreadable.iter().map(|(what, reason)| json!({ "what": what, "reason": reason })).collect();
+            let all = json!({
+                "jobs": shown, "other_versions": others, "unreadable": unreadable, "workers": workers,
+            });
+            printable_json(&all) + "\n"
+        }
+        false => table(&shown, &others, &unreadable, &workers),
     };
     // Nobody is left to tell if stdout is closed.
     let _ = std::io::stdout().write_all(text.as_bytes());
     Ok(())
 }
 
-fn table(jobs: &[Value], others: &[Value], workers: &[Report]) -> String {
+/// The names and texts come from the server.
+fn table(jobs: &[Value], others: &[Value], unreadable: &[(String, String)], workers: &[Report]) -> String {
     let mut rows =
         vec![["JOB", "KIND", "PIECES", "RESULTS", "WAITING", "IN WORK", "PUT ASIDE"].map(str::to_owned)];
     for job in jobs {
         let cell = |name: &str| match &job[name] {
             _ if name == "waiting" && job["is_decided"] == true => "decided".to_owned(),
-            Value::String(text) => text.clone(),
+            Value::String(text) => printable(text),
             Value::Null => "being submitted".to_owned(),
             value => value.to_string(),
         };
@@ -63,7 +79,12 @@ fn table(jobs: &[Value], others: &[Value], workers: &[Report]) -> String {
     }
     let mut text = aligned(&rows);
     for other in others {
-        text += &format!("{}: another version of the protocol, {}\n", other["name"], other["protocol"]);
+        let name = printable(other["name"].as_str().unwrap_or_default());
+        text += &format!("{name}: another version of the protocol, {}\n", other["protocol"]);
+    }
+    for (what, reason) in unreadable {
+        text += &printable(&format!("{what} cannot be used: {reason}"));
+        text += "\n";
     }
     if workers.is_empty() {
         return text + "\nno workers\n";
@@ -71,8 +92,8 @@ fn table(jobs: &[Value], others: &[Value], workers: &[Report]) -> String {
     let mut rows = vec![["WORKER", "JOB", "IN WORK", "DONE", "POSITIONS", "FAILURES"].map(str::to_owned)];
     for worker in workers {
         rows.push([
-            worker.name.clone(),
-            worker.job.clone().unwrap_or_else(|| "-".to_owned()),
+            printable(&worker.name),
+            worker.job.as_deref().map_or_else(|| "-".to_owned(), printable),
             worker.running.to_string(),
             worker.pieces.to_string(),
             worker.positions.to_string(),
@@ -83,10 +104,12 @@ fn table(jobs: &[Value], others: &[Value], workers: &[Report]) -> String {
     text += &aligned(&rows);
     for worker in workers {
         for (job, reason) in &worker.refused {
-            text += &format!("{} leaves {job}: {reason}\n", worker.name);
+            text += &printable(&format!("{} leaves {job}: {reason}", worker.name));
+            text += "\n";
         }
         if let Some(failure) = &worker.last_failure {
-            text += &format!("{}: {failure}\n", worker.name);
+            text += &printable(&format!("{}: {failure}", worker.name));
+            text += "\n";
         }
     }
     text

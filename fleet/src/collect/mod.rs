@@ -14,9 +14,9 @@ pub(crate) mod totals;
 mod training;
 
 use super::args::{CollectArgs, ServerArgs};
-use super::error::{FleetError, print_error_line};
+use super::error::{FleetError, print_error_line, printable_json};
 use super::job::{self, Job, Kind, PieceResult};
-use super::results::{Log, parse};
+use super::results::{Log, parse, stored_pieces};
 use super::server::{connect, counts, job, put_decided};
 use files::Files;
 use futures_util::TryStreamExt;
@@ -69,44 +69,54 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &CollectArgs) -> Result<
     let (mut sequence, mut is_quiet) = (0, false);
     loop {
         let last = done.last().await?;
+        let pieces = stored_pieces(&context, &job).await?;
         let mut messages = pin!(done.read(sequence + 1..=last));
         while let Some((sequence, bytes)) = messages.try_next().await? {
-            if let Some(bytes) = bytes {
-                collector.take(sequence, parse(&bytes, sequence)?, bytes.len()).await?;
+            let Some(bytes) = bytes else { continue };
+            let taken = match parse(&bytes, &job, pieces) {
+                Ok(result) => collector.take(sequence, result, bytes.len()).await?,
+                Err(reason) => Err(reason),
+            };
+            if let Err(reason) = taken {
+                collector.totals.unreadable += 1;
+                collector.files.put_message_aside(sequence, &reason, &bytes)?;
             }
         }
         sequence = last;
-        if collector.is_complete(&job) || !arguments.wait {
+        if collector.is_complete(&job) || !arguments.wait || is_quiet {
             break;
         }
         collector.files.flush()?;
         tokio::time::sleep(PAUSE).await;
-        // A piece is acknowledged after its result is stored, so without open pieces there will be no more results.
-        if let (Some(_), Ok(counts)) = (job.pieces, counts(&context, &job.name).await)
-            && counts.waiting + counts.held == 0
-            && done.last().await? == sequence
-        {
-            is_quiet = true;
-            break;
+        // A piece is acknowledged after its result is stored, so without open pieces there will be no more results than
+        // those that are read next.
+        if let (Some(_), Ok(counts)) = (job.pieces, counts(&context, &job.name).await) {
+            is_quiet = counts.waiting + counts.held == 0;
         }
         if job.pieces.is_none() {
-            job = super::server::job(&context, &arguments.job).await?;
+            let found = super::server::job(&context, &arguments.job).await?;
+            if found.id != job.id {
+                return Err(FleetError::Refused(format!("the job `{}` was removed", job.name)));
+            }
+            job = found;
         }
     }
-    let is_complete = collector.is_complete(&job);
     let is_decided = collector.totals.is_decided;
-    if is_decided {
-        put_decided(&context, &job.name).await?;
+    let is_complete = collector.is_complete(&job);
+    // A user that may only read cannot note it, and the results are there all the same.
+    if is_decided && let Err(error) = put_decided(&context, &job).await {
+        print_error_line(&error.to_string());
     }
     collector.finish(&job, &work).await?;
     let Collector { files, failed, totals, .. } = collector;
-    files.finish()?;
-    let missing = job.pieces.map(|pieces| pieces - totals.seen.count() - failed.len() as u64);
+    let place = files.finish(is_complete || arguments.partial)?;
+    let number = failed.len() as u64;
+    let missing = job.pieces.map(|pieces| pieces.saturating_sub(totals.seen.count() + number));
     for error in failed.values() {
         print_error_line(error);
     }
     if arguments.json {
-        let text = totals.json(&job, failed.len() as u64, missing).to_string();
+        let text = printable_json(&totals.json(&job, number, missing));
         match &arguments.output {
             // Nobody is left to tell if stdout is closed.
             Some(_) => drop(writeln!(std::io::stdout(), "{text}")),
@@ -115,23 +125,24 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &CollectArgs) -> Result<
     } else {
         totals.lines(&job).iter().for_each(|line| print_error_line(line));
     }
-    let number = failed.len();
-    match (is_complete, missing, number) {
-        (true, ..) if is_decided => Ok(()),
-        (true, _, 0) if job.troubles.is_empty() => Ok(()),
-        (true, _, 0) => Err(FleetError::Refused(job.troubles.join("; "))),
-        (true, ..) => Err(FleetError::Refused(format!(
-            "{number} pieces were put aside; `rukh-fleet retry {}` lets them be tried again",
-            job.name
+    if let Some(place) = place {
+        print_error_line(&place);
+    }
+    let name = &job.name;
+    match missing {
+        _ if is_decided => Ok(()),
+        None => Err(FleetError::HalfSubmitted),
+        Some(0) if number == 0 && job.troubles.is_empty() => Ok(()),
+        Some(0) if number == 0 => Err(FleetError::Refused(job.troubles.join("; "))),
+        Some(0) => Err(FleetError::Refused(format!(
+            "{number} pieces were put aside; `rukh-fleet retry {name}` lets them be tried again"
         ))),
-        (false, Some(missing), _) if is_quiet => Err(FleetError::Refused(format!(
-            "the results of {missing} pieces are lost; `rukh-fleet retry {}` lets them be done again",
-            job.name
+        Some(missing) if is_quiet => Err(FleetError::Refused(format!(
+            "the results of {missing} pieces are lost; `rukh-fleet retry {name}` lets them be done again"
         ))),
-        (false, Some(missing), _) => Err(FleetError::Refused(format!(
+        Some(missing) => Err(FleetError::Refused(format!(
             "the results of {missing} pieces are not there yet; --wait waits for them"
         ))),
-        (false, None, _) => Err(FleetError::HalfSubmitted),
     }
 }
 
@@ -159,30 +170,40 @@ enum Early {
 }
 
 impl Collector {
+    /// Whether each piece has a result, or no further ones are needed. A piece that was put aside may still get one, if
+    /// another worker has it.
     fn is_complete(&self, job: &Job) -> bool {
         let Totals { seen, is_decided, .. } = &self.totals;
-        job.pieces.is_some_and(|pieces| *is_decided || seen.count() + self.failed.len() as u64 >= pieces)
+        job.pieces.is_some_and(|pieces| *is_decided || seen.count() >= pieces)
     }
 
-    /// Takes a result of `length` bytes.
-    async fn take(&mut self, sequence: u64, result: PieceResult, length: usize) -> Result<(), FleetError> {
+    /// Takes a result of `length` bytes. Of a result that cannot be used, the text says why.
+    async fn take(
+        &mut self,
+        sequence: u64,
+        result: PieceResult,
+        length: usize,
+    ) -> Result<Result<(), String>, FleetError> {
         let piece = result.piece;
+        let is_needed = !self.totals.seen.contains(piece) && !self.totals.is_decided;
         if let Some(error) = result.error {
-            if !self.totals.seen.contains(piece) && !self.totals.is_decided {
+            if is_needed {
                 self.failed.insert(piece, error);
             }
-            return Ok(());
+            return Ok(Ok(()));
+        }
+        if let Some(training) = self.training.as_ref().filter(|_| is_needed)
+            && let Err(reason) = training.add(&result).await?
+        {
+            return Ok(Err(reason));
         }
         if !self.totals.add(&result) {
-            return Ok(());
+            return Ok(Ok(()));
         }
         // A piece that was put aside and tried again has a result after all.
         self.failed.remove(&piece);
-        if let Some(training) = &self.training {
-            training.add(&result).await?;
-        }
         if !self.is_ordered {
-            return self.files.write(&result);
+            return self.files.write(&result).map(Ok);
         }
         let early = if self.early_bytes + length <= MOST_WAITING_BYTES || piece == self.next {
             self.early_bytes += length;
@@ -195,19 +216,24 @@ impl Collector {
             self.next += 1;
             self.write(early).await?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
+    /// Writes a result whose turn has come.
     async fn write(&mut self, early: Early) -> Result<(), FleetError> {
         match early {
             Early::Here(result, length) => {
                 self.early_bytes -= length;
                 self.files.write(&result)
             }
-            Early::Stored(sequence) => match self.done.get(sequence).await? {
-                Some(bytes) => self.files.write(&parse(&bytes, sequence)?),
-                None => Err(FleetError::Refused(format!("the result {sequence} was removed"))),
-            },
+            // It was checked when it came.
+            Early::Stored(sequence) => {
+                let bytes = self.done.get(sequence).await?;
+                match bytes.and_then(|bytes| serde_json::from_slice(&bytes).ok()) {
+                    Some(result) => self.files.write(&result),
+                    None => Err(FleetError::Refused(format!("the result {sequence} was removed"))),
+                }
+            }
         }
     }
 

@@ -23,6 +23,8 @@ pub(crate) struct Totals {
     repeated: u64,
     /// Results that came after the test was decided.
     late: u64,
+    /// Messages that are no results of the job.
+    pub(crate) unreadable: u64,
     score: Score,
     nodes: u64,
     moves: u64,
@@ -52,21 +54,22 @@ impl Totals {
     }
 
     fn add_figures(&mut self, result: &PieceResult) {
-        self.positions += result.positions;
+        self.positions = self.positions.saturating_add(result.positions);
         self.rejected += result.rejected.len() as u64;
         self.training_games += result.chunks.len() as u64;
         let Some(games) = &result.games else { return };
         let number = |value: &Value| u32::try_from(value.as_u64().unwrap_or_default()).unwrap_or(u32::MAX);
         for (color, side) in ["with_white", "with_black"].into_iter().enumerate() {
             for (outcome, name) in ["wins", "draws", "losses"].into_iter().enumerate() {
-                self.score.results[outcome][color] += number(&games[side][name]);
+                let count = &mut self.score.results[outcome][color];
+                *count = count.saturating_add(number(&games[side][name]));
             }
         }
         for (points, count) in self.score.pairs.iter_mut().enumerate() {
-            *count += number(&games["pairs"][points]);
+            *count = count.saturating_add(number(&games["pairs"][points]));
         }
-        self.nodes += games["nodes"].as_u64().unwrap_or_default();
-        self.moves += games["moves"].as_u64().unwrap_or_default();
+        self.nodes = self.nodes.saturating_add(games["nodes"].as_u64().unwrap_or_default());
+        self.moves = self.moves.saturating_add(games["moves"].as_u64().unwrap_or_default());
     }
 
     /// The figures in words.
@@ -96,6 +99,9 @@ impl Totals {
         if self.late > 0 {
             lines.push(format!("{} results that came after the decision were left out", self.late));
         }
+        if self.unreadable > 0 {
+            lines.push(format!("{} messages that are no results of the job were left out", self.unreadable));
+        }
         lines
     }
 
@@ -109,6 +115,7 @@ impl Totals {
             "missing": missing,
             "repeated": self.repeated,
             "late": self.late,
+            "unreadable": self.unreadable,
             "positions": self.positions,
             "rejected": self.rejected,
             "troubles": job.troubles,
@@ -152,7 +159,7 @@ mod tests {
 
     /// A result of ten games.
     fn won(piece: u64) -> PieceResult {
-        let mut result = PieceResult::new(piece);
+        let mut result = PieceResult::new("id", piece);
         result.games = Some(json!({
             "with_white": { "wins": 3, "draws": 2, "losses": 0 },
             "with_black": { "wins": 1, "draws": 2, "losses": 2 },

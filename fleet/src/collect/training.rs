@@ -42,7 +42,7 @@ impl TrainingFolder {
         chunks: Log,
         has_archives: bool,
     ) -> Result<TrainingFolder, FleetError> {
-        let Kind::Games { games, shards, training: true, .. } = job.kind else {
+        let Kind::Games { training: true, .. } = job.kind else {
             return Err(FleetError::Refused(format!("the job `{}` makes no training data", job.name)));
         };
         let failed = |error| file_error("write", folder, error);
@@ -71,45 +71,51 @@ impl TrainingFolder {
                 write_chunk_file(&path, owner.as_bytes()).map_err(store_error)?;
             }
         }
-        // The shards deal out pairs of games.
-        let games_per_piece = 2 * games.div_ceil(2).div_ceil(shards);
+        let games_per_piece = job.games_per_piece();
         Ok(TrainingFolder { folder: folder.to_owned(), chunks, games_per_piece, has_archives })
     }
 
-    /// Writes the training data of a piece, if they are not there.
+    /// Writes the training data of a piece, if they are not there. Nothing is written if the server does not have all of
+    /// them, and the text says what is missing.
     ///
     /// # Errors
-    /// A file cannot be written, or the server does not have the data.
-    pub(super) async fn add(&self, result: &PieceResult) -> Result<(), FleetError> {
+    /// A file cannot be written, or the server does not answer.
+    pub(super) async fn add(&self, result: &PieceResult) -> Result<Result<(), String>, FleetError> {
         let first = result.piece.saturating_mul(self.games_per_piece);
         if self.has_archives {
             let path = self.folder.join(archive_name(result.piece));
             if result.chunks.is_empty() || path.exists() {
-                return Ok(());
+                return Ok(Ok(()));
             }
-            let chunks = self.fetch(result, result.chunks.clone()).await?;
-            return write_archive(&path, first, &chunks).map_err(store_error);
+            return match self.fetch(result.chunks.clone()).await? {
+                Ok(chunks) => write_archive(&path, first, &chunks).map_err(store_error).map(Ok),
+                Err(reason) => Ok(Err(reason)),
+            };
         }
         let path = |number: u64| self.folder.join(chunk_name(number));
         let numbered = (first..).zip(result.chunks.iter().copied());
         let missing: Vec<(u64, u64)> = numbered.filter(|(number, _)| !path(*number).exists()).collect();
         let sequences = missing.iter().map(|(_, sequence)| *sequence).collect();
-        let chunks = self.fetch(result, sequences).await?;
+        let chunks = match self.fetch(sequences).await? {
+            Ok(chunks) => chunks,
+            Err(reason) => return Ok(Err(reason)),
+        };
         for ((number, _), chunk) in missing.iter().zip(chunks) {
             write_chunk_file(&path(*number), &chunk).map_err(store_error)?;
         }
-        Ok(())
+        Ok(Ok(()))
     }
 
-    async fn fetch(&self, result: &PieceResult, sequences: Vec<u64>) -> Result<Vec<Bytes>, FleetError> {
+    async fn fetch(&self, sequences: Vec<u64>) -> Result<Result<Vec<Bytes>, String>, FleetError> {
+        // A sequence that the stream has not reached is not there, and the server need not be asked.
+        let last = self.chunks.last().await?;
+        let is_there = |sequence: &u64| (1..=last).contains(sequence);
+        let gone = |sequence: u64| format!("its training data {sequence} are not there");
+        if let Some(&sequence) = sequences.iter().find(|sequence| !is_there(sequence)) {
+            return Ok(Err(gone(sequence)));
+        }
         let messages: Vec<(u64, Option<Bytes>)> = self.chunks.read(sequences).try_collect().await?;
-        let chunk = |(sequence, bytes): (u64, Option<Bytes>)| {
-            bytes.ok_or_else(|| {
-                let piece = result.piece;
-                FleetError::Refused(format!("the training data {sequence} of piece {piece} were removed"))
-            })
-        };
-        messages.into_iter().map(chunk).collect()
+        Ok(messages.into_iter().map(|(sequence, bytes)| bytes.ok_or_else(|| gone(sequence))).collect())
     }
 }
 

@@ -14,6 +14,8 @@ const MOST_DOCUMENT_BYTES: usize = 512 << 10;
 
 /// The pieces of some files. A file that cannot be read to its end gives an error, and then the next file follows.
 pub(super) struct Pieces {
+    /// The number of the job.
+    job: String,
     inputs: std::vec::IntoIter<PathBuf>,
     format: Option<InputFormat>,
     /// The positions of a piece.
@@ -29,9 +31,15 @@ pub(super) struct Pieces {
 }
 
 impl Pieces {
-    pub(super) fn new(inputs: Vec<PathBuf>, format: Option<InputFormat>, positions: u64) -> Pieces {
+    pub(super) fn new(
+        job: &str,
+        inputs: Vec<PathBuf>,
+        format: Option<InputFormat>,
+        positions: u64,
+    ) -> Pieces {
         let inputs = inputs.into_iter();
         Pieces {
+            job: job.to_owned(),
             inputs,
             format,
             positions,
@@ -118,7 +126,7 @@ impl Iterator for Pieces {
             return self.trouble.take().map(Err);
         }
         self.pieces += 1;
-        Some(Ok(Piece { piece: self.pieces - 1, documents }))
+        Some(Ok(Piece { job: self.job.clone(), piece: self.pieces - 1, documents }))
     }
 }
 
@@ -135,7 +143,7 @@ mod tests {
         let long = folder.path().join("c.pgn");
         fs::write(&long, format!("1. e4 {{{}}} *\n\n1. e4 *\n", "a".repeat(MOST_DOCUMENT_BYTES))).unwrap();
         let inputs = vec![good.clone(), missing, long, good];
-        let found: Vec<Result<Piece, String>> = Pieces::new(inputs, None, 5).collect();
+        let found: Vec<Result<Piece, String>> = Pieces::new("id", inputs, None, 5).collect();
         let numbers = |index: usize| -> Vec<u64> {
             let piece = found[index].as_ref().unwrap();
             piece.documents.iter().map(|document| document.number).collect()

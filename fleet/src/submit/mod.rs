@@ -10,6 +10,7 @@
 mod cut;
 mod publish;
 
+use super::allowed::{Folders, engine_flags};
 use super::args::{
     CommonArgs, EngineArgs, ReadFormat, ServerArgs, SubmitAnalyzeArgs, SubmitArgs, SubmitKind,
 };
@@ -66,7 +67,7 @@ async fn analyze(server: &ServerArgs, arguments: SubmitAnalyzeArgs) -> Result<()
         inputs.iter().map(|path| std::fs::metadata(path).map_or(0, |metadata| metadata.len())).collect();
     let source = format!("{inputs:?} {sizes:?} {positions} {input_format:?}");
     let job = new_job(common, Kind::Analysis { format }, identity, engine.flags, source);
-    submit(server, job, Pieces::new(inputs, input_format, positions), None).await
+    submit(server, job, |id| Pieces::new(id, inputs, input_format, positions), None).await
 }
 
 async fn selfplay(server: &ServerArgs, arguments: SubmitSelfplayArgs) -> Result<(), FleetError> {
@@ -84,25 +85,31 @@ async fn selfplay(server: &ServerArgs, arguments: SubmitSelfplayArgs) -> Result<
     let sprt = sprt.map(|Sprt { elo0, elo1 }| [elo0, elo1]);
     let kind = Kind::Games { games, shards, openings, training, sprt };
     let job = new_job(common, kind, identity, engine.flags, source);
-    let pieces = (0..shards).map(|piece| Ok(Piece { piece, documents: Vec::new() }));
-    submit(server, job, pieces, file.map(|(_, bytes)| bytes)).await
+    submit(server, job, |id| empty_pieces(id, shards), file.map(|(_, bytes)| bytes)).await
 }
 
 async fn test(server: &ServerArgs, arguments: SubmitTestArgs) -> Result<(), FleetError> {
     let SubmitTestArgs { common, pieces, milliseconds, computes } = arguments;
     let kind = Kind::Test { milliseconds, computes };
     let job = new_job(common, kind, None, Vec::new(), pieces.to_string());
-    submit(server, job, (0..pieces).map(|piece| Ok(Piece { piece, documents: Vec::new() })), None).await
+    submit(server, job, |id| empty_pieces(id, pieces), None).await
+}
+
+/// Pieces of which nothing is needed but their numbers.
+fn empty_pieces(job: &str, count: u64) -> impl Iterator<Item = Result<Piece, String>> + use<> {
+    let job = job.to_owned();
+    (0..count).map(move |piece| Ok(Piece { job: job.clone(), piece, documents: Vec::new() }))
 }
 
 /// The engine that may work on a job: the one that is found here, as far as the flags do not say otherwise.
 async fn identity(arguments: &EngineArgs, mode: Mode) -> Result<Option<EngineIdentity>, FleetError> {
-    engine::refuse_flags(&arguments.flags)?;
+    let program = engine::program(arguments.engine.as_deref());
+    // Nothing is started with flags that a job must not have.
+    let flags = engine_flags(&arguments.flags, &Folders::new(&arguments.folders, &program))?;
     if arguments.any_version && arguments.network.is_some() {
         return Ok(None);
     }
-    let program = engine::program(arguments.engine.as_deref());
-    let found = engine::identity(&program, mode, &arguments.flags).await?;
+    let found = engine::identity(&program, mode, &flags).await?;
     if arguments.any_version {
         return Ok(None);
     }
@@ -124,6 +131,7 @@ fn new_job(
     Job {
         protocol: job::PROTOCOL,
         name: common.job,
+        id: job::new_id(),
         created_s: SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs()),
         priority: common.priority,
         kind,
@@ -139,11 +147,12 @@ fn new_job(
     }
 }
 
-/// Stores a job with its pieces. `openings` is the content of the file of openings.
-async fn submit(
+/// Stores a job with its pieces, which `pieces` cuts for the number of the job. `openings` is the content of the file of
+/// openings.
+async fn submit<P: Iterator<Item = Result<Piece, String>>>(
     server: &ServerArgs,
     mut job: Job,
-    pieces: impl Iterator<Item = Result<Piece, String>>,
+    pieces: impl FnOnce(&str) -> P,
     openings: Option<Vec<u8>>,
 ) -> Result<(), FleetError> {
     let context = connect(server, "rukh-fleet submit").await?;
@@ -155,7 +164,7 @@ async fn submit(
                     print_error_line(&format!("the job `{}` is complete, with {count} pieces", job.name));
                     return Ok(());
                 }
-                None => job.created_s = found.created_s,
+                None => (job.id, job.created_s) = (found.id, found.created_s),
             },
             _ => {
                 return Err(FleetError::Refused(format!(
@@ -171,7 +180,7 @@ async fn submit(
     open_streams(&context, &job).await?;
     put_job(&context, &job).await?;
     let mut troubles = Vec::new();
-    let pieces = pieces.filter_map(|piece| match piece {
+    let pieces = pieces(&job.id).filter_map(|piece| match piece {
         Ok(piece) => Some(piece),
         Err(trouble) => {
             print_error_line(&trouble);
@@ -195,6 +204,7 @@ async fn submit(
 /// Whether two records are about the same work. The time and the progress do not count.
 fn is_same(found: &Job, job: &Job) -> bool {
     let of_work = |job: &Job| Job {
+        id: String::new(),
         created_s: 0,
         pieces: None,
         troubles: Vec::new(),

@@ -1,14 +1,18 @@
 //! Stores pieces in their order, each exactly once.
 //!
 //! Every message says the sequence that the stream must have before it, so that the server refuses a message that comes
-//! twice or too early. After an error the stream's last sequence says which pieces are stored.
+//! twice or too early. After an error the stream's last sequence says which pieces are stored. They are read again, because
+//! another program may have stored something in their places.
 
 use crate::error::{FleetError, print_error_line, server_error};
 use crate::job::{self, Job, Piece};
+use crate::results::Log;
 use async_nats::jetstream::context::{Context, PublishAckFuture, PublishErrorKind};
 use async_nats::jetstream::message::PublishMessage;
 use bytes::Bytes;
+use futures_util::TryStreamExt;
 use std::collections::VecDeque;
+use std::pin::pin;
 use std::time::Duration;
 
 /// The most messages, and about the most bytes, that are on their way at once.
@@ -40,14 +44,23 @@ pub(super) async fn publish(
 ) -> Result<u64, FleetError> {
     let subject = job::work_subject(&job.name);
     let stored = last_sequence(context, job).await?;
+    let log = Log::open(context, job::work_stream(&job.name)).await?;
     let (mut count, mut failures) = (0, 0);
-    let mut pieces = pieces.inspect(|_| count += 1).filter(|piece| piece.piece >= stored);
+    let mut pieces = pieces.inspect(|_| count += 1).peekable();
     let mut window: VecDeque<Sent> = VecDeque::new();
+    // What an earlier call has stored.
+    while let Some(piece) = pieces.next_if(|piece| piece.piece < stored) {
+        window.push_back(Sent { number: piece.piece, bytes: bytes_of(&piece), ack: None });
+        if window.len() >= WINDOW || pieces.peek().is_none_or(|next| next.piece >= stored) {
+            check_stored(&log, &job.name, &window).await?;
+            window.clear();
+        }
+    }
     loop {
         let mut window_bytes: usize = window.iter().map(|sent| sent.bytes.len()).sum();
         while window.len() < WINDOW && window_bytes < WINDOW_BYTES {
             let Some(piece) = pieces.next() else { break };
-            let bytes = Bytes::from(serde_json::to_vec(&piece).unwrap_or_default());
+            let bytes = bytes_of(&piece);
             window_bytes += bytes.len();
             window.push_back(Sent { number: piece.piece, bytes, ack: None });
         }
@@ -83,8 +96,10 @@ pub(super) async fn publish(
                 tokio::time::sleep(PAUSE).await;
                 // Messages of the window that are still on their way are refused if they come late.
                 if let Ok(stored) = last_sequence(context, job).await {
-                    while window.front().is_some_and(|sent| sent.number < stored) {
-                        window.pop_front();
+                    let rest = window.split_off(window.partition_point(|sent| sent.number < stored));
+                    let there = std::mem::replace(&mut window, rest);
+                    check_stored(&log, &job.name, &there).await?;
+                    if !there.is_empty() {
                         failures = 0;
                     }
                 }
@@ -94,6 +109,30 @@ pub(super) async fn publish(
     }
     drop(pieces);
     Ok(count)
+}
+
+fn bytes_of(piece: &Piece) -> Bytes {
+    Bytes::from(serde_json::to_vec(piece).unwrap_or_default())
+}
+
+/// Checks that these pieces are what the server has in their places.
+async fn check_stored(log: &Log, job: &str, pieces: &VecDeque<Sent>) -> Result<(), FleetError> {
+    let mut messages = pin!(log.read(pieces.iter().map(|sent| sent.number + 1)));
+    for sent in pieces {
+        let found = messages.try_next().await?.and_then(|(_, bytes)| bytes);
+        if found.is_none_or(|found| found != sent.bytes) {
+            return Err(foreign(job, sent.number));
+        }
+    }
+    Ok(())
+}
+
+/// The error of a job in which another program has stored something.
+fn foreign(job: &str, piece: u64) -> FleetError {
+    FleetError::Refused(format!(
+        "in the place of piece {piece} of the job `{job}` there is something that this command has not stored; remove the \
+         job with `rukh-fleet remove {job}` and submit it again"
+    ))
 }
 
 /// The sequence of the last piece of a job; 0 if there is none.

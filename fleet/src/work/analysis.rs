@@ -108,7 +108,7 @@ impl AnalysisEngine {
                 Err(reason) => return Outcome::EngineLost(reason),
             }
         }
-        let mut result = PieceResult::new(piece.piece);
+        let mut result = PieceResult::new(&piece.job, piece.piece);
         for (document, answer) in piece.documents.iter().zip(answers) {
             let Ok(answer) = answer.await else { return Outcome::EngineLost(self.0.why_lost()) };
             if let Some(reason) = answer["error"].as_str() {

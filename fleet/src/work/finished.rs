@@ -6,8 +6,8 @@
 //! server that loses nothing is not asked for anything. They are in the headers of the results, whose content can be long.
 
 use crate::error::print_error_line;
-use crate::job;
-use crate::results::{MOST_PIECES, Pieces};
+use crate::job::{self, Job};
+use crate::results::{Pieces, stored_pieces};
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
 use async_nats::jetstream::context::Context;
@@ -19,6 +19,9 @@ use tokio::task::JoinSet;
 
 /// The header of a result that holds the number of its piece.
 const PIECE_HEADER: HeaderName = HeaderName::from_static("Rukh-Piece");
+
+/// The header that holds the number of its job ([`Job::id`]).
+const JOB_HEADER: HeaderName = HeaderName::from_static("Rukh-Job");
 
 /// How long the server may take for the next results.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -38,17 +41,18 @@ fn is_loss(expected: u64, found: u64) -> bool {
     expected.saturating_sub(found) > expected / LOST_PART
 }
 
-/// The headers of the result of a piece.
-pub(super) fn headers(piece: u64) -> HeaderMap {
+/// The headers of the result of a piece of a job, whose number is `job`.
+pub(super) fn headers(job: &str, piece: u64) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(PIECE_HEADER, piece.to_string());
+    headers.insert(JOB_HEADER, job);
     headers
 }
 
 /// Watches the deliveries of a job, and knows the pieces that are finished as soon as the server has lost something.
 pub(super) struct Deliveries {
     context: Context,
-    job: String,
+    job: Job,
     /// The number of the last delivery.
     last: u64,
     /// It is empty as long as the server has lost nothing, and while it is read.
@@ -57,10 +61,10 @@ pub(super) struct Deliveries {
 }
 
 impl Deliveries {
-    pub(super) fn new(context: &Context, job: &str) -> Deliveries {
+    pub(super) fn new(context: &Context, job: &Job) -> Deliveries {
         Deliveries {
             context: context.clone(),
-            job: job.to_owned(),
+            job: job.clone(),
             last: 0,
             finished: Finished::default(),
             reading: JoinSet::new(),
@@ -70,7 +74,7 @@ impl Deliveries {
     /// Asks the server whether the job has many more results than deliveries.
     pub(super) async fn look(&mut self) {
         // If the server does not answer, the numbers of the deliveries may show it later.
-        if let Ok((results, deliveries)) = counts(&self.context, &self.job).await {
+        if let Ok((results, deliveries)) = counts(&self.context, &self.job.name).await {
             self.last = deliveries;
             if is_loss(results, deliveries) {
                 self.read();
@@ -79,8 +83,7 @@ impl Deliveries {
     }
 
     /// Notes the number of a delivery. If it is much lower than the one before, the finished pieces are read.
-    pub(super) fn note(&mut self, delivery: Option<u64>) {
-        let Some(delivery) = delivery else { return };
+    pub(super) fn note(&mut self, delivery: u64) {
         if is_loss(self.last, delivery) {
             self.read();
         }
@@ -109,7 +112,7 @@ impl Deliveries {
         self.finished = self.reading.join_next().await?.unwrap_or_default();
         print_error_line(&format!(
             "job {}: the server has lost what workers have acknowledged; {} pieces have results and are left out",
-            self.job,
+            self.job.name,
             self.finished.pieces.count()
         ));
         Some(())
@@ -126,7 +129,7 @@ struct Finished {
 
 impl Finished {
     /// Reads the results that are new. If the server does not answer, some are left out; their pieces are done again.
-    async fn read(mut self, context: Context, job: String) -> Finished {
+    async fn read(mut self, context: Context, job: Job) -> Finished {
         for _ in 0..MOST_TRIES {
             if self.try_read(&context, &job).await.is_ok() {
                 break;
@@ -136,11 +139,12 @@ impl Finished {
         self
     }
 
-    async fn try_read(&mut self, context: &Context, job: &str) -> Result<(), Box<dyn Error + Send + Sync>> {
-        let stream = context.get_stream(job::done_stream(job)).await?;
+    async fn try_read(&mut self, context: &Context, job: &Job) -> Result<(), Box<dyn Error + Send + Sync>> {
+        let stream = context.get_stream(job::done_stream(&job.name)).await?;
         let last = stream.cached_info().state.last_sequence;
+        let pieces = stored_pieces(context, job).await?;
         let consumer = stream.create_consumer(OrderedConfig {
-            filter_subject: job::done_subject(job),
+            filter_subject: job::done_subject(&job.name),
             headers_only: true,
             deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: self.read_to + 1 },
             ..OrderedConfig::default()
@@ -152,10 +156,11 @@ impl Finished {
         let mut messages = consumer.messages().await?;
         while let Some(message) = tokio::time::timeout(PATIENCE, messages.next()).await? {
             let message = message?;
-            let piece = message.headers.as_ref().and_then(|headers| headers.get(PIECE_HEADER));
-            // The results of earlier versions have no header.
-            if let Some(piece) = piece.and_then(|piece| piece.as_str().parse().ok())
-                && piece < MOST_PIECES
+            let header = |name: HeaderName| message.headers.as_ref().and_then(|headers| headers.get(name));
+            // Other programs may have stored something there, too.
+            if header(JOB_HEADER).is_some_and(|found| found.as_str() == job.id)
+                && let Some(piece) = header(PIECE_HEADER).and_then(|piece| piece.as_str().parse().ok())
+                && piece < pieces
             {
                 self.pieces.insert(piece);
             }

@@ -47,9 +47,7 @@ impl GameEngine {
             None => None,
             Some((name, content)) => {
                 // The name comes from another machine. Only its ending matters, which says the format.
-                let ending = name.split_once('.').map_or("pgn", |(_, ending)| ending);
-                let is_plain = ending.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
-                let path = folder.path().join(format!("openings.{}", if is_plain { ending } else { "pgn" }));
+                let path = folder.path().join(format!("openings{}", ending(name)));
                 fs::write(&path, content)
                     .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
                 Some(path)
@@ -105,11 +103,18 @@ impl GameEngine {
             Ok(chunks) => chunks,
             Err(error) => return Outcome::Failed(format!("the training data cannot be read: {error}")),
         };
-        let mut result = PieceResult::new(piece.piece);
+        let mut result = PieceResult::new(&piece.job, piece.piece);
         result.output = String::from_utf8_lossy(&fs::read(&pgn).unwrap_or_default()).into_owned();
         result.games = Some(figures);
         Outcome::Done(result, chunks)
     }
+}
+
+/// The ending of a file of openings that says its format; that of a PGN if it is none of those that the engine knows.
+fn ending(name: &str) -> &'static str {
+    const ENDINGS: [&str; 6] = [".pgn", ".epd", ".fen", ".pgn.gz", ".epd.gz", ".fen.gz"];
+    let name = name.to_ascii_lowercase();
+    ENDINGS.into_iter().rev().find(|ending| name.ends_with(ending)).unwrap_or(".pgn")
 }
 
 /// Runs the engine with a standard input that ends only with this process.

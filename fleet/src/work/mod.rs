@@ -27,7 +27,7 @@ use super::args::{ServerArgs, WorkArgs};
 use super::engine;
 use super::error::{FleetError, print_error_line};
 use super::job::{self, Job, checked_name};
-use super::server::{JOBS, WORKERS, connect_client, context_of, jobs};
+use super::server::{JOBS, Jobs, WORKERS, connect_client, context_of, jobs};
 use async_nats::jetstream::consumer::{Info, PullConsumer};
 use async_nats::jetstream::context::Context;
 pub(crate) use pieces::pieces_ahead;
@@ -62,8 +62,8 @@ struct Worker {
 
 /// Why a worker leaves a job alone.
 struct Refusal {
-    /// When the job was submitted: another job of the same name may be different.
-    created_s: u64,
+    /// The number of the job: another job of the same name may be different.
+    id: String,
     /// `None` means for ever.
     until: Option<Instant>,
 }
@@ -143,7 +143,7 @@ pub(crate) async fn signal() {
 impl Worker {
     async fn run(&mut self) -> Result<(), FleetError> {
         // The engine stays for a job whose pieces come in portions.
-        let mut runner: Option<(String, u64, Runner)> = None;
+        let mut runner: Option<(String, Runner)> = None;
         let mut has_named_trouble = false;
         while !*self.stop.borrow() {
             let choice = match self.choose().await {
@@ -170,27 +170,24 @@ impl Worker {
                     continue;
                 }
             };
-            let is_same = runner
-                .as_ref()
-                .is_some_and(|(name, created_s, _)| *name == job.name && *created_s == job.created_s);
-            if !is_same {
+            if runner.as_ref().is_none_or(|(id, _)| *id != job.id) {
                 // Two engines at once may not fit into the memory of a graphics card.
                 drop(runner.take());
                 match Runner::start(&self.context, &self.program, &job, &self.arguments).await {
-                    Ok(started) => runner = Some((job.name.clone(), job.created_s, started)),
+                    Ok(started) => runner = Some((job.id.clone(), started)),
                     Err(refusal) => {
                         let text = format!("job {}: {}", job.name, refusal.reason);
                         print_error_line(&text);
                         self.reporter.refuse(&job.name, &refusal.reason);
                         let until = (!refusal.is_final).then(|| Instant::now() + ENGINE_PAUSE);
-                        let refusal = Refusal { created_s: job.created_s, until };
+                        let refusal = Refusal { id: job.id.clone(), until };
                         self.refused.insert(job.name.clone(), refusal);
                         continue;
                     }
                 }
             }
             self.reporter.accept(&job.name);
-            if let Some((_, _, started)) = &mut runner {
+            if let Some((_, started)) = &mut runner {
                 match pieces::work(self, &job, &consumer, started).await {
                     End::Idle | End::Stopped | End::OtherJob => {}
                     // An engine that is lost again and again is started anew, after a pause.
@@ -199,7 +196,7 @@ impl Worker {
                         self.reporter.refuse(&job.name, &reason);
                         runner = None;
                         let until = Some(Instant::now() + ENGINE_PAUSE);
-                        self.refused.insert(job.name.clone(), Refusal { created_s: job.created_s, until });
+                        self.refused.insert(job.name.clone(), Refusal { id: job.id.clone(), until });
                     }
                 }
             }
@@ -218,14 +215,14 @@ impl Worker {
     async fn choose(&mut self) -> Result<Choice, FleetError> {
         JOBS.open(&self.context).await?;
         WORKERS.open(&self.context).await?;
-        let (jobs, others) = jobs(&self.context).await?;
-        for other in others {
-            let reason = format!(
-                "it has version {} of the protocol, and this worker {}",
-                other.protocol,
-                job::PROTOCOL
-            );
-            self.reporter.refuse(&other.name, &reason);
+        let Jobs { known: jobs, others, unreadable } = jobs(&self.context).await?;
+        for (name, version) in others {
+            let reason =
+                format!("it has version {version} of the protocol, and this worker {}", job::PROTOCOL);
+            self.reporter.refuse(&name, &reason);
+        }
+        for (name, reason) in unreadable {
+            self.reporter.refuse(&name, &format!("its record cannot be used: {reason}"));
         }
         let (mut fallback, mut is_all_done) = (None, true);
         for job in jobs {
@@ -253,7 +250,7 @@ impl Worker {
 
     fn is_refused(&self, job: &Job) -> bool {
         self.refused.get(&job.name).is_some_and(|refusal| {
-            refusal.created_s == job.created_s && refusal.until.is_none_or(|until| Instant::now() < until)
+            refusal.id == job.id && refusal.until.is_none_or(|until| Instant::now() < until)
         })
     }
 }

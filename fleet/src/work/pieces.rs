@@ -14,11 +14,13 @@
 
 use super::finished::Deliveries;
 use super::runner::{Outcome, Runner};
-use super::store::{Held, NoPiece, store};
+use super::store::{Held, Received, store};
 use super::umpire::Umpire;
 use super::{Worker, runner};
-use crate::job::{Job, PieceResult};
-use crate::server::{self, jobs};
+use crate::job::{self, Job, PieceResult};
+use crate::results::Log;
+use crate::server::{self, Jobs, jobs};
+use async_nats::jetstream::AckKind;
 use async_nats::jetstream::consumer::PullConsumer;
 use async_nats::jetstream::consumer::pull::Batch;
 use bytes::Bytes;
@@ -79,7 +81,7 @@ pub(super) async fn work(
     runner: &mut Runner,
 ) -> End {
     worker.reporter.set_engine(runner.describe());
-    let deliveries = Deliveries::new(&worker.context, &job.name);
+    let deliveries = Deliveries::new(&worker.context, job);
     let mut shift = Shift {
         job,
         worker,
@@ -150,6 +152,9 @@ impl Shift<'_> {
     async fn run(&mut self, consumer: &PullConsumer, runner: &mut Runner) -> End {
         let mut stop = self.worker.stop.clone();
         self.deliveries.look().await;
+        let Ok(pieces) = Log::open(&self.worker.context, job::work_stream(&self.job.name)).await else {
+            return End::OtherJob;
+        };
         let mut batch: Option<Batch> = None;
         let mut pull_after = Instant::now();
         // The pieces of the current batch, and whether the last one was empty.
@@ -197,15 +202,20 @@ impl Shift<'_> {
                     Some(Ok(message)) => {
                         from_batch += 1;
                         is_exhausted = false;
-                        match Held::new(message) {
-                            Ok(held) => self.receive(held).await,
-                            Err(no_piece) => {
-                                let NoPiece { result, message } = *no_piece;
+                        match Held::read(message, &self.worker.context, self.job, &pieces).await {
+                            Ok(Received::Piece(held)) => self.receive(held).await,
+                            Ok(Received::NoPiece(result, message)) => {
                                 let reason = result.error.as_deref().unwrap_or_default();
                                 self.worker.reporter.failed(&format!("job {}: {reason}", self.job.name));
-                                store(&self.worker.context, &self.job.name, result, &[]).await;
+                                store(&self.worker.context, &self.job.name, *result, &[]).await;
                                 let _ = message.ack().await;
                             }
+                            Ok(Received::OtherJob(message)) => {
+                                let _ = message.ack_with(AckKind::Nak(None)).await;
+                                return self.finish(Duration::ZERO, End::OtherJob).await;
+                            }
+                            // The server delivers it again.
+                            Ok(Received::Foreign) | Err(_) => {}
                         }
                     }
                     Some(Err(_)) => {
@@ -278,7 +288,7 @@ impl Shift<'_> {
         }
         let most = self.job.most_deliveries;
         if held.deliveries > 2 * most {
-            let mut result = PieceResult::new(held.piece.piece);
+            let mut result = PieceResult::new(&self.job.id, held.piece.piece);
             result.error = Some(format!(
                 "it was delivered {} times, and its workers were lost, also when it was tried alone",
                 held.deliveries - 1
@@ -410,7 +420,7 @@ impl Shift<'_> {
             held.give_back(RETRY_PAUSE).await;
             self.held.remove(&key);
         } else {
-            let mut result = PieceResult::new(piece);
+            let mut result = PieceResult::new(&self.job.id, piece);
             result.error = Some(format!("piece {piece}{place}: {reason}"));
             self.put_aside(key, result);
         }
@@ -471,8 +481,8 @@ impl Shift<'_> {
             let _ = umpire.look(&self.worker.context, &self.worker.name).await;
         }
         let context = &self.worker.context;
-        let Ok((jobs, _)) = jobs(context).await else { return None };
-        let is_same = |job: &&Job| job.name == self.job.name && job.created_s == self.job.created_s;
+        let Ok(Jobs { known: jobs, .. }) = jobs(context).await else { return None };
+        let is_same = |job: &&Job| job.name == self.job.name && job.id == self.job.id;
         if jobs.iter().find(is_same).is_none_or(|job| job.is_decided) {
             return Some(Duration::ZERO);
         }

@@ -1,6 +1,7 @@
 //! Says how the worker is: on stderr when something is wrong, and to the server every few seconds.
 
-use crate::error::print_error_line;
+use crate::error::{print_error_line, printable};
+use crate::job::checked_name;
 use crate::server::WORKERS;
 use async_nats::jetstream::context::Context;
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,9 @@ use tokio::sync::Notify;
 
 /// How often the worker tells the server how it is, if there are no news.
 const INTERVAL: Duration = Duration::from_secs(10);
+
+/// The most jobs that a report names as left alone.
+const MOST_REFUSED: usize = 100;
 
 /// How a worker is.
 #[derive(Clone, Default, Debug, Serialize, Deserialize)]
@@ -31,6 +35,21 @@ pub(crate) struct Report {
     pub(crate) last_failure: Option<String>,
     /// The jobs that it leaves alone, and why.
     pub(crate) refused: BTreeMap<String, String>,
+}
+
+impl Report {
+    /// A report that was stored under the name of a worker.
+    ///
+    /// # Errors
+    /// It is none, or one of another worker.
+    pub(crate) fn read(name: &str, bytes: &[u8]) -> Result<Report, String> {
+        let report: Report = serde_json::from_slice(bytes).map_err(|error| error.to_string())?;
+        checked_name(name)?;
+        match report.name == name {
+            true => Ok(report),
+            false => Err(format!("it is that of the worker `{}`", report.name)),
+        }
+    }
 }
 
 /// Keeps a report.
@@ -85,13 +104,19 @@ impl Reporter {
         print_error_line(text);
         let mut report = self.lock();
         report.failures += 1;
-        report.last_failure = Some(text.to_owned());
+        report.last_failure = Some(printable(text));
         self.news.notify_one();
     }
 
     /// Notes that the worker leaves a job alone.
     pub(super) fn refuse(&self, job: &str, reason: &str) {
-        if self.lock().refused.insert(job.to_owned(), reason.to_owned()).as_deref() != Some(reason) {
+        let reason: &str = &printable(reason);
+        let mut report = self.lock();
+        // Others may store any number of jobs, and the report has to fit into a message.
+        if report.refused.len() >= MOST_REFUSED && !report.refused.contains_key(job) {
+            return;
+        }
+        if report.refused.insert(job.to_owned(), reason.to_owned()).as_deref() != Some(reason) {
             self.news.notify_one();
         }
     }

@@ -2,8 +2,10 @@
 
 use super::analysis::AnalysisEngine;
 use super::games::GameEngine;
+use crate::allowed::{Folders, engine_flags};
 use crate::args::WorkArgs;
 use crate::engine::{self, Mode};
+use crate::error::FleetError;
 use crate::job::{EngineIdentity, Job, Kind, Piece, PieceResult};
 use crate::server::FILES;
 use async_nats::jetstream::context::Context;
@@ -77,8 +79,13 @@ impl Runner {
     ) -> Result<Runner, StartError> {
         let for_now = |reason: String| StartError { reason, is_final: false };
         let for_ever = |reason: String| StartError { reason, is_final: true };
-        engine::refuse_flags(&job.flags).map_err(|error| for_ever(error.to_string()))?;
-        let flags: Vec<String> = job.flags.iter().chain(&arguments.flags).cloned().collect();
+        let flags = engine_flags(&job.flags, &Folders::new(&arguments.folders, program));
+        let flags = flags.map_err(|error| match error {
+            // The owner of this machine may put it there.
+            FleetError::NotHere(reason) => for_now(reason),
+            error => for_ever(error.to_string()),
+        })?;
+        let flags: Vec<String> = flags.into_iter().chain(arguments.flags.iter().cloned()).collect();
         let (runner, found) = match &job.kind {
             Kind::Test { milliseconds, computes } => {
                 let pause = Duration::try_from_secs_f64(milliseconds / 1000.0).unwrap_or_default();
@@ -168,7 +175,7 @@ impl Runner {
                     spend(pause, computes);
                 };
                 let _ = tokio::task::spawn_blocking(spend_in_turn).await;
-                Outcome::Done(PieceResult::new(piece.piece), Vec::new())
+                Outcome::Done(PieceResult::new(&piece.job, piece.piece), Vec::new())
             }
         }
     }

@@ -1,8 +1,10 @@
 //! Stores a result and acknowledges its piece.
 
 use super::finished::headers;
-use crate::error::print_error_line;
-use crate::job::{self, Piece, PieceResult};
+use crate::error::{FleetError, print_error_line};
+use crate::job::{self, Job, Piece, PieceResult};
+use crate::results::Log;
+use crate::server;
 use async_nats::HeaderMap;
 use async_nats::jetstream::AckKind;
 use async_nats::jetstream::Message;
@@ -20,37 +22,61 @@ pub(super) struct Held {
     pub(super) deliveries: u32,
     /// When it was delivered.
     pub(super) taken: Instant,
-    /// The number of this delivery among all of the job, from 1, if the message says it.
-    pub(super) delivery: Option<u64>,
+    /// The number of this delivery among all of the job, from 1.
+    pub(super) delivery: u64,
     message: Message,
 }
 
-/// A message that is no piece.
-pub(super) struct NoPiece {
-    pub(super) result: PieceResult,
-    pub(super) message: Message,
+/// What a message of the server is.
+pub(super) enum Received {
+    Piece(Held),
+    /// It is no piece of the job. The result says so, and the message is to be acknowledged.
+    NoPiece(Box<PieceResult>, Message),
+    /// There is another job of this name now, to which the message may belong.
+    OtherJob(Message),
+    /// It does not come from the stream of the pieces, so it has no place there.
+    Foreign,
 }
 
 impl Held {
-    /// Reads a message.
+    /// Reads and checks a message. The piece n is the message n + 1 of the stream. If it was stored again later, it is
+    /// the same as there. `pieces` is that stream.
     ///
     /// # Errors
-    /// The message is no piece. The result says so, and the message is to be acknowledged.
-    pub(super) fn new(message: Message) -> Result<Held, Box<NoPiece>> {
-        let (deliveries, sequence, delivery) = match message.info() {
-            Ok(info) => (
-                u32::try_from(info.delivered).unwrap_or(u32::MAX),
-                info.stream_sequence,
-                Some(info.consumer_sequence),
-            ),
-            Err(_) => (1, 1, None),
+    /// The server does not answer.
+    pub(super) async fn read(
+        message: Message,
+        context: &Context,
+        job: &Job,
+        pieces: &Log,
+    ) -> Result<Received, FleetError> {
+        let Ok(info) = message.info() else { return Ok(Received::Foreign) };
+        let (sequence, delivery) = (info.stream_sequence, info.consumer_sequence);
+        let deliveries = u32::try_from(info.delivered).unwrap_or(u32::MAX);
+        let place = sequence.saturating_sub(1);
+        let checked = match Piece::read(&message.payload, job) {
+            Ok(piece) if piece.piece >= place => piece.is_number(place).map(|()| piece),
+            // It was stored again.
+            Ok(piece) => match pieces.get(piece.piece + 1).await? {
+                Some(first) if first == message.payload => Ok(piece),
+                _ => Err(format!("it is not the same as piece {}, which it says that it is", piece.piece)),
+            },
+            Err(reason) => {
+                let is_there = server::job(context, &job.name).await.is_ok_and(|found| found.id == job.id);
+                if !is_there {
+                    return Ok(Received::OtherJob(message));
+                }
+                Err(reason)
+            }
         };
-        match serde_json::from_slice(&message.payload) {
-            Ok(piece) => Ok(Held { piece, deliveries, taken: Instant::now(), delivery, message }),
-            Err(error) => {
-                let mut result = PieceResult::new(sequence.saturating_sub(1));
-                result.error = Some(format!("the piece cannot be read: {error}"));
-                Err(Box::new(NoPiece { result, message }))
+        match checked {
+            Ok(piece) => {
+                Ok(Received::Piece(Held { piece, deliveries, taken: Instant::now(), delivery, message }))
+            }
+            Err(reason) => {
+                let mut result = PieceResult::new(&job.id, place);
+                result.error = Some(format!("the message {sequence} of the pieces is left out: {reason}"));
+                Ok(Received::NoPiece(Box::new(result), message))
             }
         }
     }
@@ -94,7 +120,7 @@ pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult,
             Some(_) => job::failed_subject(job),
         };
         let bytes = Bytes::from(serde_json::to_vec(&result).unwrap_or_default());
-        match publish(context, job, subject, headers(result.piece), &bytes, result.piece).await {
+        match publish(context, job, subject, headers(&result.job, result.piece), &bytes, result.piece).await {
             // A message of this length is never stored, so the piece would come back for ever.
             Stored::TooLong if result.error.is_none() => {
                 result = too_long(&result, "the result", bytes.len());
@@ -108,7 +134,7 @@ pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult,
 fn too_long(result: &PieceResult, what: &str, length: usize) -> PieceResult {
     let reason =
         format!("{what} has {length} bytes, more than the server takes (max_payload); use smaller pieces");
-    PieceResult { error: Some(reason), ..PieceResult::new(result.piece) }
+    PieceResult { error: Some(reason), ..PieceResult::new(&result.job, result.piece) }
 }
 
 /// What has become of a message.

@@ -42,12 +42,7 @@ impl Fleet {
     /// Starts a server. Without one, or without an engine, it says so and returns `None`.
     pub(crate) fn start() -> Option<Fleet> {
         let nats_server = nats_server()?;
-        let engine = Path::new(env!("CARGO_BIN_EXE_rukh-fleet")).with_file_name("rukh");
-        let engine = engine.with_extension(std::env::consts::EXE_EXTENSION);
-        if !engine.exists() {
-            eprintln!("skipped: there is no engine beside rukh-fleet; build the package rukh first");
-            return None;
-        }
+        let engine = engine()?;
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut fleet = Fleet {
             folder: TempDir::new().unwrap(),
@@ -182,15 +177,24 @@ impl Fleet {
 
     /// Stores the record of a job, as another program would do it.
     pub(crate) fn store_job(&self, name: &str, record: Value) {
-        let (record, mut stream) = (record.to_string(), TcpStream::connect(&self.address).unwrap());
-        let length = record.len();
-        write!(
-            stream,
-            "CONNECT {{\"verbose\":false}}\r\nPUB rukh.jobs.{name} {length}\r\n{record}\r\nPING\r\n"
-        )
-        .unwrap();
-        let mut answer = [0; 4096];
-        assert!(stream.read(&mut answer).unwrap() > 0);
+        self.publish(&format!("rukh.jobs.{name}"), record.to_string().as_bytes());
+    }
+
+    /// Sends a message to a subject, as another program would do it.
+    pub(crate) fn publish(&self, subject: &str, payload: &[u8]) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = payload.len();
+        write!(stream, "CONNECT {{\"verbose\":false}}\r\nPUB {subject} {length}\r\n").unwrap();
+        stream.write_all(payload).unwrap();
+        stream.write_all(b"\r\nPING\r\n").unwrap();
+        // The answer to PING says that the message was read.
+        let mut answer = Vec::new();
+        let mut buffer = [0; 4096];
+        while !String::from_utf8_lossy(&answer).contains("PONG") {
+            let length = stream.read(&mut buffer).unwrap();
+            assert!(length > 0, "{}", String::from_utf8_lossy(&answer));
+            answer.extend_from_slice(&buffer[..length]);
+        }
     }
 
     pub(crate) fn submit(&self, job: &str, files: &[&str], more: &[&str], flags: &[&str]) {
@@ -198,6 +202,17 @@ impl Fleet {
         let head = ["submit", "analyze", &job, "--positions=8", "--silence=2"];
         self.succeeds(&[&head, more, files, &["--"], flags].concat());
     }
+}
+
+/// The engine beside `rukh-fleet`. Without one, it says so and returns `None`.
+pub(crate) fn engine() -> Option<PathBuf> {
+    let engine = Path::new(env!("CARGO_BIN_EXE_rukh-fleet")).with_file_name("rukh");
+    let engine = engine.with_extension(std::env::consts::EXE_EXTENSION);
+    if !engine.exists() {
+        eprintln!("skipped: there is no engine beside rukh-fleet; build the package rukh first");
+        return None;
+    }
+    Some(engine)
 }
 
 /// The program of the server. Without one, it says so and returns `None`.

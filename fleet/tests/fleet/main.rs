@@ -8,6 +8,8 @@ mod analysis;
 mod engines;
 mod games;
 mod harness;
+#[cfg(unix)]
+mod hostile;
 // A signal ends `serve` with its server.
 #[cfg(unix)]
 mod security;

@@ -209,3 +209,49 @@ fn a_worker_needs_the_token_and_a_certificate_of_its_own_if_the_server_asks_for_
     let output = server.call(&["status"], &[right, authority]);
     assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+/// The settings are those that the page shows.
+#[test]
+fn users_with_the_limits_of_the_page_can_do_their_part_and_no_more() {
+    let page = include_str!("../../../docs/fleet.md");
+    let settings = page.split("```conf\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let Some(server) = SecuredServer::start(settings, &[]) else { return };
+    let authority = "--tls-ca=FOLDER/authority.pem";
+    let user = |name: &str, password: &str| {
+        server.file(name, password);
+        [format!("--user={name}"), format!("--password-file=FOLDER/{name}"), authority.to_owned()]
+    };
+    let (owner, worker, reader) =
+        (user("owner", "change this"), user("worker", "change that"), user("reader", "change both"));
+    let flags = |user: &'_ [String; 3]| user.each_ref().map(|flag| flag.clone());
+    let call = |arguments: &[&str], user: &[String; 3]| {
+        let flags = flags(user);
+        server.call(arguments, &flags.each_ref().map(String::as_str))
+    };
+    let begun = Instant::now();
+    while !call(&["status"], &owner).status.success() {
+        assert!(begun.elapsed() < PATIENCE, "the server does not answer");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    // The server does not answer what it does not allow, so these wait for some seconds, together.
+    let call = &call;
+    let all_refuse = |commands: &[&[&str]]| {
+        std::thread::scope(|scope| {
+            for user in [&worker, &reader] {
+                for command in commands {
+                    scope.spawn(move || {
+                        assert_eq!(call(command, user).status.code(), Some(1), "{command:?} {user:?}")
+                    });
+                }
+            }
+        });
+    };
+    let submit = ["submit", "test", "--job=t", "--pieces=20"];
+    assert!(call(&submit, &owner).status.success());
+    let worked = call(&["work", "--once"], &worker);
+    assert!(worked.status.success(), "{}", String::from_utf8_lossy(&worked.stderr));
+    let collected = call(&["collect", "t", "--json", "--output=FOLDER/result"], &reader);
+    let reason = String::from_utf8_lossy(&collected.stderr);
+    assert!(collected.status.success(), "{reason}");
+    all_refuse(&[&["remove", "t"], &["retry", "t"], &["submit", "test", "--job=u", "--pieces=20"]]);
+}

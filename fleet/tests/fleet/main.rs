@@ -10,6 +10,7 @@ mod games;
 mod harness;
 #[cfg(unix)]
 mod hostile;
+mod merge;
 // A signal ends `serve` with its server.
 #[cfg(unix)]
 mod security;

@@ -1,8 +1,8 @@
 //! What a job may ask of the engine on another machine.
 //!
-//! Whoever may write to the server chooses the flags of a job, and the engine of every worker is started with them. So a
-//! flag that is not listed here is refused, by `submit` and, because a job may come from another program, by each worker.
-//! The engine takes no abbreviations and no other spellings of a flag, so whole names are compared.
+//! Whoever may write to the server chooses the flags of a job, and the engine of every worker is started with them. So
+//! a flag that is not listed here is refused, by `submit` and, because a job may come from another program, by each
+//! worker. The engine takes no abbreviations and no other spellings of a flag, so whole names are compared.
 //!
 //! No flag of a job holds a path. It may name a network, or folders of tablebases, that the owner of the worker has put
 //! into the worker's own folders ([`Folders`]).
@@ -49,10 +49,10 @@ struct Allowed {
 
 /// All flags that a job may have, in groups with the reason for each.
 ///
-/// Left out are: files that the engine writes (`logfile`, `output`, `rejected`, `svg`, `pgn`, `tournament-results-file`,
-/// `training-dir`, `training-tar`) and files that it reads (`config`, `openings-pgn`, whose content comes from the server);
-/// what the pieces have themselves (`games`, `shard`, `format`, `input-format`, `training`, `sprt`, `protocol`, `json`,
-/// `overwrite`, `unordered`, `end-with-stdin`); and what only a game over UCI needs.
+/// Left out are: files that the engine writes (`logfile`, `output`, `rejected`, `svg`, `pgn`, `training-dir`,
+/// `training-tar`, `tournament-results-file`) and files that it reads (`config`, and `openings-pgn`, whose content comes
+/// from the server); what the pieces have themselves (`games`, `shard`, `format`, `input-format`, `training`, `sprt`,
+/// `protocol`, `json`, `overwrite`, `unordered`, `end-with-stdin`); and what only a game over UCI needs.
 const ALLOWED: &[Allowed] = &[
     // When the search of a position ends, and what is said about it. Numbers and words, which the engine checks.
     Allowed {

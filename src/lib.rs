@@ -24,6 +24,7 @@
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
 //! | [`replace_file`] | puts a new file in the place of an old one |
+//! | [`regular_file`] | reads files that must be regular and not too large |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`cache_line`] | loads memory into the processor's cache before it is read |
@@ -74,6 +75,8 @@ pub(crate) mod word_wrap;
 pub(crate) mod decompress;
 
 pub(crate) mod replace_file;
+
+pub(crate) mod regular_file;
 
 pub(crate) mod os_error;
 

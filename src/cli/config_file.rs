@@ -3,7 +3,7 @@
 use super::error::{CliError, print_error_line};
 use crate::lc0_folders;
 use crate::options::{Options, config};
-use crate::os_error::in_words;
+use crate::regular_file;
 use std::path::{Path, PathBuf};
 
 /// The default name of the file.
@@ -11,6 +11,9 @@ const FILE_NAME: &str = "rukh.config";
 
 /// The default name of lc0's file, which is read if there is no [`FILE_NAME`].
 const LC0_FILE_NAME: &str = "lc0.config";
+
+/// The most bytes of a file. A file that sets every option has some thousands.
+const MOST_BYTES: u64 = 1 << 20;
 
 /// The configuration file that is read if the user does not name one: `rukh.config` in the binary's directory or in
 /// the user's configuration directory, or else `lc0.config` in the binary's directory or in lc0's. `None` if none of
@@ -49,11 +52,11 @@ pub(super) struct Read {
 /// which the user may not expect to be read.
 ///
 /// # Errors
-/// The file cannot be read.
+/// The file cannot be read, is no regular file, or is larger than [`MOST_BYTES`].
 pub(super) fn read(path: &Path, options: &mut Options) -> Result<Read, CliError> {
     let shown = path.display();
-    let bytes = std::fs::read(path)
-        .map_err(|error| format!("cannot read configuration file {shown}: {}", in_words(&error)))?;
+    let bytes = regular_file::read(path, MOST_BYTES)
+        .map_err(|error| format!("cannot read configuration file {shown}: {error}"))?;
     // A line in another encoding must not make the others unreadable.
     let applied = config::apply(options, &String::from_utf8_lossy(&bytes));
     let of_line = |text: &dyn std::fmt::Display| format!("configuration file {shown}, {text}");

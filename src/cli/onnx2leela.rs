@@ -6,8 +6,10 @@ use super::onnx2leela_args::{Onnx2leelaArgs, WeightsFormat};
 use super::output_file::write_file;
 use crate::net::NetworkFile;
 use crate::net::describe::describe;
+use crate::net::file::MAXIMUM_SIZE;
 use crate::net::file::wrap::{Interface, Outline};
 use crate::net::onnx::edit;
+use crate::regular_file;
 use crate::uci::output::Output;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -22,7 +24,7 @@ use std::io::Write;
 pub(super) fn run(arguments: &Onnx2leelaArgs, output: &Output) -> Result<(), CliError> {
     let input = arguments.input.display();
     let failed = |error: &dyn std::fmt::Display| format!("cannot convert {input}: {error}");
-    let bytes = std::fs::read(&arguments.input).map_err(|error| failed(&error))?;
+    let bytes = regular_file::read(&arguments.input, MAXIMUM_SIZE).map_err(|error| failed(&error))?;
     let mut model = Bytes::from(bytes);
     let outline =
         Outline::of(&model).map_err(|error| failed(&format!("it is not an ONNX model: {error}")))?;

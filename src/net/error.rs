@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 use crate::os_error::in_words;
 use crate::quote::quoted;
+use crate::regular_file::FileError;
 
 /// A network file that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -159,4 +160,15 @@ pub enum Reason {
         /// The names of the heads in the file, separated by commas.
         available: String,
     },
+}
+
+impl From<FileError> for Reason {
+    fn from(error: FileError) -> Self {
+        match error {
+            FileError::Io(error) => Reason::Io(error),
+            FileError::Directory => Reason::Directory,
+            FileError::NotRegular => Reason::NotAFile,
+            FileError::TooLarge { limit_bytes } => Reason::TooLarge { limit: limit_bytes, compressed: false },
+        }
+    }
 }

@@ -32,6 +32,7 @@ pub mod schema;
 pub mod wrap;
 
 pub use assemble::HeadSelection;
+pub(crate) use inflate::MAXIMUM_SIZE;
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -44,7 +45,7 @@ use prost::bytes::Bytes;
 
 use crate::net::error::{NetworkError, Reason};
 use crate::net::network::Network;
-use inflate::{GZIP_MAGIC, HEAD_SIZE, MAXIMUM_SIZE};
+use inflate::{GZIP_MAGIC, HEAD_SIZE};
 use legacy::Contents;
 use proto::{EngineVersion, Format, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
 use schema::WeightsEncoding;

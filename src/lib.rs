@@ -26,6 +26,7 @@
 //! | [`replace_file`] | puts a new file in the place of an old one |
 //! | [`regular_file`] | reads files that must be regular and not too large |
 //! | [`os_error`] | errors of the operating system, in words for the user |
+//! | [`available_memory`] | how much memory this process can still get |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
 //! | [`cache_line`] | loads memory into the processor's cache before it is read |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
@@ -79,6 +80,8 @@ pub(crate) mod replace_file;
 pub(crate) mod regular_file;
 
 pub(crate) mod os_error;
+
+pub(crate) mod available_memory;
 
 pub(crate) mod zeroed_array;
 

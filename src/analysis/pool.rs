@@ -177,7 +177,7 @@ impl Pool {
         let parallelism =
             parallelism.unwrap_or_else(|| searches_at_once(evaluator.searches_to_fill(&options))).max(1);
         let shares = Shares::new(&options, options.nncache, parallelism, 1);
-        let backend = evaluator.with_cache(&options, shares.cache_entries)?;
+        let backend = evaluator.with_cache(&options, shares.cache_entries);
         let params = SearchParams::from_options(&options, evaluator.attributes(), None);
         let path = &options.syzygy_paths;
         let tablebases = (!path.is_empty()).then(|| Tablebases::open(path).map(Arc::new)).transpose()?;

@@ -147,6 +147,11 @@ pub trait Backend: Send + Sync {
         None
     }
 
+    /// The memory that the cache takes when it is full, in bytes.
+    fn cache_bytes(&self) -> u64 {
+        0
+    }
+
     /// How full the cache is, in thousandths; `None` for a backend without a cache.
     fn cache_fullness_permille(&self) -> Option<u32> {
         None

@@ -48,17 +48,10 @@ impl SharedEvaluator {
         self.backend.attributes()
     }
 
-    /// The backend inside a new cache of `entries` evaluations. `options` say which positions share an entry.
-    ///
-    /// # Errors
-    /// There is not enough memory for that many entries.
-    pub(crate) fn with_cache(
-        &self,
-        options: &Options,
-        entries: usize,
-    ) -> Result<Arc<dyn Backend>, BackendError> {
+    /// The backend inside a new cache of at most `entries` evaluations. `options` say which positions share an entry.
+    pub(crate) fn with_cache(&self, options: &Options, entries: usize) -> Arc<dyn Backend> {
         let rules = BackendConfig::from_options(options).cache_key_rules;
-        Ok(Arc::new(CachingBackend::new(Arc::clone(&self.backend), entries, rules)?))
+        Arc::new(CachingBackend::new(Arc::clone(&self.backend), entries, rules))
     }
 
     /// Counts a search until the returned value is dropped.

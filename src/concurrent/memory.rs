@@ -1,9 +1,9 @@
 //! Divides the memory among the trees and the caches of many searches.
 
 use crate::backend::registry::memory_limit;
-use crate::backend::wrap::BYTES_PER_ENTRY;
+use crate::backend::wrap::{BYTES_PER_ENTRY, fitting_entries};
 use crate::options::Options;
-use crate::search::memory::tree_limit;
+use crate::search::memory::{TableBytes, tree_limit};
 
 /// A tree's memory, in bytes for each visit of a search. With more, the tree would hold many positions that the game has
 /// left behind, and the processor's caches would not.
@@ -25,11 +25,13 @@ impl Shares {
     /// of all caches' evaluations.
     pub(crate) fn new(options: &Options, entries: u32, trees: usize, caches: usize) -> Shares {
         let allowed = memory_limit(options);
-        let entries = u64::from(entries);
+        let entries = fitting_entries(entries as usize) as u64;
         // As in a single search, the caches take at most a quarter of the user's limit.
         let entries = allowed.map_or(entries, |bytes| entries.min(bytes / 4 / BYTES_PER_ENTRY));
+        let cache_bytes = entries * BYTES_PER_ENTRY;
+        let tables = TableBytes { full: cache_bytes, missing: cache_bytes };
         Shares {
-            tree_bytes: tree_limit(allowed, entries * BYTES_PER_ENTRY, 0) / trees.max(1) as u64,
+            tree_bytes: tree_limit(allowed, tables, 0) / trees.max(1) as u64,
             cache_entries: (entries / caches.max(1) as u64) as usize,
         }
     }

@@ -62,9 +62,12 @@ impl Evaluator {
         self.current.as_ref()?.fallback.as_ref()
     }
 
-    /// The number of evaluations that the cache of this backend has room for.
-    pub(super) fn cache_entries(&self) -> usize {
-        self.current.as_ref().map_or(0, |current| current.config.cache_entries)
+    /// The memory of the cache in bytes: what it takes when it is full, and the part of it that is not filled yet.
+    pub(super) fn cache_bytes(&self) -> (u64, u64) {
+        let Some(backend) = self.current() else { return (0, 0) };
+        let filled_permille = u64::from(backend.cache_fullness_permille().unwrap_or(0).min(1000));
+        let bytes = backend.cache_bytes();
+        (bytes, bytes / 1000 * (1000 - filled_permille))
     }
 
     /// Gives the cache the size that `wanted` asks for, if the backend differs from `wanted` in nothing else. A new

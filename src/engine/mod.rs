@@ -33,12 +33,11 @@ use self::root_tablebases::{RootProbe, RootTablebases};
 use self::without_search::best_without_search;
 use crate::backend::Backend;
 use crate::backend::registry::{BackendConfig, Recovery, memory_limit};
-use crate::backend::wrap::BYTES_PER_ENTRY;
 use crate::chess::{PackedMove, Position, uci_move};
 use crate::net::discover::check_network;
 use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
-use crate::search::memory;
+use crate::search::memory::{self, TableBytes};
 use crate::search::policy::correction_history::CorrectionHistory;
 use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
@@ -517,11 +516,14 @@ impl Engine {
     /// the user, and says once if the search needs more than that limit.
     fn limit_memory(&mut self, params: &SearchParams) -> u64 {
         let allowed = memory_limit(&self.options);
-        let cache_bytes = self.evaluator.cache_entries() as u64 * BYTES_PER_ENTRY;
+        let (cache, cache_missing) = self.evaluator.cache_bytes();
         let correction_bytes = if params.uses_correction_history { CorrectionHistory::BYTES } else { 0 };
         let bias_bytes = if params.backup.has_bias() { SubtreeBias::BYTES } else { 0 };
-        let table_bytes = cache_bytes + correction_bytes + bias_bytes;
-        let limit = memory::tree_limit(allowed, table_bytes, self.tree.used_bytes());
+        let tables = TableBytes {
+            full: cache + correction_bytes + bias_bytes,
+            missing: cache_missing + correction_bytes + bias_bytes,
+        };
+        let limit = memory::tree_limit(allowed, tables, self.tree.used_bytes());
         self.tree.keep_to(allowed.map(|_| limit));
         let Some(allowed) = allowed else { return limit };
         if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {

@@ -452,6 +452,6 @@ options! {
     /// Options of the backend, such as `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.
     backend_opts: String = "", text().uci("BackendOptions").short('o');
     /// Number of evaluations in the cache. Each takes about 100 bytes. If `Hash` or `RamLimitMb` is set, the cache takes
-    /// at most a quarter of that memory.
+    /// at most a quarter of that memory. It takes at most half of the memory that the process can still get.
     nncache: u32 = 2_000_000u32, spin(0, 999_999_999).uci("NNCacheSize");
 }

@@ -5,8 +5,8 @@
 //! flight, the best line and all visit counts are kept.
 
 use super::policy::SearchParams;
+use crate::available_memory::available_bytes;
 use crate::tree::Tree;
-use sysinfo::{MemoryRefreshKind, System};
 
 /// The share of the machine's free memory that the tree may use, in hundredths.
 const DEFAULT_SHARE: u64 = 75;
@@ -21,30 +21,35 @@ const LESS_FOR_EXCESS: u64 = 3;
 /// The smallest limit, in bytes. With less, a search would only recycle.
 const LEAST_LIMIT: u64 = 700_000;
 
-/// The number of bytes that a tree may use.
-///
-/// `allowed` is the user's limit in bytes. `bytes_beside_tree` and the share of free memory are subtracted from it.
-/// Without a limit by the user, the limit is a share of the sum of the machine's free memory and the `tree_bytes` that
-/// the tree already uses.
-pub(crate) fn tree_limit(allowed: Option<u64>, bytes_beside_tree: u64, tree_bytes: u64) -> u64 {
-    if let Some(allowed) = allowed {
-        let for_tree = allowed.saturating_sub(bytes_beside_tree);
-        return (for_tree - for_tree / PART_FOR_FREE).max(LEAST_LIMIT);
-    }
-    available_bytes()
-        .map_or(u64::MAX, |free| ((free + tree_bytes) / 100 * DEFAULT_SHARE).max(tree_bytes).max(LEAST_LIMIT))
+/// The memory of the tables that a search fills beside its tree, above all the evaluation cache, in bytes.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TableBytes {
+    /// What they take when they are full.
+    pub(crate) full: u64,
+    /// The part of it that the system has not provided yet.
+    pub(crate) missing: u64,
 }
 
-/// The memory that this process could still allocate: the free memory of the system or of its control group, whichever
-/// is less. `None` if it is unknown.
-fn available_bytes() -> Option<u64> {
-    let mut system = System::new().ok()?;
-    system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
-    let available = system.available_memory();
-    // The group's own figure of free memory is too small, because it counts the kernel's file cache as used.
-    let in_group =
-        system.cgroup_limits().map_or(u64::MAX, |group| group.total_memory.saturating_sub(group.rss));
-    Some(available.min(in_group)).filter(|&bytes| bytes > 0)
+/// The number of bytes that a tree may use.
+///
+/// `allowed` is the user's limit in bytes. The tables beside the tree and the share of free memory are subtracted from
+/// it. Without a limit by the user, the limit is a share of the memory that the process can still get, less what the
+/// tables will take of it, and with the `tree_bytes` that the tree already uses.
+pub(crate) fn tree_limit(allowed: Option<u64>, tables: TableBytes, tree_bytes: u64) -> u64 {
+    match allowed {
+        Some(allowed) => {
+            let for_tree = allowed.saturating_sub(tables.full);
+            (for_tree - for_tree / PART_FOR_FREE).max(LEAST_LIMIT)
+        }
+        None => default_limit(available_bytes(), tables, tree_bytes),
+    }
+}
+
+/// The limit without one by the user, if the process can still get `available` bytes.
+fn default_limit(available: Option<u64>, tables: TableBytes, tree_bytes: u64) -> u64 {
+    let Some(available) = available else { return u64::MAX };
+    let for_tree = (available + tree_bytes).saturating_sub(tables.missing);
+    (for_tree / 100 * DEFAULT_SHARE).max(tree_bytes).max(LEAST_LIMIT)
 }
 
 /// How much of its memory a tree has left.
@@ -100,11 +105,15 @@ mod tests {
 
     #[test]
     fn the_limit_is_set_by_the_user_or_by_free_memory() {
-        assert_eq!(tree_limit(Some(100_000_000), 20_000_000, 5), 70_000_000);
-        assert_eq!(tree_limit(Some(10_000_000), 20_000_000, 5), LEAST_LIMIT);
-        let fitting = tree_limit(None, 0, 0);
+        let tables = TableBytes { full: 20_000_000, missing: 10_000_000 };
+        assert_eq!(tree_limit(Some(100_000_000), tables, 5), 70_000_000);
+        assert_eq!(tree_limit(Some(10_000_000), tables, 5), LEAST_LIMIT);
+        let fitting = tree_limit(None, TableBytes::default(), 0);
         assert!(fitting > 50_000_000, "{fitting} bytes");
-        // Memory that the tree already uses counts as free.
-        assert!(tree_limit(None, 0, 1 << 50) >= 1 << 50);
+        // Memory that the tree already uses counts as free, and that which the tables will take does not.
+        assert_eq!(default_limit(Some(100_000_000), tables, 30_000_000), 90_000_000);
+        assert_eq!(default_limit(Some(5_000_000), tables, 30_000_000), 30_000_000);
+        assert_eq!(default_limit(Some(5_000_000), tables, 0), LEAST_LIMIT);
+        assert_eq!(default_limit(None, tables, 0), u64::MAX);
     }
 }

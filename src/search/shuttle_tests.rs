@@ -159,6 +159,6 @@ fn searches_share_a_cache_and_a_queue_of_backends() {
         } else {
             Arc::new(DemuxBackend::new(children(), 1).expect("threads can be started"))
         };
-        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()).expect("there is enough memory"))
+        Arc::new(CachingBackend::new(backend, 100, KeyRules::default()))
     });
 }

@@ -96,7 +96,7 @@ impl Player {
         tablebases: Option<Arc<Tablebases>>,
         surroundings: &Surroundings,
     ) -> Result<Player, PlayerError> {
-        let backend = evaluator.with_cache(&config.options, surroundings.shares.cache_entries)?;
+        let backend = evaluator.with_cache(&config.options, surroundings.shares.cache_entries);
         let params = [Color::White, Color::Black]
             .map(|color| SearchParams::from_options(&config.options, evaluator.attributes(), Some(color)));
         let visits = config.limits.visits.max(config.limits.playouts);

@@ -141,7 +141,7 @@ fn measure(inner: &Arc<dyn Backend>, settings: &[(&str, &str)], nodes: u64) -> M
         let card = Card::new(Arc::clone(inner));
         let log = Arc::clone(&card.batches);
         let backend: Arc<dyn Backend> =
-            Arc::new(CachingBackend::new(Arc::new(card), 100_000, KeyRules::from_options(&options)).unwrap());
+            Arc::new(CachingBackend::new(Arc::new(card), 100_000, KeyRules::from_options(&options)));
         let history = PositionHistory::new(Position::from_fen(fen).unwrap());
         let tree = Arc::new(Tree::new());
         let search = |limit| {

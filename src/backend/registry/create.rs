@@ -29,7 +29,7 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
     let (network, notices) = maker.into_network_and_notices();
-    finish(config, backend, network, notices)
+    Ok(finish(config, backend, network, notices))
 }
 
 /// Does the same as [`create`](create()) without the cache, for searches that have a cache each.
@@ -99,15 +99,22 @@ pub(super) fn finish(
     backend: Arc<dyn Backend>,
     network: Option<String>,
     mut notices: Vec<String>,
-) -> Result<CreatedBackend, BackendError> {
+) -> CreatedBackend {
     let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
     notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| format!("network {path}")));
-    let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules)?;
+    let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules);
+    if backend.entries() < config.cache_entries {
+        notices.push(format!(
+            "the memory suffices for a cache of {} positions instead of {}",
+            backend.entries(),
+            config.cache_entries
+        ));
+    }
     if config.value_error && !backend.attributes().has_value_error {
         notices.push(format!(
             "{} does not estimate the error of its values, so uncertainty does not weight visits or cpuct",
             backend.attributes().name
         ));
     }
-    Ok(CreatedBackend { backend: Arc::new(backend), network, notices })
+    CreatedBackend { backend: Arc::new(backend), network, notices }
 }

@@ -62,7 +62,7 @@ pub fn create_for_game(config: &BackendConfig, recovery: &Recovery) -> Result<Cr
         Err(error) => return Err(error),
     };
     let (network, notices) = maker.into_network_and_notices();
-    finish(config, backend, network, notices.into_iter().chain(notice).collect())
+    Ok(finish(config, backend, network, notices.into_iter().chain(notice).collect()))
 }
 
 /// Whether a fault of a device that is part of the chosen backend is survived. `check` and `recordreplay` are tools: a

@@ -59,6 +59,10 @@ impl Backend for BatchSplittingBackend {
         self.inner.retry_lost_devices();
     }
 
+    fn cache_bytes(&self) -> u64 {
+        self.inner.cache_bytes()
+    }
+
     fn cache_fullness_permille(&self) -> Option<u32> {
         self.inner.cache_fullness_permille()
     }

@@ -7,6 +7,7 @@
 //! [`crate::backend::position_key`] decides which positions share an entry. [`super::cache_store`] holds the entries.
 
 use super::cache_store::{Peek, Store};
+use crate::available_memory::available_bytes;
 use crate::backend::position_key::{KeyRules, cache_key};
 use crate::backend::ticket::{Done, catch_panic, check_outcome_length};
 use crate::backend::{
@@ -18,30 +19,41 @@ use std::sync::Arc;
 /// The memory for each entry, in bytes, including its share of the index.
 pub const BYTES_PER_ENTRY: u64 = 100;
 
+/// A cache takes at most this part of the memory that the process can still get. The tree and the batches need the rest.
+const PART_OF_AVAILABLE: u64 = 2;
+
+/// `entries`, or as many fewer as the memory requires that the process can still get.
+pub(crate) fn fitting_entries(entries: usize) -> usize {
+    let fitting = available_bytes().map_or(u64::MAX, |bytes| bytes / PART_OF_AVAILABLE / BYTES_PER_ENTRY);
+    usize::try_from(fitting).unwrap_or(usize::MAX).min(entries)
+}
+
 /// The decorator with the cache. It must be the outermost decorator, because it also turns a panic during an evaluation
 /// into an error.
 pub struct CachingBackend {
     inner: Arc<dyn Backend>,
     store: Arc<Store>,
+    entries: usize,
     key_rules: KeyRules,
 }
 
 impl CachingBackend {
     /// Puts a cache of about `entries` evaluations around `inner`; 0 turns the cache off. `key_rules` decide which
-    /// positions share an entry.
-    ///
-    /// # Errors
-    /// There is not enough memory for that many entries.
-    pub fn new(
-        inner: Arc<dyn Backend>,
-        entries: usize,
-        key_rules: KeyRules,
-    ) -> Result<CachingBackend, BackendError> {
-        let store = Store::new(entries).ok_or_else(|| BackendError::Option {
-            option: format!("NNCacheSize={entries}"),
-            reason: format!("not enough memory for that many entries ({BYTES_PER_ENTRY} bytes each)"),
-        })?;
-        Ok(CachingBackend { inner, store: Arc::new(store), key_rules })
+    /// positions share an entry. If the memory does not suffice, the cache is smaller ([`CachingBackend::entries`]).
+    pub fn new(inner: Arc<dyn Backend>, entries: usize, key_rules: KeyRules) -> CachingBackend {
+        let mut entries = fitting_entries(entries);
+        let store = loop {
+            match Store::new(entries) {
+                Some(store) => break store,
+                None => entries /= 2,
+            }
+        };
+        CachingBackend { inner, store: Arc::new(store), entries, key_rules }
+    }
+
+    /// The number of evaluations for which the cache was made.
+    pub fn entries(&self) -> usize {
+        self.entries
     }
 }
 
@@ -76,7 +88,7 @@ impl Backend for CachingBackend {
     }
 
     fn resize_cache(&self, entries: usize) -> bool {
-        self.store.resize(entries)
+        fitting_entries(entries) == entries && self.store.resize(entries)
     }
 
     fn devices(&self) -> Devices {
@@ -85,6 +97,10 @@ impl Backend for CachingBackend {
 
     fn retry_lost_devices(&self) {
         self.inner.retry_lost_devices();
+    }
+
+    fn cache_bytes(&self) -> u64 {
+        self.store.bytes()
     }
 
     fn cache_fullness_permille(&self) -> Option<u32> {
@@ -176,8 +192,7 @@ mod tests {
     fn the_cache_that_is_left_to_the_system_outlives_its_backend() {
         for is_left in [false, true] {
             let inner = Arc::new(RandomBackend::new(RandomOptions::default()));
-            let backend =
-                CachingBackend::new(inner, 100, KeyRules::default()).expect("there is room for 100 entries");
+            let backend = CachingBackend::new(inner, 100, KeyRules::default());
             let store = Arc::downgrade(&backend.store);
             if is_left {
                 backend.leave_cache_to_system();

@@ -201,6 +201,11 @@ impl Shard {
         (self.head, self.lap, self.has_wrapped) = (0, 0, false);
     }
 
+    /// The memory of the ring and of the index, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        ((self.ring.length() + self.own.len()) * size_of::<AtomicU64>()) as u64
+    }
+
     /// The words in use, and the capacity in words.
     pub(super) fn fill(&self) -> (usize, usize) {
         let capacity = self.ring.length();

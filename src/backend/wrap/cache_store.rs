@@ -138,6 +138,11 @@ impl Store {
         }
     }
 
+    /// The memory of the store when it is full, in bytes.
+    pub(super) fn bytes(&self) -> u64 {
+        self.shards.iter().map(|shard| lock(&shard.0).bytes()).sum()
+    }
+
     pub(super) fn fullness_permille(&self) -> u32 {
         let (filled, capacity) =
             self.shards.iter().map(|shard| lock(&shard.0).fill()).fold((0, 0), |a, b| (a.0 + b.0, a.1 + b.1));

@@ -7,7 +7,7 @@ use rukh::backend::wrap::CachingBackend;
 #[test]
 fn the_cache_answers_positions_that_it_has_seen() {
     let inner = Arc::new(Faulty::slow(Duration::ZERO));
-    let cache = CachingBackend::new(inner, 10_000, KeyRules::default()).unwrap();
+    let cache = CachingBackend::new(inner, 10_000, KeyRules::default());
     let samples = samples(50);
     assert!(cache.cached(samples[0].request()).is_none());
     let first = evaluate(&cache, &samples).unwrap();
@@ -29,7 +29,7 @@ fn the_cache_answers_positions_that_it_has_seen() {
 #[test]
 fn four_threads_share_a_small_cache() {
     // The cache is far too small for all positions, so entries are evicted while others are read.
-    let cache = CachingBackend::new(random(), 300, KeyRules::default()).unwrap();
+    let cache = CachingBackend::new(random(), 300, KeyRules::default());
     let samples = samples(2000);
     let expected = evaluate(&*random(), &samples[..1000]).unwrap();
     let expected: Vec<_> =
@@ -63,12 +63,12 @@ fn cache_keys_tell_histories_repetitions_and_fifty_move_counters_apart() {
     let orders = ["g1f3 g8f6 b1c3 b8c6", "b1c3 b8c6 g1f3 g8f6"];
     for (history_length, is_shared) in [(0, true), (1, false), (7, false)] {
         let rules = KeyRules { history_length, ..KeyRules::default() };
-        let cache = CachingBackend::new(random(), 1000, rules).unwrap();
+        let cache = CachingBackend::new(random(), 1000, rules);
         evaluate(&cache, &[Sample::after(orders[0])]).unwrap();
         assert_eq!(cache.cached(Sample::after(orders[1]).request()).is_some(), is_shared, "{history_length}");
         assert!(cache.cached(Sample::after(orders[0]).request()).is_some());
     }
-    let cache = CachingBackend::new(random(), 1000, KeyRules::default()).unwrap();
+    let cache = CachingBackend::new(random(), 1000, KeyRules::default());
     evaluate(&cache, &[Sample::after("g1f3 g8f6")]).unwrap();
     let repeated = Sample::after("g1f3 g8f6 f3g1 f6g8 g1f3 g8f6");
     assert!(cache.cached(repeated.request()).is_none(), "a repeated position has a key of its own");
@@ -89,7 +89,7 @@ fn cache_keys_tell_histories_repetitions_and_fifty_move_counters_apart() {
     }
 
     let rules = KeyRules { rule50_bucket: 8, ..KeyRules::default() };
-    let cache = CachingBackend::new(random(), 1000, rules).unwrap();
+    let cache = CachingBackend::new(random(), 1000, rules);
     evaluate(&cache, &[at(3)]).unwrap();
     assert!(cache.cached(at(7).request()).is_some());
     assert!(cache.cached(at(8).request()).is_none());

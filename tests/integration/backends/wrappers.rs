@@ -24,8 +24,8 @@ fn wrapped(make: impl Fn() -> Arc<dyn Backend>) -> Vec<(&'static str, Arc<dyn Ba
     let every_batch = CheckOptions { frequency: 1.0, ..CheckOptions::default() };
     vec![
         ("batch split", Arc::new(BatchSplittingBackend::new(make(), 4096))),
-        ("cache", Arc::new(CachingBackend::new(make(), 10_000, KeyRules::default()).unwrap())),
-        ("cache off", Arc::new(CachingBackend::new(make(), 0, KeyRules::default()).unwrap())),
+        ("cache", Arc::new(CachingBackend::new(make(), 10_000, KeyRules::default()))),
+        ("cache off", Arc::new(CachingBackend::new(make(), 0, KeyRules::default()))),
         ("check", Arc::new(CheckBackend::with_sink(make(), make(), every_batch, silent))),
         ("record", Arc::new(RecordingBackend::new(make(), &record_file).unwrap())),
         ("multiplexing", Arc::new(MultiplexingBackend::new(pair()).unwrap())),
@@ -94,7 +94,7 @@ fn failures_of_a_child_reach_the_caller_as_errors() {
             // `roundrobin` hands out its children's own batches, so a panic in such a batch reaches the caller as a
             // panic. A cache around `roundrobin` turns it into an error.
             let backend: Arc<dyn Backend> = match name {
-                "roundrobin" => Arc::new(CachingBackend::new(backend, 0, KeyRules::default()).unwrap()),
+                "roundrobin" => Arc::new(CachingBackend::new(backend, 0, KeyRules::default())),
                 _ => backend,
             };
             let what = format!("{fault:?} in {name}");

@@ -115,9 +115,9 @@ pub fn syzygy_file(bytes: &[u8], folder: &Path, repository: &str) {
     let mut content = content.to_vec();
     content.resize(content.len() / 64 * 64 + 16, 0);
     write(&damaged, &content);
-    // A table replaces one for the same pieces in a folder that is named before.
+    // A table has precedence over one for the same pieces in a folder that is named after it.
     let sound = Path::new(repository).join("tests/data/syzygy");
-    let paths = std::env::join_paths([sound.as_path(), folder]).unwrap_or_default();
+    let paths = std::env::join_paths([folder, sound.as_path()]).unwrap_or_default();
     let tables = match Tablebases::open(&paths.to_string_lossy()) {
         Ok(tables) => tables,
         Err(error) => panic!("{}: {error}", folder.display()),
@@ -138,9 +138,7 @@ pub fn syzygy_file(bytes: &[u8], folder: &Path, repository: &str) {
         }
     }
     let _ = std::fs::remove_file(&damaged);
-    if let Some(fault) = tables.fault() {
-        check_message(&fault);
-    }
+    tables.faults(0).iter().for_each(|fault| check_message(fault));
 }
 
 /// A file that is analysed, as PGN, as EPD, as requests and as whatever its first bytes promise, and compressed if it
@@ -292,7 +290,7 @@ fn probe(history: &PositionHistory, tables: &Tablebases) {
     let distance = tables.distance_to_zeroing(position);
     let root = tables.root_moves(history, false);
     tables.result_after_zeroing(position);
-    assert_eq!(tables.fault(), None, "{}", position.to_fen());
+    assert_eq!(tables.faults(0), [] as [String; 0], "{}", position.to_fen());
     if root.is_some_and(|root| root.by_distance) {
         assert!(distance.is_some(), "{}", position.to_fen());
     }

@@ -232,6 +232,12 @@ impl Pool {
         &self.shared.evaluator.notices
     }
 
+    /// What is wrong with the tablebases, from the fault `first` on; each was found once.
+    pub fn tablebase_faults(&self, first: usize) -> Vec<String> {
+        let tables = self.shared.tablebases.as_ref();
+        tables.map_or_else(Vec::new, |tables| tables.faults(first))
+    }
+
     /// The batches that the backend has evaluated; `None` if it evaluates without collecting batches.
     pub fn evaluated(&self) -> Option<BatchCounts> {
         self.shared.evaluator.counts()

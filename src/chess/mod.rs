@@ -13,6 +13,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`tablebase`] | Syzygy tablebases |
+//! | [`table_files`] | the files of the tablebases, without those that are damaged |
 //! | [`history`] | the positions of a game, with repetition counts |
 //! | [`uci_move`] | moves as UCI text |
 //! | [`packed_moves`] | the legal moves as [`PackedMove`]s |
@@ -32,6 +33,7 @@ mod history;
 mod packed_move;
 mod packed_moves;
 mod position;
+mod table_files;
 pub mod tablebase;
 pub mod uci_move;
 

@@ -4,17 +4,14 @@
 //! moves that keep the best result under the fifty-move rule and the repetitions so far. No table has positions with
 //! castling rights, and none has positions in which a king can be taken.
 //!
-//! `shakmaty-syzygy` trusts the content of a file in places, so that a damaged table can make it panic. Then no table is
-//! probed any more, and [`Tablebases::fault`] has the reason.
+//! A table that is damaged is left out, and [`Tablebases::faults`] has the reason ([`super::table_files`]).
 
+use super::table_files::TableFiles;
 use super::{Move, PackedMove, Position, PositionHistory};
-use crate::os_error::in_words;
-use shakmaty::{Chess, Position as _};
-use shakmaty_syzygy::{ProbeError, SyzygyError, Tablebase, Wdl};
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use shakmaty::Position as _;
+use shakmaty_syzygy::Wdl;
+use std::fmt;
 use std::path::PathBuf;
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Plies without a capture or pawn move after which a game is drawn.
 pub(crate) const FIFTY_MOVES: i32 = 100;
@@ -24,31 +21,30 @@ const CERTAIN: i32 = 1000;
 /// The reason why the tablebases cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum TablebaseError {
-    /// A directory cannot be read.
-    #[error("SyzygyPath: cannot read {}: {}", path.display(), in_words(reason))]
-    Directory {
-        /// The directory.
-        path: PathBuf,
-        /// The system's error.
-        reason: std::io::Error,
-    },
-    /// No directory has a table.
+    /// No directory has a table, and all can be read.
     #[error("SyzygyPath: found no tables (*.rtbw, *.rtbz) in {paths}")]
     Empty {
         /// The value of the option SyzygyPath.
         paths: String,
     },
+    /// No directory has a table that can be used.
+    #[error("SyzygyPath: {}", .faults.join("; "))]
+    Unusable {
+        /// What is wrong with the directories and the files.
+        faults: Vec<String>,
+    },
 }
 
 /// The tables in some directories. Each file is opened when it is first needed.
-#[derive(Debug)]
 pub struct Tablebases {
-    tables: Tablebase<Chess>,
-    files: usize,
-    /// Whether a probe has panicked. Only a hint that spares further panics, so its orderings are Relaxed.
-    is_off: AtomicBool,
-    /// The first failure to read a table.
-    fault: OnceLock<String>,
+    tables: TableFiles,
+}
+
+impl fmt::Debug for Tablebases {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (files, faults) = (self.files(), self.faults(0));
+        formatter.debug_struct("Tablebases").field("files", &files).field("faults", &faults).finish()
+    }
 }
 
 /// The best moves at the root.
@@ -62,27 +58,26 @@ pub struct RootMoves {
 }
 
 impl Tablebases {
-    /// Opens the tables in the directories `paths`, which are separated as in `PATH` (`:`, on Windows `;`).
+    /// Opens the tables in the directories `paths`, which are separated as in `PATH` (`:`, on Windows `;`). If several have
+    /// the same table, that of the first one is used. Directories and files that cannot be used are left out
+    /// ([`Tablebases::faults`]).
     ///
     /// # Errors
-    /// A directory cannot be read, or none of them has a table.
+    /// No directory has a table that can be used.
     pub fn open(paths: &str) -> Result<Tablebases, TablebaseError> {
-        let mut tables = Tablebase::new();
-        let mut files = 0;
-        for path in std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()) {
-            files += tables
-                .add_directory(&path)
-                .map_err(|reason| TablebaseError::Directory { path: path.clone(), reason })?;
+        let folders: Vec<PathBuf> =
+            std::env::split_paths(paths).filter(|path| !path.as_os_str().is_empty()).collect();
+        let tables = TableFiles::find(&folders);
+        match (tables.count(), tables.messages(0)) {
+            (0, faults) if faults.is_empty() => Err(TablebaseError::Empty { paths: paths.to_owned() }),
+            (0, faults) => Err(TablebaseError::Unusable { faults }),
+            _ => Ok(Tablebases { tables }),
         }
-        if files == 0 {
-            return Err(TablebaseError::Empty { paths: paths.to_owned() });
-        }
-        Ok(Tablebases { tables, files, is_off: AtomicBool::new(false), fault: OnceLock::new() })
     }
 
-    /// The number of table files.
+    /// The number of tables. One that several directories have counts once.
     pub fn files(&self) -> usize {
-        self.files
+        self.tables.count()
     }
 
     /// The largest number of pieces, kings included, that a table covers.
@@ -99,30 +94,9 @@ impl Tablebases {
             && !position.is_king_takeable()
     }
 
-    /// Why a table could not be read, if that has happened.
-    pub fn fault(&self) -> Option<&str> {
-        self.fault.get().map(String::as_str)
-    }
-
-    /// The result of a probe. `None` if the tables do not have the position, or cannot be read.
-    fn probe<T>(&self, probe: impl FnOnce(&Tablebase<Chess>) -> Result<T, SyzygyError>) -> Option<T> {
-        if self.is_off.load(Ordering::Relaxed) {
-            return None;
-        }
-        // The tables are sound after a panic: each is read once, and one whose reading panics stays unread.
-        let fault = match catch_unwind(AssertUnwindSafe(|| probe(&self.tables))) {
-            Ok(Ok(result)) => return Some(result),
-            Ok(Err(SyzygyError::ProbeFailed { metric, material, error })) => {
-                format!("the {metric} table {material} {}", what_is_wrong(&error))
-            }
-            Ok(Err(_)) => return None,
-            Err(_) => {
-                self.is_off.store(true, Ordering::Relaxed);
-                "a table is damaged, and the tables are not used any more".to_owned()
-            }
-        };
-        self.fault.get_or_init(|| fault);
-        None
+    /// What is wrong with directories and files, from the fault `first` on; each was found once.
+    pub fn faults(&self, first: usize) -> Vec<String> {
+        self.tables.messages(first)
     }
 
     /// The result of a position with a rule-50 counter of zero: -1, 0 or 1, from the side to move's view. Wins that the
@@ -132,7 +106,7 @@ impl Tablebases {
         if position.rule50_ply() != 0 || !self.covers(position) {
             return None;
         }
-        Some(match self.probe(|tables| tables.probe_wdl_after_zeroing(position.board()))? {
+        Some(match self.tables.probe(|tables| tables.probe_wdl_after_zeroing(position.board()))? {
             Wdl::Win => 1,
             Wdl::Loss => -1,
             Wdl::CursedWin | Wdl::Draw | Wdl::BlessedLoss => 0,
@@ -166,7 +140,7 @@ impl Tablebases {
         if !self.covers(position) {
             return None;
         }
-        Some(self.probe(|tables| tables.probe_dtz(position.board()))?.ignore_rounding().0)
+        Some(self.tables.probe(|tables| tables.probe_dtz(position.board()))?.ignore_rounding().0)
     }
 
     /// The rank of a move by distance to zeroing: [`CERTAIN`] if it wins before the fifty-move rule applies (less its
@@ -178,7 +152,7 @@ impl Tablebases {
             return self.rank_by_result(position, m);
         }
         // The distance including this move, from the view of the side that makes it.
-        let dtz = self.probe(|tables| tables.probe_dtz(next.board()))?.ignore_rounding();
+        let dtz = self.tables.probe(|tables| tables.probe_dtz(next.board()))?.ignore_rounding();
         let distance = -(dtz.0 + dtz.signum());
         let counter = i32::from(position.rule50_ply());
         Some(match distance {
@@ -199,23 +173,13 @@ impl Tablebases {
         if next.legal_moves().is_empty() {
             return Some(if next.is_check() { CERTAIN } else { 0 });
         }
-        Some(match -self.probe(|tables| tables.probe_wdl_after_zeroing(next.board()))? {
+        Some(match -self.tables.probe(|tables| tables.probe_wdl_after_zeroing(next.board()))? {
             Wdl::Win => CERTAIN,
             Wdl::CursedWin => 1,
             Wdl::Draw => 0,
             Wdl::BlessedLoss => -1,
             Wdl::Loss => -CERTAIN,
         })
-    }
-}
-
-/// Why a table could not be read, in words that follow its name. The crate's own words for a damaged table have many
-/// lines: the stack of its functions.
-fn what_is_wrong(error: &ProbeError) -> String {
-    match error {
-        ProbeError::CorruptedTable { .. } => "is damaged".to_owned(),
-        ProbeError::Magic { .. } => "does not begin like a Syzygy table".to_owned(),
-        ProbeError::Read { error } => format!("cannot be read: {}", in_words(error)),
     }
 }
 

@@ -4,7 +4,6 @@ use super::known_root::{KnownRoot, mating_moves};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::Options;
-use crate::quote::quoted;
 use crate::search::Responder;
 use crate::sync::Arc;
 
@@ -15,8 +14,8 @@ pub(super) struct RootTablebases {
     path: String,
     /// `None` if the path is empty or the tables cannot be opened.
     tables: Option<Arc<Tablebases>>,
-    /// Whether the user was told that a table cannot be read.
-    has_reported_fault: bool,
+    /// The number of faults of tables that the user was told.
+    reported_faults: usize,
 }
 
 /// The results of the tablebases for a search.
@@ -69,16 +68,16 @@ impl RootTablebases {
                 }
             }
         }
-        self.report_fault(responder);
+        self.report_faults(responder);
         probe
     }
 
-    /// Tells the user once if a table could not be read, at the root or at a leaf of an earlier search.
-    fn report_fault(&mut self, responder: &dyn Responder) {
-        let fault = self.tables.as_ref().and_then(|tables| tables.fault());
-        if let Some(fault) = fault.filter(|_| !self.has_reported_fault) {
-            responder.message(&format!("error: SyzygyPath {}: {fault}", quoted(&self.path)));
-            self.has_reported_fault = true;
+    /// Tells the user once of each table that could not be read, at the root or at a leaf of an earlier search.
+    fn report_faults(&mut self, responder: &dyn Responder) {
+        let Some(tables) = &self.tables else { return };
+        for fault in tables.faults(self.reported_faults) {
+            responder.message(&format!("error: SyzygyPath: {fault}"));
+            self.reported_faults += 1;
         }
     }
 
@@ -89,7 +88,7 @@ impl RootTablebases {
         }
         path.clone_into(&mut self.path);
         self.tables = None;
-        self.has_reported_fault = false;
+        self.reported_faults = 0;
         if path.is_empty() {
             return;
         }

@@ -91,7 +91,8 @@ options! {
     /// Tells the engine that `go ponder` may follow, so that it keeps the tree of the last search.
     ponder: bool = false,
         check().uci("Ponder").uci_only().no_effect("the tree is always kept, and `go ponder` always works");
-    /// Directories with Syzygy tablebases, separated by `:` (`;` on Windows).
+    /// Directories with Syzygy tablebases, separated by `:` (`;` on Windows). If several have the same table, the first
+    /// one counts, and another one if that is damaged.
     syzygy_paths: String = "", text().uci("SyzygyPath").short('s');
     /// Starts the clock when `go` arrives, for GUIs that compensate for lag and wait for `readyok` before they send
     /// `go`. Otherwise, if `go` follows `position` at once, the clock starts when `position` arrives.

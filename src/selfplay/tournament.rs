@@ -217,6 +217,17 @@ impl Tournament {
         both.into_iter().flat_map(|evaluator| evaluator.notices.iter().map(String::as_str)).collect()
     }
 
+    /// The tablebases that decide games, and those of the players, each once.
+    pub fn tablebases(&self) -> Vec<Arc<Tablebases>> {
+        let mut all: Vec<Arc<Tablebases>> = Vec::new();
+        for tables in std::iter::once(&self.tablebases).chain(&self.player_tablebases).flatten() {
+            if !all.iter().any(|known| Arc::ptr_eq(known, tables)) {
+                all.push(Arc::clone(tables));
+            }
+        }
+        all
+    }
+
     /// A handle that interrupts this tournament.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter { is_ending: Arc::clone(&self.surroundings.is_ending), events: self.sender.clone() }

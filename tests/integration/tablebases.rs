@@ -133,7 +133,7 @@ fn a_position_that_no_table_covers_is_unknown() {
 #[test]
 fn errors_name_the_wrong_path() {
     let missing = Tablebases::open("/no/such/directory").expect_err("the directory does not exist");
-    assert!(matches!(&missing, TablebaseError::Directory { .. }));
+    assert!(matches!(&missing, TablebaseError::Unusable { .. }));
     assert!(missing.to_string().contains("/no/such/directory"), "{missing}");
     let empty = Tablebases::open(concat!(env!("CARGO_MANIFEST_DIR"), "/src")).expect_err("src has no tables");
     assert!(empty.to_string().contains("no tables"), "{empty}");
@@ -150,7 +150,7 @@ fn folders_are_separated_as_in_path() {
     let list = format!("{THREE_PIECES}{separator}{separator}{}", folder.path().display());
     let first = Tablebases::open(THREE_PIECES).expect("the tables can be opened");
     let both = Tablebases::open(&list).expect("the tables in both folders can be opened");
-    assert_eq!(both.files(), first.files() + 1);
+    assert_eq!(both.files(), first.files(), "a table in two folders counts once");
     let mut engine = Driver::start(&["--backend=trivial"]);
     engine.send_bytes(format!("setoption name SyzygyPath value {list}\r\n").as_bytes());
     engine.ask("position fen 8/8/8/8/3k4/8/8/R3K3 w - - 0 1\r");
@@ -176,7 +176,7 @@ fn a_king_that_can_be_taken_is_no_question_for_the_tables() {
             tables.result_after_zeroing(&position.play(m));
             tables.distance_to_zeroing(&position.play(m));
         }
-        assert_eq!(tables.fault(), None, "{fen}");
+        assert_eq!(tables.faults(0), [] as [String; 0], "{fen}");
     }
     let mut engine = Driver::start(&["--backend=trivial", "-s", THREE_PIECES]);
     engine.ask("position fen 4k3/8/8/8/8/8/4R3/4K3 w - - 0 1");
@@ -219,20 +219,81 @@ fn damaged_tables_give_any_answer_but_no_panic() {
                 tables.root_moves(&PositionHistory::new(position), false);
             }
         }
-        faults += usize::from(tables.fault().is_some());
+        faults += usize::from(!tables.faults(0).is_empty());
     }
     assert!(faults > 30, "only {faults} of 60 directories had a table that could not be read");
 }
 
-/// A search whose tables are damaged says so once, and goes on without them.
-#[test]
-fn a_damaged_table_is_reported_and_does_not_end_the_game() {
+/// A folder whose tables of king and rook are damaged.
+fn folder_of_damaged_rooks() -> tempfile::TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     for file in ["KRvK.rtbw", "KRvK.rtbz"] {
         let mut bytes = std::fs::read(Path::new(THREE_PIECES).join(file)).expect("a table can be read");
         bytes[4..].fill(0xff);
         std::fs::write(directory.path().join(file), bytes).expect("the copy can be written");
     }
+    directory
+}
+
+const ROOK: &str = "8/8/8/8/3k4/8/8/R3K3 w - - 0 1";
+const QUEEN: &str = "8/8/8/8/3k4/8/8/1Q2K3 w - - 0 1";
+
+fn position(fen: &str) -> Position {
+    Position::from_fen(fen).expect("a valid FEN")
+}
+
+#[test]
+fn a_damaged_table_is_left_out_and_the_others_are_used() {
+    let damaged = folder_of_damaged_rooks();
+    for file in ["KQvK.rtbw", "KQvK.rtbz"] {
+        std::fs::copy(Path::new(THREE_PIECES).join(file), damaged.path().join(file)).expect("a copy");
+    }
+    // No table has such a size.
+    std::fs::write(damaged.path().join("KBvK.rtbw"), "short").expect("the file can be written");
+    let tables = Tablebases::open(damaged.path().to_str().expect("a readable path")).expect("tables open");
+    assert_eq!(tables.result_after_zeroing(&position(ROOK)), None);
+    assert_eq!(tables.distance_to_zeroing(&position(ROOK)), None);
+    assert_eq!(tables.result_after_zeroing(&position(QUEEN)), Some(1));
+    assert!(tables.distance_to_zeroing(&position(QUEEN)).is_some_and(|distance| distance > 0));
+    let faults = tables.faults(0);
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].ends_with("KBvK.rtbw is damaged: no table has its size; it is left out"), "{faults:?}");
+    assert!(faults[1].ends_with("KRvK.rtbw is damaged; it is left out"), "{faults:?}");
+}
+
+#[test]
+fn a_sound_table_in_another_folder_takes_the_place_of_a_damaged_one() {
+    let damaged = folder_of_damaged_rooks();
+    let paths = |first: &Path, second: &Path| {
+        let paths = std::env::join_paths([first, second]).expect("paths without a separator");
+        paths.into_string().expect("readable paths")
+    };
+    let (sound, missing) = (Path::new(THREE_PIECES), Path::new("/no/such/directory"));
+    for (path, faults) in [
+        (paths(damaged.path(), sound), vec!["KRvK.rtbw is damaged; ", "KRvK.rtbz is damaged; "]),
+        (paths(sound, damaged.path()), vec![]),
+        (paths(missing, sound), vec!["cannot read /no/such/directory: it does not exist"]),
+        (paths(sound, sound), vec![]),
+    ] {
+        let tables = Tablebases::open(&path).expect("tables open");
+        assert_eq!(tables.files(), Tablebases::open(THREE_PIECES).expect("tables open").files());
+        assert_eq!(tables.result_after_zeroing(&position(ROOK)), Some(1), "{path}");
+        assert!(tables.distance_to_zeroing(&position(ROOK)).is_some_and(|distance| distance > 0), "{path}");
+        let found = tables.faults(0);
+        assert_eq!(found.len(), faults.len(), "{path}: {found:?}");
+        assert!(found.iter().zip(&faults).all(|(found, fault)| found.contains(fault)), "{path}: {found:?}");
+    }
+    let mut engine = Driver::start(&["--backend=trivial", "-s", &paths(damaged.path(), sound)]);
+    engine.ask(&format!("position fen {ROOK}"));
+    let said = engine.search("go nodes 10");
+    assert!(said.iter().any(|line| line.contains(" tbhits 1")), "{said:#?}");
+    assert!(said.iter().any(|line| line.contains("KRvK.rtbw takes its place")), "{said:#?}");
+}
+
+/// A search whose tables are damaged says so once, and goes on without them.
+#[test]
+fn a_damaged_table_is_reported_and_does_not_end_the_game() {
+    let directory = folder_of_damaged_rooks();
     let path = directory.path().to_str().expect("a readable path");
     let mut engine = Driver::start(&["--backend=trivial", "-s", path]);
     engine.ask("position fen 8/8/8/8/3k4/8/8/R3K3 w - - 0 1");
@@ -240,7 +301,8 @@ fn a_damaged_table_is_reported_and_does_not_end_the_game() {
     let said = engine.search("go nodes 10");
     assert_eq!(errors(&said), 1, "{said:#?}");
     let whole = |line: &String| {
-        line.starts_with("info string error: ") && line.ends_with(": the wdl table KRvK is damaged")
+        line.starts_with("info string error: SyzygyPath: ")
+            && line.ends_with("KRvK.rtbw is damaged; it is left out")
     };
     assert!(said.iter().any(whole), "{said:#?}");
     let said = engine.search("go nodes 20");

@@ -23,7 +23,7 @@
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
-//! | [`replace_file`] | puts a new file in the place of an old one |
+//! | [`replace_file`] | writes a whole file, and puts it in the place of an old one |
 //! | [`regular_file`] | reads files that must be regular and not too large |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`available_memory`] | how much memory this process can still get |

@@ -123,7 +123,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("file");
         File::create(&path).unwrap().set_len(1 << 40).unwrap();
-        assert!(matches!(read(&path, 1 << 30), Err(FileError::TooLarge { limit_bytes }) if limit_bytes == 1 << 30));
+        assert!(
+            matches!(read(&path, 1 << 30), Err(FileError::TooLarge { limit_bytes }) if limit_bytes == 1 << 30)
+        );
     }
 
     #[cfg(unix)]

@@ -1,8 +1,8 @@
-//! Puts a new file in the place of an old one.
+//! Writes a whole file, and puts it in the place of an old one.
 
-use std::fs;
-use std::io;
-use std::path::Path;
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
 
@@ -11,6 +11,57 @@ const PAUSES_MS: [u64; 6] = [1, 5, 15, 30, 60, 100];
 
 /// Windows' numbers for a file that another program has open: access denied, sharing violation, lock violation.
 const IN_USE: [i32; 3] = [5, 32, 33];
+
+/// What the names of files begin with that are not complete.
+pub const PARTIAL: &str = ".partial-";
+
+/// Who may use a file that is made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Access {
+    /// Everybody whom the process's file mode creation mask (`umask`) lets in, as usual.
+    Usual,
+    /// The user alone.
+    Private,
+}
+
+/// Writes the file `place` with `write`. The file appears when it is complete. Until then it has another name in the same
+/// folder, which begins with [`PARTIAL`], and which nothing had before.
+///
+/// # Errors
+/// The file cannot be written. A file that was there before is unchanged, and nothing of the new one is left.
+pub(crate) fn write_whole(
+    place: &Path,
+    access: Access,
+    write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
+) -> io::Result<()> {
+    let (file, path) = new_file_beside(place, access)?;
+    let mut writer = BufWriter::with_capacity(1 << 16, &file);
+    let written = write(&mut writer).and_then(|()| writer.flush());
+    drop(writer);
+    // Windows renames no file that is open.
+    drop(file);
+    written.and_then(|()| replace_file(&path, place)).inspect_err(|_| {
+        let _ = fs::remove_file(&path);
+    })
+}
+
+/// Makes a file in the folder of `place`, whose name begins with [`PARTIAL`] and nothing had before, not even a link.
+///
+/// # Errors
+/// The folder does not exist, or the system refuses it.
+pub(crate) fn new_file_beside(place: &Path, access: Access) -> io::Result<(File, PathBuf)> {
+    let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(PARTIAL);
+    #[cfg(unix)]
+    if access == Access::Usual {
+        use std::os::unix::fs::PermissionsExt;
+        builder.permissions(fs::Permissions::from_mode(0o666));
+    }
+    // On Windows the folder says who may use a file.
+    let _ = access;
+    builder.tempfile_in(folder)?.keep().map_err(|error| error.error)
+}
 
 /// Renames the file `new` to `place`, where there may be a file already. Windows refuses that while another program has
 /// this file open, so that some more attempts are made there.
@@ -40,7 +91,6 @@ fn repeated(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::fs::File;
     use std::io::Read;
 
     #[test]
@@ -56,6 +106,30 @@ mod tests {
         };
         assert!(repeated(attempt, |_| false).is_err());
         assert_eq!(attempts, 1);
+    }
+
+    #[test]
+    fn a_file_is_there_whole_or_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("file");
+        for (text, access) in [("one", Access::Usual), ("two", Access::Private)] {
+            write_whole(&path, access, |file| file.write_all(text.as_bytes())).unwrap();
+            assert_eq!(fs::read_to_string(&path).unwrap(), text);
+            #[cfg(unix)]
+            {
+                use std::os::unix::fs::PermissionsExt;
+                let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
+                assert!(access == Access::Usual || mode == 0o600, "{mode:o}");
+            }
+        }
+        let failed = write_whole(&path, Access::Usual, |file| {
+            file.write_all(b"three")?;
+            Err(io::Error::other("the disk is full"))
+        });
+        assert!(failed.is_err());
+        assert_eq!(fs::read_to_string(&path).unwrap(), "two");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
+        assert!(write_whole(&folder.path().join("none/file"), Access::Usual, |_| Ok(())).is_err());
     }
 
     /// Another engine reads the old file while the new one takes its place.

@@ -10,7 +10,6 @@ use super::rounding_file;
 use crate::cache_folder;
 use crate::net::Network;
 use crate::net::digest::digest;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 /// How the weights of the embedded network are rounded. `scripts/training/round.sh` writes it.
@@ -38,7 +37,7 @@ impl KeptFile {
     /// A rounder that rounds as the file says. If it is not there, is damaged, or has another key, positions are evaluated.
     /// `largest` is the largest 8-bit weight.
     pub(super) fn rounder(&self, network: &Network, instructions: InstructionSet, largest: i8) -> Rounder {
-        let read = |path: &Path| rounding_file::read(&fs::read(path).ok()?, &self.key);
+        let read = |path: &Path| rounding_file::read(&cache_folder::read(path).ok()?, &self.key);
         match self.path.as_deref().and_then(read) {
             Some(rounding) => Rounder::new(instructions.0, largest, Guide::Kept(rounding)),
             None => calibrated(network, instructions, largest).keeping(),
@@ -109,6 +108,7 @@ mod tests {
     use crate::net::discover::{OWN_NETWORK, find_network};
     use crate::net::file::HeadSelection;
     use crate::net::input::{HistoryFill, InputPlanes, encode};
+    use std::fs;
 
     const RENEW: &str = "run scripts/training/round.sh, which writes weights/rukh-128x6.int8.gz";
 

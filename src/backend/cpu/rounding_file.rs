@@ -17,6 +17,9 @@ use flate2::write::GzEncoder;
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
 
+/// The most bytes that are decompressed: one for each weight, and the largest networks have some hundred million.
+const MOST_BYTES: u64 = 1 << 31;
+
 /// The file's first bytes, before the compression: the key and its length.
 fn start(key: &str) -> Vec<u8> {
     [&(key.len() as u32).to_le_bytes(), key.as_bytes()].concat()
@@ -58,7 +61,7 @@ pub(super) fn read(file: &[u8], key: &str) -> Option<NetworkRounding> {
     }
     // The lengths in the file do not determine how much memory is taken, because only what is there is read.
     let mut bytes = Vec::new();
-    file.read_to_end(&mut bytes).ok()?;
+    file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
     let mut rest = Rest(&bytes);
     let rounding = NetworkRounding { dense: rest.layers()?, convolutions: rest.layers()? };
     rest.0.is_empty().then_some(rounding)

@@ -8,7 +8,6 @@ use super::shape_text;
 use crate::cache_folder;
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::fs;
 use std::io;
 use std::path::PathBuf;
 
@@ -149,7 +148,9 @@ impl Avoided {
     /// Reads the entries that were kept for the device and the libraries in `key`. A damaged line is left out.
     pub(super) fn read(architecture: &str, key: &str) -> Avoided {
         let mut avoided = Avoided::default();
-        let text = path(architecture, key).and_then(|path| fs::read_to_string(path).ok()).unwrap_or_default();
+        let bytes =
+            path(architecture, key).and_then(|path| cache_folder::read(&path).ok()).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
         let mut lines = text.lines();
         if lines.next() == Some(&format!("{TITLE},{key}")) {
             lines.for_each(|line| avoided.insert_line(line).unwrap_or_default());

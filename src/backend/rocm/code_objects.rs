@@ -5,13 +5,12 @@
 //! change. scripts/kernels/compile.sh checks that the result is what the compiler makes for such an architecture.
 //!
 //! Code compiled at run time is kept in the user's cache folder, so that the next start finds it. The file's name has
-//! the architecture and a hash of the source.
+//! the architecture and a hash of the source. It is loaded only if nobody but the user can have written it.
 
 use super::error::{Result, RocmError};
 use super::ffi::hiprtc;
 use crate::cache_folder;
 use flate2::read::GzDecoder;
-use std::fs;
 use std::io::Read;
 use std::path::PathBuf;
 
@@ -30,7 +29,7 @@ pub(super) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
     }
     let what = format!("the code compiled for {architecture}");
     let path = cache_path(architecture);
-    if let Some(code) = path.as_ref().and_then(|path| fs::read(path).ok()) {
+    if let Some(code) = path.as_ref().and_then(|path| cache_folder::read(path).ok()) {
         return Ok((code, what));
     }
     let code = compile(architecture).map_err(|error| {
@@ -145,7 +144,7 @@ mod tests {
             assert!(code.starts_with(b"\x7fELF"), "{architecture}: {:?}", &code[..16]);
             println!("{architecture}: {} bytes", code.len());
             let Some(folder) = &folder else { continue };
-            let file = fs::File::create(folder.join(format!("{architecture}.co.gz"))).unwrap();
+            let file = std::fs::File::create(folder.join(format!("{architecture}.co.gz"))).unwrap();
             let mut file = flate2::write::GzEncoder::new(file, flate2::Compression::default());
             file.write_all(&code).unwrap();
             file.finish().unwrap();

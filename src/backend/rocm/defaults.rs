@@ -78,7 +78,7 @@ fn line_of(sizes: &[usize]) -> String {
 /// There is no cache folder, or a file cannot be written.
 pub(super) fn keep(key: &str, sizes: &[usize], origin: &Origin, tuned: &Tuned) -> io::Result<()> {
     if let Some(path) = tuned.path.as_ref().filter(|_| tuned.may_write) {
-        cache_folder::keep(path, tuning_file::text(origin, &tuned.table).as_bytes())?;
+        cache_folder::keep_at(path, tuning_file::text(origin, &tuned.table).as_bytes())?;
     }
     cache_folder::keep_line(NAME, key, &line_of(sizes))
 }

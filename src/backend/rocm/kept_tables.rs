@@ -12,8 +12,8 @@ use super::tuning_row::{Origin, Row};
 use super::weight_bits::WeightBits;
 use crate::cache_folder;
 use crate::os_error::in_words;
+use crate::regular_file;
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -56,25 +56,27 @@ const NAMED_FILES: &str = "RUKH_GEMM_CONFIG";
 /// The most bytes of a file of products. A network has some thousand products in all batch sizes.
 const MOST_FILE_BYTES: u64 = 64 << 20;
 
-/// Reads a file of products, and adds what is wrong with it to `notices`. A file that does not exist is an error.
-fn read_file(path: &Path, origin: &Origin, notices: &mut Vec<String>) -> io::Result<Option<Parsed>> {
-    let ignored = |reason: String| format!("tuning file {} is ignored: {reason}", path.display());
-    let bytes = fs::metadata(path)?.len();
-    if bytes > MOST_FILE_BYTES {
-        notices.push(ignored(format!("it has {bytes} bytes, and {MOST_FILE_BYTES} are the most")));
-        return Ok(None);
-    }
+/// Reads a file of products that the user named.
+///
+/// # Errors
+/// The file does not exist, is no regular file, or is too large.
+fn read_named(path: &Path) -> io::Result<Vec<u8>> {
+    Ok(regular_file::read(path, MOST_FILE_BYTES)?)
+}
+
+/// Understands the content of a file of products, and adds what is wrong with it to `notices`. `None` if it is of no use.
+fn parse(path: &Path, bytes: &[u8], origin: &Origin, notices: &mut Vec<String>) -> Option<Parsed> {
     // Bytes that are no text damage the cells that hold them.
-    match tuning_file::parse(origin, &String::from_utf8_lossy(&fs::read(path)?)) {
+    match tuning_file::parse(origin, &String::from_utf8_lossy(bytes)) {
         Ok(parsed) => {
             if !parsed.left_out.is_empty() {
                 notices.push(format!("tuning file {}: {} left out", path.display(), parsed.left_out));
             }
-            Ok(Some(parsed))
+            Some(parsed)
         }
         Err(reason) => {
-            notices.push(ignored(reason));
-            Ok(None)
+            notices.push(format!("tuning file {} is ignored: {reason}", path.display()));
+            None
         }
     }
 }
@@ -87,12 +89,15 @@ fn read_tables(options: &RocmOptions, origin: &Origin) -> KeptTable {
     let mut notices = Vec::new();
     let (mut table, mut may_write) = (GemmTable::new(), true);
     if let Some(path) = &path {
-        let is_sound = match read_file(path, origin, &mut notices) {
-            Ok(Some(Parsed { rows, left_out })) => {
-                table.extend(rows.into_iter().map(|(shape, row)| (shape, row.measured)));
-                left_out.is_empty()
-            }
-            Ok(None) => false,
+        let read = if options.tuning_file.is_some() { read_named(path) } else { cache_folder::read(path) };
+        let is_sound = match read {
+            Ok(bytes) => match parse(path, &bytes, origin, &mut notices) {
+                Some(Parsed { rows, left_out }) => {
+                    table.extend(rows.into_iter().map(|(shape, row)| (shape, row.measured)));
+                    left_out.is_empty()
+                }
+                None => false,
+            },
             Err(error) if error.kind() == io::ErrorKind::NotFound => true,
             Err(error) => {
                 notices.push(format!("tuning file {} cannot be read: {}", path.display(), in_words(&error)));
@@ -105,8 +110,8 @@ fn read_tables(options: &RocmOptions, origin: &Origin) -> KeptTable {
     let mut named = BTreeMap::new();
     let list = std::env::var_os(NAMED_FILES).unwrap_or_default();
     for path in std::env::split_paths(&list).filter(|path| !path.as_os_str().is_empty()) {
-        match read_file(&path, origin, &mut notices) {
-            Ok(parsed) => named.extend(parsed.unwrap_or_default().rows),
+        match read_named(&path) {
+            Ok(bytes) => named.extend(parse(&path, &bytes, origin, &mut notices).unwrap_or_default().rows),
             Err(error) => {
                 let file = path.display();
                 notices.push(format!("{NAMED_FILES}: {file} cannot be read: {}", in_words(&error)));

@@ -122,7 +122,7 @@ pub(super) fn tune(
     let write = |table: &GemmTable| {
         path.as_ref()
             .filter(|_| may_write && *table != before)
-            .map(|path| cache_folder::keep(path, tuning_file::text(origin, table).as_bytes()))
+            .map(|path| cache_folder::keep_at(path, tuning_file::text(origin, table).as_bytes()))
     };
     let (mut measured, mut left) = (0, 0);
     if !missing.is_empty() {

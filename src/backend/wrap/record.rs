@@ -15,6 +15,7 @@ use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluation, Evaluations,
     Ticket, Value,
 };
+use crate::regular_file::{self, FileError};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -68,6 +69,10 @@ impl RecordingBackend {
 
 /// Opens a file for appending. Writes the header of a new file, and checks the header of an existing one.
 fn open_for_recording(path: &Path, attributes: &Attributes) -> io::Result<BufWriter<File>> {
+    // A pipe would wait for a reader.
+    if let Ok(metadata) = std::fs::metadata(path) {
+        regular_file::check_kind(&metadata)?;
+    }
     let mut file = OpenOptions::new().read(true).append(true).create(true).open(path)?;
     let length = file.metadata()?.len();
     if length == 0 {
@@ -208,8 +213,15 @@ impl ReplayingBackend {
     }
 }
 
+/// The most bytes of a recording that is read into memory: some ten million evaluations.
+const MOST_BYTES: u64 = 4 << 30;
+
 fn read_recording(path: &Path) -> io::Result<(u8, HashMap<u64, Evaluation>)> {
-    let mut reader = BufReader::new(File::open(path)?);
+    let (file, metadata) = regular_file::open(path)?;
+    if metadata.len() > MOST_BYTES {
+        return Err(FileError::TooLarge { limit_bytes: MOST_BYTES }.into());
+    }
+    let mut reader = BufReader::new(file.take(MOST_BYTES));
     let flags = read_header(&mut reader)?;
     let mut evaluations = HashMap::new();
     while let Some((key, evaluation)) = read_record(&mut reader)? {

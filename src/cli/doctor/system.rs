@@ -1,6 +1,8 @@
 //! The machine as it can be seen without ROCm: operating system, processor, memory, AMD's cards on the bus, and the
 //! driver's files.
 
+use crate::available_memory::limited_bytes;
+use crate::cache_folder;
 use crate::cli::machine::processor_and_threads;
 use std::fs;
 use std::path::Path;
@@ -41,8 +43,12 @@ pub(super) fn facts() -> Vec<(String, String)> {
     if let Ok(system) = System::new_with_specifics(what) {
         let mib = |bytes: u64| bytes >> 20;
         let (total, available) = (mib(system.total_memory()), mib(system.available_memory()));
-        add("memory", format!("{total} MiB, {available} MiB available"));
+        let limit = limited_bytes().map_or_else(String::new, |left| {
+            format!(", {} MiB left by the limits of this process and its control groups", mib(left))
+        });
+        add("memory", format!("{total} MiB, {available} MiB available{limit}"));
     }
+    add("cache folder", cache_folder::description());
     facts.extend(linux_facts(Path::new("/")));
     facts.extend(VARIABLES.iter().filter_map(|&name| {
         let value = std::env::var(name).ok().filter(|value| !value.is_empty())?;

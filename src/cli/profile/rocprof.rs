@@ -8,6 +8,7 @@ use super::report::Measured;
 use crate::backend::profile::{Ceilings, Profile, StepProfile};
 use crate::cli::error::CliError;
 use crate::quote::{printable, quoted};
+use crate::regular_file;
 use csv::StringRecord;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -101,6 +102,9 @@ fn has_end(path: &Path, end: &str) -> bool {
     path.file_name().is_some_and(|name| name.to_string_lossy().ends_with(end))
 }
 
+/// The most bytes of a file. A trace of some minutes has about a hundred million.
+const MOST_BYTES: u64 = 1 << 30;
+
 /// An opened file, whose columns are found by name.
 struct Table {
     path: PathBuf,
@@ -111,7 +115,9 @@ struct Table {
 impl Table {
     fn open(path: &Path) -> Result<Table, CliError> {
         let failed = |error: csv::Error| CliError::from(format!("cannot read {}: {error}", path.display()));
-        let mut reader = csv::ReaderBuilder::new().flexible(true).from_path(path).map_err(failed)?;
+        let bytes = regular_file::read(path, MOST_BYTES)
+            .map_err(|error| format!("cannot read {}: {error}", path.display()))?;
+        let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(&bytes[..]);
         let header = reader.headers().map_err(failed)?.clone();
         let rows = reader.records().collect::<Result<_, _>>().map_err(failed)?;
         Ok(Table { path: path.to_owned(), header, rows })

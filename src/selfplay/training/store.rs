@@ -11,6 +11,7 @@
 //! one folder.
 
 use crate::os_error::in_words;
+use crate::replace_file::{self, Access};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ const BLOCK_BYTES: usize = 512;
 const END_BYTES: usize = 2 * BLOCK_BYTES;
 
 /// What the names of files contain that are not complete.
-pub const PARTIAL: &str = ".partial-";
+pub use crate::replace_file::PARTIAL;
 
 /// The chunks could not be written.
 #[derive(Debug, thiserror::Error)]
@@ -58,7 +59,8 @@ fn numbered((prefix, suffix): (&str, &str), number: u64) -> String {
 /// # Errors
 /// The system refuses to write.
 pub fn write_chunk_file(path: &Path, chunk: &[u8]) -> Result<(), StoreError> {
-    write_whole(path, |part| fs::write(part, chunk))
+    replace_file::write_whole(path, Access::Usual, |file| file.write_all(chunk))
+        .map_err(|reason| StoreError { path: path.to_owned(), reason })
 }
 
 /// Writes the archive `path` with all its chunks, which are named after the games from number `first` on. An archive of
@@ -151,8 +153,11 @@ impl Store {
     }
 
     fn add_file(&mut self, chunk: &[u8]) -> Result<PathBuf, StoreError> {
-        let part = self.folder.join(partial_name());
-        let added = fs::write(&part, chunk).map_err(|reason| StoreError { path: part.clone(), reason });
+        let failed = |reason| StoreError { path: self.folder.clone(), reason };
+        let (mut file, part) =
+            replace_file::new_file_beside(&self.folder.join("chunk"), Access::Usual).map_err(failed)?;
+        let added = file.write_all(chunk).map_err(|reason| StoreError { path: part.clone(), reason });
+        drop(file);
         let added = added.and_then(|()| {
             loop {
                 let path = self.next_path();

@@ -24,6 +24,7 @@
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
 //! | [`replace_file`] | writes a whole file, and puts it in the place of an old one |
+//! | [`distinct_files`] | refuses a command that would write one of its files over another |
 //! | [`regular_file`] | reads files that must be regular and not too large |
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`available_memory`] | how much memory this process can still get |
@@ -76,6 +77,8 @@ pub(crate) mod word_wrap;
 pub(crate) mod decompress;
 
 pub(crate) mod replace_file;
+
+pub(crate) mod distinct_files;
 
 pub(crate) mod regular_file;
 

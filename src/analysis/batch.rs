@@ -7,19 +7,21 @@
 use super::annotate::{GraphPoint, Results, graph, title};
 use super::config::BatchConfig;
 use super::document::Document;
-use super::feed::{Fed, Feed};
+use super::feed::{Fed, Feed, Input};
 use super::input::RawDocument;
+use super::input_state::{InputState, digest};
 use super::journal::{Journal, JournalError};
 use super::output::{CSV_HEADER, OutputFormat, text};
 use super::part::{PartRecord, analysis_of};
 use super::pool::{Pool, PoolEvent, Task};
 use super::ranges::Ranges;
 use super::report::Analysis;
-use super::sink::{Sink, SinkError, prepare};
+use super::sink::{Sink, SinkError, check_content};
 use crate::backend::multi::BatchCounts;
+use crate::os_error::in_words;
 use crossbeam_channel::{Receiver, never, select, tick};
-use std::collections::BTreeMap;
-use std::fs;
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -93,6 +95,15 @@ pub enum BatchError {
     /// The journal cannot be written.
     #[error("cannot write the journal: {0}; repeat the command to go on")]
     Note(std::io::Error),
+    /// A file of the input cannot be read.
+    #[error("cannot read {}: {}", .0.display(), in_words(.1))]
+    Input(PathBuf, #[source] std::io::Error),
+    /// The files are not read as they were when the journal was written.
+    #[error(
+        "a file could be read further than now, or not as far, when the journal was written, so that its games and \
+         lines had other numbers; begin anew with --overwrite"
+    )]
+    OtherNumbers,
     /// A search has failed.
     #[error("{place}: the search of the position after {turn} moves failed: {reason}")]
     Search {
@@ -118,9 +129,11 @@ pub fn run(
     is_interrupted: &AtomicBool,
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<Finished, BatchError> {
+    let inputs = config.inputs.iter().map(|path| Input { path: path.clone(), state: InputState::of(path) });
+    // The states are those before the journal says which content belongs to it.
+    let inputs: Vec<Input> = inputs.collect();
     let mut batch = Batch::open(config, pool)?;
-    let feed =
-        Feed::start(config.inputs.clone(), config.input_format, config.shard).map_err(BatchError::Thread)?;
+    let feed = Feed::start(inputs, config.input_format, config.shard).map_err(BatchError::Thread)?;
     let timer = tick(PROGRESS_INTERVAL);
     let mut is_at_end = false;
     let mut was_interrupted = false;
@@ -141,6 +154,7 @@ pub fn run(
                 batch.event(event)?;
             },
             recv(timer) -> _ => {
+                batch.report_tablebases(notify);
                 notify(Notice::Progress(&batch.progress(&feed)));
                 if is_interrupted.load(Ordering::Relaxed) {
                     was_interrupted = true;
@@ -149,11 +163,15 @@ pub fn run(
             }
         }
     }
+    batch.report_tablebases(notify);
     let progress = batch.progress(&feed);
     let has_unread_files = batch.has_unread_files;
-    if !was_interrupted && let Some(journal) = batch.journal.take() {
-        batch.record_part()?;
-        journal.remove().map_err(BatchError::Note)?;
+    if !was_interrupted {
+        if let Some(journal) = batch.journal.take() {
+            batch.record_part()?;
+            journal.remove().map_err(BatchError::Note)?;
+        }
+        batch.sink.end();
     }
     Ok(Finished { progress, is_interrupted: was_interrupted, has_unread_files })
 }
@@ -184,6 +202,10 @@ struct Batch<'a> {
     done: Ranges,
     /// Results of an earlier process, by document.
     recovered: BTreeMap<u64, Results>,
+    /// The last document of which an earlier process has done anything.
+    last_recovered: Option<u64>,
+    /// The documents before which an earlier process could not read a file further, until this process comes to them.
+    unread: VecDeque<u64>,
     open: BTreeMap<u64, Open>,
     /// The number of positions that are waiting or being searched.
     in_flight: usize,
@@ -197,6 +219,8 @@ struct Batch<'a> {
     bytes_skipped: u64,
     bytes_seen: u64,
     has_unread_files: bool,
+    /// The number of faults of tablebases that the user was told.
+    reported_faults: usize,
     begun: Instant,
     /// The position of the next document that is written, if they are written in order.
     next: u64,
@@ -207,29 +231,43 @@ const INDEX_BITS: u32 = 20;
 
 impl<'a> Batch<'a> {
     fn open(config: &'a BatchConfig, pool: &'a Pool) -> Result<Batch<'a>, BatchError> {
-        let journal_path = prepare(config.output.as_deref(), config.rejected.as_deref(), config.overwrite)?;
-        let (journal, recovered) = match &journal_path {
-            None => (None, Default::default()),
+        let (mut journal, recovered) = match config.journal() {
+            None => (None, None),
             Some(path) => {
-                let sizes =
-                    config.inputs.iter().map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len()));
-                let sizes: Vec<u64> = sizes.collect();
+                let digests = config
+                    .inputs
+                    .iter()
+                    .map(|path| digest(path).map_err(|error| BatchError::Input(path.clone(), error)));
+                let digests: Vec<u64> = digests.collect::<Result<_, _>>()?;
                 let settings = format!(
-                    "{} {sizes:?} {} {}",
+                    "{} {digests:x?} {} {}",
                     env!("RUKH_VERSION"),
                     pool.network(),
                     config.settings_text()
                 );
-                let (journal, recovered) = Journal::open(path, &settings)?;
+                let (journal, recovered) = Journal::open(&path, &settings, config.overwrite)?;
                 (Some(journal), recovered)
             }
         };
-        let (output, rejected) = (config.output.as_deref(), config.rejected.as_deref());
-        if let (Some(output), Some(_)) = (output, &journal) {
+        // From here on the journal is locked, so that no other process changes the files.
+        let lengths = recovered.as_ref().map(|recovered| recovered.lengths);
+        let checked = config.check_files().map_err(SinkError::Shared);
+        if let Err(error) = checked.and_then(|()| check_content(config, lengths)) {
+            if let Some(journal) = journal {
+                journal.give_up();
+            }
+            return Err(error.into());
+        }
+        if let Some(journal) = &mut journal {
+            journal.begin()?;
+        }
+        if let (Some(output), Some(_)) = (config.output.as_deref(), &journal) {
             // That of an earlier analysis, if there is one.
             let _ = fs::remove_file(PartRecord::path_of(output));
         }
-        let mut sink = Sink::open(output, rejected, recovered.lengths)?;
+        let recovered = recovered.unwrap_or_default();
+        let last_recovered = recovered.done.last().max(recovered.results.keys().next_back().copied());
+        let mut sink = Sink::open(config, recovered.lengths)?;
         if config.format == OutputFormat::Csv && recovered.lengths.output == 0 {
             sink.write(CSV_HEADER.as_bytes())?;
         }
@@ -240,7 +278,9 @@ impl<'a> Batch<'a> {
             journal,
             next: 0,
             done: recovered.done,
+            last_recovered,
             recovered: recovered.results,
+            unread: recovered.unread.into(),
             open: BTreeMap::new(),
             in_flight: 0,
             rejected: 0,
@@ -250,6 +290,7 @@ impl<'a> Batch<'a> {
             bytes_skipped: 0,
             bytes_seen: 0,
             has_unread_files: false,
+            reported_faults: 0,
             begun: Instant::now(),
         })
     }
@@ -263,12 +304,11 @@ impl<'a> Batch<'a> {
         let Fed { sequence, number, raw, bytes_read } = fed;
         let raw = match raw {
             Ok(raw) => raw,
-            Err(trouble) => {
-                self.has_unread_files = true;
-                notify(Notice::Trouble(&trouble));
-                return Ok(());
-            }
+            Err(trouble) => return self.note_unread(sequence, &trouble, notify),
         };
+        if self.unread.front().is_some_and(|&unread| unread <= sequence) {
+            return Err(BatchError::OtherNumbers);
+        }
         self.bytes_seen = bytes_read;
         if self.done.contains(sequence) {
             self.bytes_skipped = bytes_read;
@@ -289,6 +329,39 @@ impl<'a> Batch<'a> {
         };
         self.open.insert(sequence, Open { content, number, place, results, missing });
         Ok(())
+    }
+
+    /// Notes that a file could not be read further before the document `sequence`.
+    ///
+    /// # Errors
+    /// The process that this one goes on for could read it, so that its documents had other numbers.
+    fn note_unread(
+        &mut self,
+        sequence: u64,
+        trouble: &str,
+        notify: &mut dyn FnMut(Notice<'_>),
+    ) -> Result<(), BatchError> {
+        self.has_unread_files = true;
+        notify(Notice::Trouble(trouble));
+        if self.unread.front() == Some(&sequence) {
+            self.unread.pop_front();
+            return Ok(());
+        }
+        if self.last_recovered.is_some_and(|last| sequence <= last) {
+            return Err(BatchError::OtherNumbers);
+        }
+        match &mut self.journal {
+            Some(journal) => journal.unread(sequence).map_err(BatchError::Note),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells the user once of each tablebase that cannot be used.
+    fn report_tablebases(&mut self, notify: &mut dyn FnMut(Notice<'_>)) {
+        for fault in self.pool.tablebase_faults(self.reported_faults) {
+            notify(Notice::Trouble(&format!("SyzygyPath: {fault}")));
+            self.reported_faults += 1;
+        }
     }
 
     /// Lets the positions of a document that have no result wait for their searches. Returns their number.

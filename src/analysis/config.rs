@@ -5,7 +5,9 @@ use super::document::Selection;
 use super::input::InputFormat;
 use super::output::OutputFormat;
 use super::pool::Limits;
-use std::path::PathBuf;
+use crate::distinct_files::{SharedFile, check_distinct};
+use std::fs;
+use std::path::{Path, PathBuf};
 
 /// What is analysed, and how.
 #[derive(Clone, Debug)]
@@ -20,6 +22,8 @@ pub struct BatchConfig {
     pub format: OutputFormat,
     /// The file of the documents that are refused; `None` means that they are only named.
     pub rejected: Option<PathBuf>,
+    /// The file of the first document's picture, which the caller draws.
+    pub picture: Option<PathBuf>,
     /// Whether to begin anew although there is an output or a journal.
     pub overwrite: bool,
     /// Which positions of a game are searched.
@@ -40,6 +44,43 @@ pub struct BatchConfig {
 }
 
 impl BatchConfig {
+    /// The path of the journal beside the output. A device or a pipe has none, because nothing can be cut off there.
+    pub(super) fn journal(&self) -> Option<PathBuf> {
+        let output = self.output.as_deref()?;
+        let is_special = fs::metadata(output).is_ok_and(|metadata| !metadata.is_file());
+        (!is_special).then(|| output.with_added_extension("journal"))
+    }
+
+    /// Checks that no file is written that is another one of the command.
+    ///
+    /// # Errors
+    /// Two are the same file.
+    pub fn check_files(&self) -> Result<(), SharedFile> {
+        self.check_files_with(self.picture.as_deref())
+    }
+
+    /// Checks the same for the picture of another document.
+    ///
+    /// # Errors
+    /// Two are the same file.
+    pub fn check_files_with(&self, picture: Option<&Path>) -> Result<(), SharedFile> {
+        let journal = self.journal();
+        let written = [
+            ("--svg", picture),
+            ("the output", self.output.as_deref()),
+            ("the file of refused games and lines", self.rejected.as_deref()),
+            ("the journal of the output", journal.as_deref()),
+        ];
+        let written: Vec<_> = written.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
+        let read: Vec<_> = self
+            .inputs
+            .iter()
+            .filter(|path| path.as_os_str() != "-")
+            .map(|path| ("the input", path.as_path()))
+            .collect();
+        check_distinct(&written, &read)
+    }
+
     /// Everything that the results depend on, as text.
     pub(super) fn settings_text(&self) -> String {
         let BatchConfig { inputs, input_format, output, format, rejected, selection, style, .. } = self;

@@ -1,16 +1,24 @@
 //! Reads the documents of all files on a thread of its own, a little ahead of the searches.
 
 use super::input::{InputFormat, RawDocument, Source};
+use super::input_state::InputState;
 use crate::os_error::in_words;
 use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded};
-use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::Builder;
 
 /// The most documents that are read ahead.
 const AHEAD: usize = 32;
+
+/// A file of the input.
+pub(super) struct Input {
+    /// Its path; `-` is stdin.
+    pub(super) path: PathBuf,
+    /// What it was like when the analysis began; `None` if it is not a regular file.
+    pub(super) state: Option<InputState>,
+}
 
 /// A document of the input.
 pub(super) struct Fed {
@@ -38,15 +46,11 @@ impl Feed {
     /// # Errors
     /// The system starts no thread.
     pub(super) fn start(
-        inputs: Vec<PathBuf>,
+        inputs: Vec<Input>,
         format: Option<InputFormat>,
         shard: (u64, u64),
     ) -> io::Result<Feed> {
-        let sizes = inputs.iter().map(|path| {
-            let metadata = fs::metadata(path).ok().filter(|metadata| metadata.is_file())?;
-            Some(metadata.len())
-        });
-        let total_bytes = sizes.sum();
+        let total_bytes = inputs.iter().map(|input| Some(input.state?.bytes)).sum();
         let (sender, documents) = bounded(AHEAD);
         let reader = Reader { format, shard, sender, count: 0, sequence: 0, finished_bytes: 0 };
         let thread = Builder::new().name("reader".to_owned()).stack_size(STACK_BYTES);
@@ -68,17 +72,25 @@ struct Reader {
 }
 
 impl Reader {
-    fn read_all(mut self, inputs: &[PathBuf]) {
-        for path in inputs {
-            if let Err(error) = self.read(path) {
-                let trouble = format!("cannot read {} further: {}", path.display(), in_words(&error));
+    fn read_all(mut self, inputs: &[Input]) {
+        for input in inputs {
+            let shown = input.path.display();
+            let read = self
+                .read(&input.path)
+                .map_err(|error| format!("cannot read {shown} further: {}", in_words(&error)));
+            let is_changed = || InputState::of(&input.path) != input.state;
+            let read = match read {
+                Ok(()) if is_changed() => Err(format!("{shown} has been changed since the analysis began")),
+                read => read,
+            };
+            if let Err(trouble) = read {
                 let bytes_read = self.finished_bytes;
                 let fed = Fed { sequence: self.sequence, number: self.count, raw: Err(trouble), bytes_read };
                 if self.sender.send(fed).is_err() {
                     return;
                 }
             }
-            self.finished_bytes += fs::metadata(path).map_or(0, |metadata| metadata.len());
+            self.finished_bytes += input.state.map_or(0, |state| state.bytes);
         }
     }
 

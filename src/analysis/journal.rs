@@ -9,15 +9,22 @@
 use super::ranges::Ranges;
 use super::report::Analysis;
 use crate::os_error::in_words;
-use crate::replace_file::replace_file;
+use crate::replace_file::{Access, new_file_beside, replace_file};
+use same_file::Handle;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{self, BufRead, BufReader, BufWriter, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// A journal that is longer than this, in bytes, is written anew with what is still needed.
 const COMPACT_BYTES: u64 = 64 << 20;
+
+/// The longest line that is read, in bytes. The settings name all files of the command.
+const LONGEST_LINE_BYTES: u64 = 64 << 20;
+
+/// How often the file is opened again because another process has just removed or replaced it.
+const ATTEMPTS: usize = 100;
 
 /// A line of the journal. Documents are counted from 0, in the order of the input.
 #[derive(Serialize, Deserialize)]
@@ -31,6 +38,8 @@ enum Record {
     Written { document: u64, lengths: Lengths },
     /// All documents that are in the output, in the place of their own lines: first and last of each range.
     Done { ranges: Vec<(u64, u64)>, lengths: Lengths },
+    /// A file could not be read further. The next document has this number, and is that of the next file.
+    Unread { document: u64 },
 }
 
 /// The lengths of the files that an analysis writes, in bytes.
@@ -55,15 +64,22 @@ pub(super) struct Recovered {
     pub(super) rejected: Vec<u64>,
     /// Whether there may be more of these, because the journal was written anew.
     pub(super) has_more_rejected: bool,
+    /// The documents before which a file could not be read further, in the order of the input. If the files are not read
+    /// in the same way again, other documents have these numbers.
+    pub(super) unread: Vec<u64>,
 }
 
-/// A journal that is being written.
+/// A journal that is locked, so that no other process can use it.
 pub(super) struct Journal {
     path: PathBuf,
     settings: String,
     file: File,
     bytes: u64,
     compact_at: u64,
+    /// Whether this process has made the file, and has written nothing into it.
+    is_untouched: bool,
+    /// The documents before which a file could not be read further, in the order of the input.
+    unread: Vec<u64>,
 }
 
 /// Why a journal cannot be used.
@@ -75,6 +91,12 @@ pub enum JournalError {
     /// Another process writes the same output.
     #[error("the journal {} is in use by another process, which writes the same output", .0.display())]
     InUse(PathBuf),
+    /// The file of this name is something else.
+    #[error(
+        "{} is no journal of an analysis, and stays as it is; choose another name for the output, or move that file away",
+        .0.display()
+    )]
+    NoJournal(PathBuf),
     /// The journal belongs to another analysis.
     #[error(
         "the journal {} belongs to an analysis with other files, settings or another version; repeat its command to \
@@ -85,51 +107,75 @@ pub enum JournalError {
 }
 
 impl Journal {
-    /// Opens the journal at `path`, or begins one. `settings` describe the analysis.
+    /// Locks the journal at `path`, which is made if there is none. `settings` describe the analysis. Nothing is written
+    /// before [`Journal::begin`]. Also returns what an earlier process has done; `None` if there was no journal, or if it
+    /// is to be written anew, `overwrite`.
     ///
     /// # Errors
-    /// The file cannot be used, or it belongs to an analysis with other settings.
-    pub(super) fn open(path: &Path, settings: &str) -> Result<(Journal, Recovered), JournalError> {
+    /// The file cannot be used, or is something else than a journal; or it belongs to an analysis with other settings,
+    /// unless it is to be written anew.
+    pub(super) fn open(
+        path: &Path,
+        settings: &str,
+        overwrite: bool,
+    ) -> Result<(Journal, Option<Recovered>), JournalError> {
         let failed = |error| JournalError::File(path.to_owned(), error);
-        let mut options = OpenOptions::new();
-        let file = options.read(true).write(true).create(true).truncate(false).open(path).map_err(failed)?;
-        // A system without locks does not refuse a second process.
-        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
-            return Err(JournalError::InUse(path.to_owned()));
-        }
-        let mut recovered = Recovered::default();
+        let (file, is_untouched) = lock(path)?;
+        let mut found = Recovered::default();
         let mut sound_bytes = 0;
         let mut reader = BufReader::with_capacity(1 << 16, &file);
         let mut line = Vec::new();
         loop {
             line.clear();
-            reader.read_until(b'\n', &mut line).map_err(failed)?;
-            // A line without an end was not written to its end.
-            if !line.ends_with(b"\n") {
-                break;
-            }
-            let Ok(record) = serde_json::from_slice::<Record>(&line) else { break };
+            reader.by_ref().take(LONGEST_LINE_BYTES).read_until(b'\n', &mut line).map_err(failed)?;
+            let record = match line.ends_with(b"\n") {
+                true => serde_json::from_slice::<Record>(&line).ok(),
+                // A line without an end was not written to its end.
+                false => None,
+            };
             match record {
-                Record::Settings(found) if found != settings => {
-                    return Err(JournalError::OtherSettings(path.to_owned()));
+                Some(Record::Settings(found)) if sound_bytes == 0 => {
+                    if found != settings && !overwrite {
+                        return Err(JournalError::OtherSettings(path.to_owned()));
+                    }
                 }
-                Record::Settings(_) => {}
-                _ if sound_bytes == 0 => return Err(JournalError::OtherSettings(path.to_owned())),
-                record => recovered.add(record),
+                Some(record) if sound_bytes > 0 => found.add(record),
+                _ if sound_bytes == 0 && !is_begun_settings(&line) => {
+                    return Err(JournalError::NoJournal(path.to_owned()));
+                }
+                _ => break,
             }
             sound_bytes += line.len() as u64;
         }
         drop(reader);
-        file.set_len(sound_bytes).map_err(failed)?;
-        (&file).seek(SeekFrom::Start(sound_bytes)).map_err(failed)?;
-        let (path, settings) = (path.to_owned(), settings.to_owned());
-        let compact_at = COMPACT_BYTES.max(2 * sound_bytes);
-        let mut journal = Journal { path, settings, file, bytes: sound_bytes, compact_at };
-        if sound_bytes == 0 {
-            let record = Record::Settings(journal.settings.clone());
-            journal.add(&record).map_err(|error| JournalError::File(journal.path.clone(), error))?;
-        }
+        let recovered = (sound_bytes > 0 && !overwrite).then_some(found);
+        let bytes = if recovered.is_some() { sound_bytes } else { 0 };
+        let journal = Journal {
+            path: path.to_owned(),
+            settings: settings.to_owned(),
+            file,
+            bytes,
+            compact_at: COMPACT_BYTES.max(2 * bytes),
+            is_untouched,
+            unread: recovered.as_ref().map_or_else(Vec::new, |recovered| recovered.unread.clone()),
+        };
         Ok((journal, recovered))
+    }
+
+    /// Cuts off what was not written to its end, or everything if the journal is written anew, and goes on behind it.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub(super) fn begin(&mut self) -> Result<(), JournalError> {
+        let begun = self.file.set_len(self.bytes).and_then(|()| {
+            self.file.seek(SeekFrom::Start(self.bytes))?;
+            match self.bytes {
+                0 => self.add(&Record::Settings(self.settings.clone())),
+                _ => Ok(()),
+            }
+        });
+        self.is_untouched = false;
+        begun.map_err(|error| JournalError::File(self.path.clone(), error))
     }
 
     fn add(&mut self, record: &Record) -> io::Result<()> {
@@ -149,6 +195,12 @@ impl Journal {
         self.add(&Record::Written { document, lengths })
     }
 
+    /// Notes that a file could not be read further before this document.
+    pub(super) fn unread(&mut self, document: u64) -> io::Result<()> {
+        self.unread.push(document);
+        self.add(&Record::Unread { document })
+    }
+
     /// Whether the journal has become long.
     pub(super) fn is_long(&self) -> bool {
         self.bytes > self.compact_at
@@ -164,31 +216,19 @@ impl Journal {
         lengths: Lengths,
         results: impl Iterator<Item = (u64, &'a BTreeMap<usize, Analysis>)>,
     ) -> io::Result<()> {
-        let new = self.path.with_added_extension("new");
-        let file = File::create(&new)?;
+        let (file, new) = new_file_beside(&self.path, Access::Usual)?;
         // The lock on the old file ends with it.
         let _ = file.try_lock();
-        let mut writer = BufWriter::new(&file);
-        let mut bytes = 0;
-        let mut add = |record: &Record| {
-            let line = line_of(record)?;
-            bytes += line.len() as u64;
-            writer.write_all(&line)
-        };
-        add(&Record::Settings(self.settings.clone()))?;
-        add(&Record::Done { ranges: done.to_vec(), lengths })?;
-        for (document, results) in results {
-            for (&index, analysis) in results {
-                add(&Record::Result { document, index, analysis: analysis.clone() })?;
-            }
-        }
-        writer.flush()?;
-        drop(writer);
+        let written = self.write_compact(&file, done, lengths, results);
+        let bytes = written.inspect_err(|_| {
+            let _ = fs::remove_file(&new);
+        })?;
         // Windows does not replace a file that is open, not even for the process that has opened it. Elsewhere the old
         // file stays open, and so it stays locked, until the new one is in its place.
         let old = std::mem::replace(&mut self.file, file);
         let old = (!cfg!(windows)).then_some(old);
         if let Err(error) = replace_file(&new, &self.path) {
+            let _ = fs::remove_file(&new);
             self.file = match old {
                 Some(old) => old,
                 None => reopen(&self.path)?,
@@ -200,11 +240,99 @@ impl Journal {
         Ok(())
     }
 
+    /// Writes what [`Journal::compact`] keeps. Returns the number of bytes.
+    fn write_compact<'a>(
+        &self,
+        file: &File,
+        done: &Ranges,
+        lengths: Lengths,
+        results: impl Iterator<Item = (u64, &'a BTreeMap<usize, Analysis>)>,
+    ) -> io::Result<u64> {
+        let mut writer = BufWriter::new(file);
+        let mut bytes = 0;
+        let mut add = |record: &Record| {
+            let line = line_of(record)?;
+            bytes += line.len() as u64;
+            writer.write_all(&line)
+        };
+        add(&Record::Settings(self.settings.clone()))?;
+        add(&Record::Done { ranges: done.to_vec(), lengths })?;
+        for &document in &self.unread {
+            add(&Record::Unread { document })?;
+        }
+        for (document, results) in results {
+            for (&index, analysis) in results {
+                add(&Record::Result { document, index, analysis: analysis.clone() })?;
+            }
+        }
+        writer.flush()?;
+        Ok(bytes)
+    }
+
     /// Removes the journal of an analysis that is complete.
+    ///
+    /// # Errors
+    /// The system refuses it.
     pub(super) fn remove(self) -> io::Result<()> {
-        drop(self.file);
+        if cfg!(windows) {
+            // A file that is open keeps its name there until it is closed.
+            drop(self.file);
+            return fs::remove_file(&self.path);
+        }
+        // A process that has opened the file and waits for its lock finds out that the name leads nowhere.
         fs::remove_file(&self.path)
     }
+
+    /// Leaves the place as it was found, if nothing was begun.
+    pub(super) fn give_up(self) {
+        if self.is_untouched {
+            let _ = self.remove();
+        }
+    }
+}
+
+/// Opens the file and locks it. Also returns whether it was made now. A system without locks does not refuse a second
+/// process.
+fn lock(path: &Path) -> Result<(File, bool), JournalError> {
+    let failed = |error| JournalError::File(path.to_owned(), error);
+    if let Ok(metadata) = fs::metadata(path)
+        && !metadata.is_file()
+    {
+        return Err(JournalError::NoJournal(path.to_owned()));
+    }
+    for _ in 0..ATTEMPTS {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true);
+        let (file, is_new) = match options.clone().create_new(true).open(path) {
+            Ok(file) => (file, true),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => match options.open(path) {
+                Ok(file) => (file, false),
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(failed(error)),
+            },
+            Err(error) => return Err(failed(error)),
+        };
+        if matches!(file.try_lock(), Err(TryLockError::WouldBlock)) {
+            return Err(JournalError::InUse(path.to_owned()));
+        }
+        // The process that had the lock may have removed or replaced the file meanwhile.
+        let is_in_place = match (file.try_clone().and_then(Handle::from_file), Handle::from_path(path)) {
+            (Ok(locked), Ok(named)) => locked == named,
+            (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => false,
+            (Err(error), _) | (_, Err(error)) => return Err(failed(error)),
+        };
+        if is_in_place {
+            return Ok((file, is_new));
+        }
+    }
+    Err(JournalError::InUse(path.to_owned()))
+}
+
+/// Whether this is the beginning of the first line of a journal, whose process was killed while it wrote this line.
+fn is_begun_settings(line: &[u8]) -> bool {
+    const BEGINNING: &[u8] = b"{\"settings\":\"";
+    let compared = line.len().min(BEGINNING.len());
+    !line.ends_with(b"\n") && line[..compared] == BEGINNING[..compared]
 }
 
 /// Opens a journal to write on at its end. Windows does not lock a file that can only be appended to.
@@ -240,6 +368,7 @@ impl Recovered {
                 self.has_more_rejected = lengths.rejected > 0;
                 self.lengths = lengths;
             }
+            Record::Unread { document } => self.unread.push(document),
         }
     }
 }
@@ -249,7 +378,66 @@ mod tests {
     use super::*;
 
     fn open(path: &Path) -> (Journal, Recovered) {
-        Journal::open(path, "settings").unwrap()
+        let (mut journal, recovered) = Journal::open(path, "settings", false).unwrap();
+        journal.begin().unwrap();
+        (journal, recovered.unwrap_or_default())
+    }
+
+    fn refusal(path: &Path, overwrite: bool) -> String {
+        match Journal::open(path, "settings", overwrite) {
+            Ok(_) => String::new(),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    #[test]
+    fn a_file_that_is_no_journal_stays_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("o.pgn.journal");
+        for content in
+            ["my diary", "my diary\n", "[1, 2]\n", "{}\n", "{\"written\":1}\n{\"settings\":\"settings\"}\n"]
+        {
+            for overwrite in [false, true] {
+                fs::write(&path, content).unwrap();
+                let error = refusal(&path, overwrite);
+                assert!(error.contains("o.pgn.journal is no journal of an analysis"), "{content}: {error}");
+                assert_eq!(fs::read_to_string(&path).unwrap(), content);
+            }
+        }
+        // A process was killed while it wrote the first line.
+        for begun in ["", "{\"sett", "{\"settings\":\"settings and mo"] {
+            fs::write(&path, begun).unwrap();
+            drop(open(&path));
+            assert_eq!(fs::read_to_string(&path).unwrap(), "{\"settings\":\"settings\"}\n");
+        }
+    }
+
+    #[test]
+    fn a_journal_that_was_not_begun_leaves_the_place_as_it_was() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        Journal::open(&path, "settings", false).unwrap().0.give_up();
+        assert!(!path.exists());
+        fs::write(&path, "").unwrap();
+        Journal::open(&path, "settings", false).unwrap().0.give_up();
+        assert!(path.exists(), "another program has made it");
+    }
+
+    #[test]
+    fn a_journal_is_written_anew_only_if_nobody_uses_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.journal");
+        let (mut journal, _) = open(&path);
+        journal.written(0, Lengths::default()).unwrap();
+        let before = fs::read(&path).unwrap();
+        assert!(matches!(Journal::open(&path, "settings", true), Err(JournalError::InUse(_))));
+        assert_eq!(fs::read(&path).unwrap(), before);
+        drop(journal);
+        let (mut journal, recovered) = Journal::open(&path, "other settings", true).unwrap();
+        assert!(recovered.is_none());
+        journal.begin().unwrap();
+        drop(journal);
+        assert_eq!(fs::read_to_string(&path).unwrap(), "{\"settings\":\"other settings\"}\n");
     }
 
     #[test]
@@ -262,7 +450,7 @@ mod tests {
         journal.result(0, 3, &analysis).unwrap();
         journal.result(1, 0, &analysis).unwrap();
         journal.written(0, lengths).unwrap();
-        assert!(matches!(Journal::open(&path, "settings"), Err(JournalError::InUse(_))));
+        assert!(matches!(Journal::open(&path, "settings", false), Err(JournalError::InUse(_))));
         drop(journal);
         let complete = fs::read(&path).unwrap();
         let end = complete.len();
@@ -291,7 +479,7 @@ mod tests {
         journal.written(0, Lengths::default()).unwrap();
         journal.file = File::create(folder.path().join("another")).unwrap();
         journal.file = reopen(&path).unwrap();
-        assert!(matches!(Journal::open(&path, "settings"), Err(JournalError::InUse(_))));
+        assert!(matches!(Journal::open(&path, "settings", false), Err(JournalError::InUse(_))));
         journal.written(1, lengths).unwrap();
         drop(journal);
         let recovered = open(&path).1;
@@ -332,6 +520,7 @@ mod tests {
         for document in [0, 1, 2, 5] {
             journal.written(document, lengths).unwrap();
         }
+        journal.unread(3).unwrap();
         let results = BTreeMap::from([(4, BTreeMap::from([(2, Analysis::default())]))]);
         let mut done = Ranges::default();
         [0, 1, 2, 5].into_iter().for_each(|document| done.insert(document));
@@ -342,7 +531,7 @@ mod tests {
         drop(journal);
         let recovered = open(&path).1;
         assert_eq!((recovered.done.to_vec(), recovered.lengths), (vec![(0, 3), (5, 5)], lengths));
-        assert_eq!(recovered.results, results);
-        assert!(matches!(Journal::open(&path, "other"), Err(JournalError::OtherSettings(_))));
+        assert_eq!((recovered.results, recovered.unread), (results, vec![3]));
+        assert!(matches!(Journal::open(&path, "other", false), Err(JournalError::OtherSettings(_))));
     }
 }

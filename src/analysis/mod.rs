@@ -12,9 +12,10 @@
 //! | [`feed`] | reads the documents of all files, a little ahead |
 //! | [`cut`] | reads the texts of documents, for programs that have them analysed elsewhere |
 //! | [`part`] | what a part of an analysis says about itself |
-//! | [`config`] | what an analysis of files is asked to do |
 //! | [`sink`] | the files that an analysis writes |
+//! | [`config`] | what an analysis of files is asked to do |
 //! | [`journal`] | notes what is done, so that an analysis can go on |
+//! | [`input_state`] | whether a file of the input has changed |
 //! | [`ranges`] | a set of numbers that are mostly consecutive |
 //! | [`output`] | writes an analysed document as PGN, EPD, JSON lines or CSV |
 //! | [`annotate`] | puts evaluations, glyphs and variations into a game |
@@ -33,6 +34,7 @@ pub mod document;
 mod feed;
 pub(crate) mod fuzzing;
 pub mod input;
+mod input_state;
 mod journal;
 pub mod message;
 pub mod output;

@@ -24,6 +24,11 @@ impl Ranges {
         self.ranges.range(..=number).next_back().is_some_and(|(_, &last)| number <= last)
     }
 
+    /// The largest number.
+    pub(super) fn last(&self) -> Option<u64> {
+        self.ranges.last_key_value().map(|(_, &last)| last)
+    }
+
     /// How many numbers are in the set.
     pub(super) fn count(&self) -> u64 {
         self.count
@@ -56,6 +61,7 @@ mod tests {
         }
         assert_eq!((ranges.to_vec(), ranges.count()), (vec![(0, 4), (9, 9)], 6));
         assert_eq!(Ranges::from_vec(ranges.to_vec()), ranges);
+        assert_eq!((ranges.last(), Ranges::default().last()), (Some(9), None));
         assert!(ranges.contains(9) && ranges.contains(0) && !ranges.contains(5));
     }
 }

@@ -1,7 +1,9 @@
 //! The files that an analysis writes: the results, and the documents that were refused.
 
+use super::config::BatchConfig;
 use super::input::{InputFormat, RawDocument};
 use super::journal::Lengths;
+use crate::distinct_files::SharedFile;
 use crate::os_error::in_words;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -22,6 +24,23 @@ pub enum SinkError {
     /// There is a file of this name, which no journal belongs to.
     #[error("{} exists; --overwrite writes it anew", .0.display())]
     Exists(PathBuf),
+    /// The file is shorter than the journal says.
+    #[error(
+        "{} has been changed: the journal says that {length} bytes of it are complete, and it has {found}; begin anew \
+         with --overwrite",
+        path.display()
+    )]
+    Shorter {
+        /// The file.
+        path: PathBuf,
+        /// The bytes that the journal says.
+        length: u64,
+        /// The bytes that it has.
+        found: u64,
+    },
+    /// Two files of the command are one.
+    #[error(transparent)]
+    Shared(#[from] SharedFile),
 }
 
 /// A file and its length, or stdout.
@@ -34,70 +53,79 @@ struct Part {
 
 /// Writes the results and the refused documents.
 pub(super) struct Sink {
+    config: BatchConfig,
     output: Part,
-    rejected_path: Option<PathBuf>,
     /// Made when the first document is refused.
     rejected: Option<Part>,
     lengths: Lengths,
 }
 
-/// The path of the journal beside an output. A device or a pipe has none, because nothing can be cut off there.
+/// Checks that the files hold what is complete, and nothing else that would be lost. `complete` are the lengths that the
+/// journal says; `None` without a journal.
 ///
 /// # Errors
-/// The output exists and has no journal, so that its content would be lost. With `overwrite`, all files are removed
-/// instead.
-pub(super) fn prepare(
-    output: Option<&Path>,
-    rejected: Option<&Path>,
-    overwrite: bool,
-) -> Result<Option<PathBuf>, SinkError> {
-    let Some(output) = output else { return Ok(None) };
-    let metadata = fs::metadata(output);
-    if metadata.as_ref().is_ok_and(|metadata| !metadata.is_file()) {
-        return Ok(None);
-    }
-    let journal = output.with_added_extension("journal");
-    if overwrite {
-        for path in [Some(journal.as_path()), rejected, Some(output)].into_iter().flatten() {
-            match fs::remove_file(path) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    return Err(SinkError::File(path.to_owned(), error));
-                }
-                _ => {}
+/// A file is shorter than the journal says. Or there is no journal, and the user does not want to overwrite what is
+/// there.
+pub(super) fn check_content(config: &BatchConfig, complete: Option<Lengths>) -> Result<(), SinkError> {
+    let files = [
+        (&config.output, complete.map(|lengths| lengths.output)),
+        (&config.rejected, complete.map(|lengths| lengths.rejected)),
+    ];
+    for (path, complete) in files {
+        let Some(path) = path else { continue };
+        let found = match fs::metadata(path) {
+            Ok(metadata) if !metadata.is_file() => continue,
+            metadata => metadata.map(|metadata| metadata.len()).ok(),
+        };
+        match (complete, found) {
+            (Some(length), found) if found.unwrap_or(0) < length => {
+                return Err(SinkError::Shorter { path: path.clone(), length, found: found.unwrap_or(0) });
             }
+            // An empty file loses nothing.
+            (None, Some(1..)) if !config.overwrite => return Err(SinkError::Exists(path.clone())),
+            _ => {}
         }
-    } else if metadata.is_ok() && !journal.exists() {
-        return Err(SinkError::Exists(output.to_owned()));
     }
-    Ok(Some(journal))
+    Ok(())
 }
 
 impl Sink {
     /// Opens the files. What is longer than `lengths` is cut off.
     ///
     /// # Errors
-    /// A file cannot be written.
-    pub(super) fn open(
-        output: Option<&Path>,
-        rejected: Option<&Path>,
-        lengths: Lengths,
-    ) -> Result<Sink, SinkError> {
-        let output = match output {
+    /// A file cannot be written, or is another one of the command as well.
+    pub(super) fn open(config: &BatchConfig, lengths: Lengths) -> Result<Sink, SinkError> {
+        let output = match &config.output {
             None => Part { path: None, writer: Box::new(io::stdout()), length: 0 },
-            Some(path) => Part::open(path, lengths.output)?,
+            Some(path) => Part::open(path, lengths.output, config)?,
         };
-        let mut sink = Sink { output, rejected_path: rejected.map(Path::to_owned), rejected: None, lengths };
-        if lengths.rejected > 0 {
+        let mut sink = Sink { config: config.clone(), output, rejected: None, lengths };
+        let is_old = config
+            .rejected
+            .as_ref()
+            .and_then(|path| fs::metadata(path).ok())
+            .is_some_and(|old| old.is_file());
+        // Documents that an earlier analysis has refused do not stay among those of this one.
+        if lengths.rejected > 0 || is_old {
             sink.open_rejected()?;
         }
         Ok(sink)
     }
 
     fn open_rejected(&mut self) -> Result<(), SinkError> {
-        if let (None, Some(path)) = (&self.rejected, &self.rejected_path) {
-            self.rejected = Some(Part::open(path, self.lengths.rejected)?);
+        if let (None, Some(path)) = (&self.rejected, &self.config.rejected) {
+            self.rejected = Some(Part::open(path, self.lengths.rejected, &self.config)?);
         }
         Ok(())
+    }
+
+    /// Ends the analysis. A file of refused documents without any is removed.
+    pub(super) fn end(self) {
+        if let Some(Part { path: Some(path), length: 0, .. }) = self.rejected
+            && fs::metadata(&path).is_ok_and(|metadata| metadata.is_file() && metadata.len() == 0)
+        {
+            let _ = fs::remove_file(&path);
+        }
     }
 
     pub(super) fn lengths(&self) -> Lengths {
@@ -137,11 +165,13 @@ pub fn rejected_text(format: InputFormat, place: &str, reason: &str, document: &
 }
 
 impl Part {
-    /// Opens a file, of which the first `length` bytes are kept.
-    fn open(path: &Path, length: u64) -> Result<Part, SinkError> {
+    /// Opens a file, of which the first `length` bytes are kept. Before anything is cut off, the file is compared with
+    /// the others of the command once more: until now it may not have existed.
+    fn open(path: &Path, length: u64, config: &BatchConfig) -> Result<Part, SinkError> {
         let failed = |error| SinkError::File(path.to_owned(), error);
         let mut file: File =
             OpenOptions::new().create(true).truncate(false).write(true).open(path).map_err(failed)?;
+        config.check_files()?;
         if file.metadata().is_ok_and(|metadata| metadata.is_file()) {
             file.set_len(length).map_err(failed)?;
             file.seek(SeekFrom::Start(length)).map_err(failed)?;

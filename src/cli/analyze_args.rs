@@ -228,6 +228,7 @@ impl AnalyzeArgs {
             input_format,
             output: self.output.clone(),
             rejected,
+            picture: self.svg.clone(),
             overwrite: self.overwrite,
             selection: self.selection(),
             style: self.style(),

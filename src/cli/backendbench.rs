@@ -9,6 +9,7 @@ use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::clippy::Recommendation;
 use super::error::{CliError, print_error_line};
 use super::machine;
+use super::output_file::check_outputs;
 use crate::backend::registry::{self, BackendConfig};
 use crate::backend::{Added, Backend, BackendError, EvalRequest};
 use crate::chess::{Position, PositionHistory};
@@ -63,6 +64,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
         let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
         return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());
     }
+    check_outputs(&[("--svg", arguments.svg.as_deref())], &[], options)?;
     let position = Position::from_fen(&arguments.fen)?;
     let mut moves = Vec::new();
     position.packed_moves(&mut moves);

@@ -13,6 +13,7 @@ use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::defaults::default_options;
 use super::error::{CliError, print_error_line};
 use super::machine;
+use super::output_file::check_outputs;
 use crate::chess::bench_positions::POSITIONS;
 use crate::chess::uci_move;
 use crate::engine::Engine;
@@ -101,6 +102,7 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
     if plan.nodes.is_none() && plan.movetime_ms.is_none() {
         return Err("with both --nodes=-1 and --movetime=-1 the search would never end".into());
     }
+    check_outputs(&[("--svg", plan.svg.as_deref())], &[], &options)?;
     let limits = GoParams { nodes: plan.nodes, movetime: plan.movetime_ms, ..GoParams::default() };
     let positions: Vec<&str> = match &plan.fen {
         Some(fen) => vec![fen],

@@ -9,8 +9,6 @@ use crate::net::file::proto::OnnxModel;
 use crate::net::onnx::write::convert;
 use crate::net::{HeadSelection, NetworkFile};
 use crate::uci::output::Output;
-use std::io::Write;
-use std::path::Path;
 
 /// Converts the file and prints what was read and written.
 ///
@@ -21,7 +19,7 @@ pub(super) fn run(arguments: &Leela2onnxArgs, output: &Output) -> Result<(), Cli
     let (onnx, action) = match &file.header().onnx_model {
         Some(onnx) if file.weights().is_none() => {
             let model = onnx.model.clone().unwrap_or_default();
-            write_file(&arguments.output, file.path(), |output| output.write_all(&model))?;
+            write_file(&arguments.output, &[("the input", file.path())], |output| output.write_all(&model))?;
             (onnx.clone(), "extracted the ONNX model that it contains")
         }
         _ => (write_converted(arguments, &file)?, "converted it to ONNX"),
@@ -69,7 +67,7 @@ fn write_converted(arguments: &Leela2onnxArgs, file: &NetworkFile) -> Result<Onn
     let converted = convert(&network, &settings)
         .map_err(|error| format!("cannot convert {} to ONNX: {error}", file.path().display()))?;
     drop(network);
-    write_file(&arguments.output, Path::new(file.path()), |output| converted.write_to(output))?;
+    write_file(&arguments.output, &[("the input", file.path())], |output| converted.write_to(output))?;
     let names = settings.names;
     let has = |name: &str| {
         converted.graph.output.iter().any(|output| output.name.as_deref() == Some(name.as_bytes()))

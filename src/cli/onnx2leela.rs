@@ -56,7 +56,7 @@ pub(super) fn run(arguments: &Onnx2leelaArgs, output: &Output) -> Result<(), Cli
         WeightsFormat::Onnx => file,
         WeightsFormat::Native => file.with_layers().map_err(|error| failed(&error.reason))?.into_owned(),
     };
-    write_file(&arguments.output, &arguments.input, |writer| {
+    write_file(&arguments.output, &[("the input", &arguments.input)], |writer| {
         let mut encoder = GzEncoder::new(writer, Compression::default());
         encoder.write_all(&file.to_message())?;
         encoder.finish().map(|_| ())

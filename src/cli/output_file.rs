@@ -1,26 +1,46 @@
 //! Writes the file that a tool makes.
 
 use super::error::CliError;
-use crate::replace_file::replace_file;
-use std::ffi::OsString;
+use crate::distinct_files::check_distinct;
+use crate::options::Options;
+use crate::os_error::in_words;
+use crate::replace_file::{self, Access};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-/// Writes a file with `write`. If that fails, a file that was there before is unchanged.
+/// Checks before the work that no file that a command writes is another one of its files. `written` and `read` are its own
+/// files, with the names of their flags; the options add the network, the configuration and the log.
 ///
 /// # Errors
-/// `output` is the file `input`, or it cannot be written.
+/// Two are the same file.
+pub(super) fn check_outputs(
+    written: &[(&str, Option<&Path>)],
+    read: &[(&str, &Path)],
+    options: &Options,
+) -> Result<(), CliError> {
+    let log = Some(options.logfile.as_str()).filter(|name| !name.is_empty()).map(Path::new);
+    let written = written.iter().copied().chain([("--logfile", log)]);
+    let written: Vec<_> = written.filter_map(|(name, path)| Some((name, path?))).collect();
+    let of_options = [("the network", &options.weights), ("the configuration", &options.config)];
+    let of_options = of_options.into_iter().map(|(name, path)| (name, Path::new(path)));
+    let read = read.iter().copied().chain(of_options.filter(|(_, path)| path.is_file()));
+    Ok(check_distinct(&written, &read.collect::<Vec<_>>())?)
+}
+
+/// Writes a file with `write`. If that fails, a file that was there before is unchanged. `read` are the files that the
+/// command reads, with what they are.
+///
+/// # Errors
+/// `output` is one of them, or it cannot be written.
 pub(super) fn write_file(
     output: &Path,
-    input: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    read: &[(&str, &Path)],
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), CliError> {
-    let failed = |error: io::Error| format!("cannot write {}: {error}", output.display());
-    if is_same_file(output, input) {
-        return Err(format!("the output {} is the input; choose another name", output.display()).into());
-    }
-    Ok(write_whole(output, write).map_err(failed)?)
+    check_distinct(&[("the output", output)], read)?;
+    write_whole(output, write)
+        .map_err(|error| format!("cannot write {}: {}", output.display(), in_words(&error)).into())
 }
 
 /// Writes a file with `write`. The file appears when it is complete, and nothing of it is left if that fails.
@@ -29,37 +49,15 @@ pub(super) fn write_file(
 /// It cannot be written.
 pub(super) fn write_whole(
     output: &Path,
-    write: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     // A device or a pipe is written itself.
-    let is_special = fs::metadata(output).is_ok_and(|metadata| !metadata.is_file());
+    if fs::metadata(output).is_ok_and(|metadata| !metadata.is_file()) {
+        let mut file = BufWriter::with_capacity(1 << 16, File::create(output)?);
+        write(&mut file)?;
+        return file.flush();
+    }
     // The file that a link leads to is replaced, not the link.
     let place = output.canonicalize().unwrap_or_else(|_| output.to_owned());
-    let target = if is_special { place.clone() } else { partial(&place) };
-    let written = File::create(&target).and_then(|file| {
-        let mut file = BufWriter::with_capacity(1 << 16, file);
-        write(&mut file)?;
-        file.flush()
-    });
-    if is_special {
-        return written;
-    }
-    written.and_then(|()| replace_file(&target, &place)).inspect_err(|_| {
-        let _ = fs::remove_file(&target);
-    })
-}
-
-/// The name under which a file is written until it is complete.
-fn partial(output: &Path) -> PathBuf {
-    let mut name = OsString::from(output);
-    name.push(format!(".partial-{}", std::process::id()));
-    PathBuf::from(name)
-}
-
-/// Whether both names lead to one file that exists.
-pub(super) fn is_same_file(first: &Path, second: &Path) -> bool {
-    match (first.canonicalize(), second.canonicalize()) {
-        (Ok(first), Ok(second)) => first == second,
-        _ => false,
-    }
+    replace_file::write_whole(&place, Access::Usual, |file| write(file))
 }

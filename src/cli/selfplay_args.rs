@@ -43,7 +43,7 @@ pub(super) struct SelfplayArgs {
     value_mode_size: u32,
     /// File of openings: a PGN, or positions as EPD or FEN lines in a file named *.epd or *.fen; it may be a .gz
     #[arg(long, value_name = "FILE")]
-    openings_pgn: Option<PathBuf>,
+    pub(super) openings_pgn: Option<PathBuf>,
     /// Order of the openings
     #[arg(long, value_enum, default_value = "sequential")]
     openings_mode: Mode,

@@ -245,7 +245,7 @@ fn wrong_arguments_and_files_have_clear_messages() {
         (
             vec!["analyze", "--nodes=5", "--backend=trivial", &game, "--output", &game, "--overwrite"],
             1,
-            "the output would take the place of the input",
+            "is the same file as the input",
         ),
         (vec!["analyze", "--nodes=5", "--backend=trivial", &damaged], 1, "could not be read to its end"),
         (vec!["analyze", "--nodes=5", "--backend=trivial", &damaged], 1, "the Zstandard file is damaged"),

@@ -285,7 +285,7 @@ fn errors_name_what_is_wrong_and_leave_other_files_alone() {
         (&path("none.pb"), &onnx, &[], 1, "none.pb"),
         (&onnx, &path("new.onnx"), &[], 1, "not a Leela Chess Zero network"),
         (&good, &path("no/such/folder.onnx"), &[], 1, "cannot write"),
-        (&good, &path("./net.pb.gz"), &[], 1, "is the input; choose another name"),
+        (&good, &path("./net.pb.gz"), &[], 1, "is the same file as the input"),
         (&good, &onnx, &["--policy-head=soft"], 1, "it has no policy head `soft` (available: vanilla)"),
         (&good, &onnx, &["--onnx-data-type=bf16", "--onnx-opset=13"], 1, "opset 13 has no bf16"),
         (&good, &onnx, &["--onnx-opset=18", "--onnx-ir=7"], 1, "needs ONNX IR version 8 or newer, not 7"),

@@ -17,6 +17,7 @@ mod docs;
 mod driver;
 mod endgames;
 mod exact_limits;
+mod files;
 mod first_choice;
 mod full_batches;
 mod games;

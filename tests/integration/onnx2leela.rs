@@ -98,7 +98,7 @@ fn wrong_names_and_files_are_explained() {
     fails(&["onnx2leela", "--input=nowhere.onnx", &output], "cannot convert nowhere.onnx: ");
     let model = scratch.input.trim_start_matches("--input=");
     let itself = format!("--output={model}");
-    fails(&["onnx2leela", &scratch.input, &itself], "is the input");
+    fails(&["onnx2leela", &scratch.input, &itself], "is the same file as the input");
     fs::write(model, b"not a model").expect("a file can be written");
     refused(&[], "it is not an ONNX model");
 }

@@ -12,7 +12,7 @@ use super::analyze_args::AnalyzeArgs;
 use super::end_with_stdin::EndingInput;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
-use super::output_file::is_same_file;
+use super::output_file::check_outputs;
 use crate::analysis::batch::{self, BatchError, Finished, Notice};
 use crate::analysis::pool::Pool;
 use crate::analysis::protocol;
@@ -22,7 +22,7 @@ use crate::os_error::in_words;
 use crate::uci::output::Output;
 use progress::ProgressBar;
 use serde_json::json;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,12 +37,23 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         return serve(arguments, options, output);
     }
     let config = arguments.config(options)?;
+    // A wrong name is an error before the analysis, not in the middle of it.
+    config.check_files()?;
+    let written = [
+        ("the output", config.output.as_deref()),
+        ("--rejected", config.rejected.as_deref()),
+        ("--svg", arguments.svg.as_deref()),
+    ];
+    check_outputs(&written, &[], options)?;
     for path in config.inputs.iter().filter(|path| path.as_os_str() != "-") {
-        // A wrong name is an error before the analysis, not in the middle of it.
-        if config.output.iter().chain(&config.rejected).any(|output| is_same_file(output, path)) {
-            return Err(format!("the output would take the place of the input {}", path.display()).into());
-        }
-        File::open(path).map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
+        let metadata = fs::metadata(path).and_then(|metadata| {
+            // Who writes into a pipe would lose his reader if it were opened twice.
+            if metadata.is_file() {
+                File::open(path)?;
+            }
+            Ok(metadata)
+        });
+        metadata.map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
     }
     let pool = Pool::new(options, arguments.parallelism())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
@@ -55,10 +66,13 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         Notice::Progress(progress) => bar.show(progress),
         Notice::Trouble(text) => bar.message(text),
         Notice::Document { number, title, facts, points } => {
-            if let Some(path) = &arguments.svg
-                && let Err(error) =
-                    picture::chart(title, facts.to_vec(), points).write(&picture::path_of(path, number))
-            {
+            let Some(path) = &arguments.svg else { return };
+            let path = picture::path_of(path, number);
+            let drawn = config
+                .check_files_with(Some(&path))
+                .map_err(CliError::from)
+                .and_then(|()| picture::chart(title, facts.to_vec(), points).write(&path));
+            if let Err(error) = drawn {
                 bar.message(&error.to_string());
                 has_lost_pictures = true;
             }

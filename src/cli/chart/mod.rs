@@ -21,6 +21,8 @@ mod scale;
 mod stacked;
 
 use super::error::CliError;
+use super::output_file::write_whole;
+use crate::os_error::in_words;
 use canvas::{Canvas, MARGIN};
 pub(super) use model::{Chart, Mark, Panel, Places, Shape};
 pub(super) use roofline::{Point, Roofline};
@@ -76,8 +78,8 @@ text{fill:#e6edf3}
 
 /// Writes the text of a picture into a file.
 fn write_picture(path: &Path, svg: &str) -> Result<(), CliError> {
-    std::fs::write(path, svg)
-        .map_err(|error| format!("cannot write the picture {}: {error}", path.display()).into())
+    write_whole(path, |file| file.write_all(svg.as_bytes()))
+        .map_err(|error| format!("cannot write the picture {}: {}", path.display(), in_words(&error)).into())
 }
 
 impl Chart {

@@ -33,7 +33,6 @@ use child::{Event, Limits, Outcome, run_stage};
 use privacy::Privacy;
 use progress::Progress;
 use report::{Death, Report, StageReport, State, shortened};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 

@@ -8,13 +8,16 @@ use super::report::{Measured, Row};
 use crate::cli::error::CliError;
 use crate::cli::output_file::write_whole;
 use crate::quote::{printable, quoted};
+use crate::regular_file::{self, FileError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::io::Write;
 use std::path::Path;
 
 /// A change is significant beyond so many standard errors.
 const ERRORS: f64 = 3.0;
+
+/// The most bytes of a file that is read. A profile has some hundred operations.
+const MOST_BYTES: u64 = 16 << 20;
 
 /// The content of a file.
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
@@ -63,9 +66,9 @@ pub(super) fn use_baseline(path: &Path, measured: &Measured, tolerance: f64) -> 
     let cannot = |what: &str, error: &dyn std::fmt::Display| {
         CliError::from(format!("cannot {what} the baseline {}: {error}", path.display()))
     };
-    let text = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+    let text = match regular_file::read(path, MOST_BYTES) {
+        Ok(bytes) => String::from_utf8(bytes).map_err(|error| cannot("understand", &error))?,
+        Err(FileError::Io(error)) if error.kind() == std::io::ErrorKind::NotFound => {
             let text = serde_json::to_string_pretty(&current).map_err(|error| cannot("write", &error))?;
             write_whole(path, |file| writeln!(file, "{text}")).map_err(|error| cannot("write", &error))?;
             return Ok(Outcome::Written);

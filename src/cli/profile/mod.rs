@@ -26,6 +26,7 @@ use crate::backend::registry::{self, BackendConfig};
 use crate::backend::rocm::{self, KernelOccupancy, RocmPrecision, RocmProfiler};
 use crate::backend::{Backend, BackendError};
 use crate::chess::{Position, PositionHistory};
+use crate::cli::output_file::check_outputs;
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;
 use baseline::{Outcome, use_baseline};
@@ -52,6 +53,8 @@ pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -
         output.lines(&rocprof::commands(&program, backend, settings, weights, positions));
         return Ok(());
     }
+    let written = [("--svg", arguments.svg.as_deref()), ("--baseline", arguments.baseline.as_deref())];
+    check_outputs(&written, &[], options)?;
     let (measured, ladder) = measure(arguments, options)?;
     if let Some(path) = &arguments.svg {
         let facts = machine::facts(options, &measured.backend);

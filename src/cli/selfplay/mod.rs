@@ -11,6 +11,7 @@ mod training;
 use super::end_with_stdin::end_with_stdin;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
+use super::output_file::check_outputs;
 use super::selfplay_args::SelfplayArgs;
 use crate::options::Options;
 use crate::os_error::in_words;
@@ -34,12 +35,23 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     }
     let (sprt, shard, chess960) = (config.sprt, config.shard, options.chess960);
     // A wrong name is an error before the games, not after them.
+    let written = [
+        ("--pgn", arguments.pgn.as_deref()),
+        ("--tournament-results-file", arguments.tournament_results_file.as_deref()),
+    ];
+    let openings = arguments.openings_pgn.iter().map(|path| ("--openings-pgn", path.as_path()));
+    let openings: Vec<_> = openings.collect();
+    // Each player may have a network of its own.
+    for options in [options, &config.players[0].options, &config.players[1].options] {
+        check_outputs(&written, &openings, options)?;
+    }
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
     let tournament = Tournament::new(config)?;
     // Wrong settings leave no empty folder behind.
     let mut training = arguments.training.then(|| training::open(arguments)).transpose()?;
     tournament.notices().iter().for_each(|notice| print_error_line(notice));
+    let tablebases = tournament.tablebases();
     print_error_line(&format!("playing {} games at once", tournament.parallelism()));
     if let Some(store) = &training {
         print_error_line(&format!("writing training data to {}", store.folder().display()));
@@ -75,6 +87,9 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
             output.lines(&lines);
         }
     })?;
+    for fault in tablebases.iter().flat_map(|tables| tables.faults(0)) {
+        print_error_line(&format!("SyzygyPath: {fault}"));
+    }
     if arguments.json {
         output.line(&report::json(&progress, finish, sprt, networks, shard));
     } else {

@@ -49,7 +49,7 @@ impl Converted {
     ///
     /// # Errors
     /// Those of `output`.
-    pub fn write_to(&self, output: &mut impl Write) -> io::Result<()> {
+    pub fn write_to(&self, output: &mut (impl Write + ?Sized)) -> io::Result<()> {
         // Protobuf joins the parts of a message that are written one after another.
         let rest = Graph { initializer: Vec::new(), ..self.graph.clone() }.encode_to_vec();
         let length = |tensor: &Tensor| {

@@ -12,7 +12,7 @@ use super::input::RawDocument;
 use super::input_state::{InputState, digest};
 use super::journal::{Journal, JournalError};
 use super::output::{CSV_HEADER, OutputFormat, text};
-use super::part::{PartRecord, analysis_of};
+use super::part::PartRecord;
 use super::pool::{Pool, PoolEvent, Task};
 use super::ranges::Ranges;
 use super::report::Analysis;
@@ -21,6 +21,7 @@ use crate::backend::multi::BatchCounts;
 use crate::os_error::in_words;
 use crossbeam_channel::{Receiver, never, select, tick};
 use std::collections::{BTreeMap, VecDeque};
+use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -261,9 +262,9 @@ impl<'a> Batch<'a> {
         if let Some(journal) = &mut journal {
             journal.begin()?;
         }
-        if let (Some(output), Some(_)) = (config.output.as_deref(), &journal) {
+        if let Some(record) = config.record() {
             // That of an earlier analysis, if there is one.
-            let _ = fs::remove_file(PartRecord::path_of(output));
+            let _ = fs::remove_file(record);
         }
         let recovered = recovered.unwrap_or_default();
         let last_recovered = recovered.done.last().max(recovered.results.keys().next_back().copied());
@@ -465,7 +466,7 @@ impl<'a> Batch<'a> {
     /// Leaves the record of a part that is complete beside it.
     fn record_part(&self) -> Result<(), BatchError> {
         let (remainder, of) = self.config.shard;
-        let Some(output) = self.config.output.as_deref().filter(|_| of > 1) else { return Ok(()) };
+        let Some(path) = self.config.record().filter(|_| of > 1) else { return Ok(()) };
         let numbers = |rejected: &Vec<u64>| {
             let mut numbers: Vec<u64> =
                 rejected.iter().map(|sequence| sequence * of + remainder + 1).collect();
@@ -478,9 +479,8 @@ impl<'a> Batch<'a> {
             documents: self.done.count(),
             rejected: self.all_rejected.as_ref().map(numbers),
             bytes: self.sink.lengths().output,
-            analysis: analysis_of(self.config),
+            analysis: self.config.analysis(),
         };
-        let path = PartRecord::path_of(output);
         let written = serde_json::to_vec(&record).map_err(std::io::Error::from);
         let written = written.and_then(|text| fs::write(&path, text));
         Ok(written.map_err(|error| SinkError::File(path, error))?)

@@ -4,9 +4,11 @@ use super::annotate::Style;
 use super::document::Selection;
 use super::input::InputFormat;
 use super::output::OutputFormat;
+use super::part::PartRecord;
 use super::pool::Limits;
 use crate::distinct_files::{SharedFile, check_distinct};
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// What is analysed, and how.
@@ -64,12 +66,13 @@ impl BatchConfig {
     /// # Errors
     /// Two are the same file.
     pub fn check_files_with(&self, picture: Option<&Path>) -> Result<(), SharedFile> {
-        let journal = self.journal();
+        let (journal, record) = (self.journal(), self.record());
         let written = [
             ("--svg", picture),
             ("the output", self.output.as_deref()),
             ("the file of refused games and lines", self.rejected.as_deref()),
             ("the journal of the output", journal.as_deref()),
+            ("the record of the output", record.as_deref()),
         ];
         let written: Vec<_> = written.into_iter().filter_map(|(name, path)| Some((name, path?))).collect();
         let read: Vec<_> = self
@@ -79,6 +82,24 @@ impl BatchConfig {
             .map(|path| ("the input", path.as_path()))
             .collect();
         check_distinct(&written, &read)
+    }
+
+    /// The record of the part that is the output, or that an earlier analysis has left there; none beside a device.
+    pub(super) fn record(&self) -> Option<PathBuf> {
+        self.journal()?;
+        self.output.as_deref().map(PartRecord::path_of)
+    }
+
+    /// What all parts of an analysis have in common. Paths, devices and numbers of threads may differ between machines.
+    pub(super) fn analysis(&self) -> String {
+        let BatchConfig { inputs, format, selection, style, limits, multipv, .. } = self;
+        let sizes: Vec<u64> =
+            inputs.iter().map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len())).collect();
+        let text =
+            format!("{} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv}", env!("RUKH_VERSION"));
+        let mut hasher = DefaultHasher::new();
+        text.hash(&mut hasher);
+        format!("{:016x}", hasher.finish())
     }
 
     /// Everything that the results depend on, as text.

@@ -11,9 +11,9 @@
 //! | [`batch`] | analyses files: reads documents, has their positions searched, and writes the results in order |
 //! | [`feed`] | reads the documents of all files, a little ahead |
 //! | [`cut`] | reads the texts of documents, for programs that have them analysed elsewhere |
-//! | [`part`] | what a part of an analysis says about itself |
 //! | [`sink`] | the files that an analysis writes |
 //! | [`config`] | what an analysis of files is asked to do |
+//! | [`part`] | what a part of an analysis says about itself |
 //! | [`journal`] | notes what is done, so that an analysis can go on |
 //! | [`input_state`] | whether a file of the input has changed |
 //! | [`ranges`] | a set of numbers that are mostly consecutive |

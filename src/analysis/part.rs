@@ -3,10 +3,7 @@
 //! `analyze --shard=I/N --output=FILE` leaves `FILE.shard` beside a part that is complete, with one JSON object.
 //! `rukh-fleet merge` tells by it whether a part is missing, given twice, cut, or a part of another analysis.
 
-use super::config::BatchConfig;
 use serde::{Deserialize, Serialize};
-use std::fs;
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
 
 /// The record of a part.
@@ -32,16 +29,4 @@ impl PartRecord {
     pub fn path_of(part: &Path) -> PathBuf {
         part.with_added_extension("shard")
     }
-}
-
-/// What all parts of an analysis have in common. Paths, devices and numbers of threads may differ between machines.
-pub(super) fn analysis_of(config: &BatchConfig) -> String {
-    let BatchConfig { inputs, format, selection, style, limits, multipv, .. } = config;
-    let sizes: Vec<u64> =
-        inputs.iter().map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len())).collect();
-    let text =
-        format!("{} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv}", env!("RUKH_VERSION"));
-    let mut hasher = DefaultHasher::new();
-    text.hash(&mut hasher);
-    format!("{:016x}", hasher.finish())
 }

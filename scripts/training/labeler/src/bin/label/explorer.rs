@@ -36,7 +36,7 @@ impl Explorer {
     /// # Errors
     /// The file cannot be read or is not a network.
     pub(crate) fn load(name: &str, share: f64) -> Result<Explorer> {
-        let network = find_network(name)
+        let network = find_network(name, |message| eprintln!("{message}"))
             .and_then(|file| file.network(&HeadSelection::default()))
             // The text of the error contains its causes already.
             .map_err(|error| anyhow!("{error}"))?;

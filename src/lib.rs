@@ -15,6 +15,7 @@
 //! | [`tree`] | the search tree in its arena |
 //! | [`backend`] | evaluators: positions in, value and policy out |
 //! | [`net`] | network files, the input planes, the policy index |
+//! | [`pgn`] | games in PGN, read and written |
 //! | [`chess`] | rules, positions, game history, moves as text |
 //! | [`options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`quote`] | user input, shortened and escaped for error messages |
@@ -23,6 +24,8 @@
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
+//! | [`encoding`] | the encodings of texts |
+//! | [`limited_lines`] | lines of a limited length |
 //! | [`replace_file`] | writes a whole file, and puts it in the place of an old one |
 //! | [`distinct_files`] | refuses a command that would write one of its files over another |
 //! | [`regular_file`] | reads files that must be regular and not too large |
@@ -60,6 +63,8 @@ pub mod backend;
 
 pub mod net;
 
+pub(crate) mod pgn;
+
 pub mod chess;
 
 pub mod options;
@@ -75,6 +80,10 @@ pub(crate) mod lc0_folders;
 pub(crate) mod word_wrap;
 
 pub(crate) mod decompress;
+
+pub(crate) mod encoding;
+
+pub(crate) mod limited_lines;
 
 pub(crate) mod replace_file;
 

@@ -316,6 +316,9 @@ impl Documents<'_> {
     fn read(&mut self) -> Result<Option<CutDocument>, FleetError> {
         let document = self.cutter.next_document().map_err(|error| file_error("read", self.path, error))?;
         if let Some(document) = &document {
+            if let Some(fault) = &document.fault {
+                return Err(wrong(self.path, fault.clone()));
+            }
             self.last_text.clone_from(&document.text);
             self.count += 1;
         }

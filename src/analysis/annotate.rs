@@ -4,11 +4,11 @@
 //! view of the side that moves. The best move of the search loses nothing.
 
 use super::document::{Document, Origin};
-use super::pgn::game::{Game, Line as GameLine, Note, Ply};
 use super::report::{Analysis, LineScore, san, san_of};
 use crate::chess::epd::Epd;
-use crate::chess::{Color, Position, PositionHistory, uci_move};
-use shakmaty::san::SanPlus;
+use crate::chess::{Color, Position, PositionHistory};
+use crate::pgn::game::{Game, Line as GameLine, Note, Ply};
+use shakmaty::san::{San, SanPlus};
 use std::collections::BTreeMap;
 
 /// The results of a document's positions, by their index.
@@ -56,11 +56,13 @@ impl Style {
     }
 }
 
-/// The loss of expected score by the move at `index`, at least 0. `None` if a position around it was not searched.
+/// The loss of expected score by the move at `index`, at least 0. `None` if a position around it was not searched, or for
+/// a null move, which nobody has played.
 pub(super) fn loss(document: &Document, results: &Results, index: usize) -> Option<f64> {
     let before = results.get(&index)?;
     let expected = before.expected_score()?;
-    let played = uci_move::text(*document.moves.get(index)?, document.chess960);
+    document.moves.get(index).copied().flatten()?;
+    let played = document.played(index)?;
     if before.lines.first()?.pv.first() == Some(&played) {
         return Some(0.0);
     }
@@ -103,7 +105,8 @@ pub(super) fn graph(document: &Document, results: &Results, style: &Style) -> Ve
         let played = last.map_or_else(String::new, |last| {
             let position = document.position(last);
             let dots = if position.side_to_move() == Color::White { "." } else { "..." };
-            format!("{}{dots} {}", position.game_ply() / 2 + 1, san(position, document.moves[last]))
+            let san = document.moves[last].map_or_else(|| "--".to_owned(), |m| san(position, m));
+            format!("{}{dots} {san}", position.game_ply() / 2 + 1)
         });
         let lost = last
             .filter(|last| document.annotated.contains(last))
@@ -123,10 +126,7 @@ pub(super) fn title(document: &Document) -> (String, Vec<String>) {
         Origin::Epd(epd) => return (document.position(0).to_fen(), epd_id(epd).into_iter().collect()),
         Origin::Request(request) => return (request.id.to_string(), Vec::new()),
     };
-    let tag = |name: &str| {
-        let value = game.tag(name).map(|value| String::from_utf8_lossy(value).into_owned());
-        value.filter(|value| !value.is_empty() && !value.starts_with('?'))
-    };
+    let tag = |name: &str| game.tag(name).filter(|value| !value.is_empty() && !value.starts_with('?'));
     let player = |name: &str| tag(name).unwrap_or_else(|| name.to_owned());
     let facts = ["Event", "Date", "Result"].into_iter().filter_map(tag);
     (format!("{} – {}", player("White"), player("Black")), facts.collect())
@@ -134,7 +134,7 @@ pub(super) fn title(document: &Document) -> (String, Vec<String>) {
 
 /// The name of a line of EPD.
 pub(super) fn epd_id(epd: &Epd) -> Option<String> {
-    let id = epd.operations.iter().find(|(opcode, _)| opcode == "id");
+    let id = epd.operations.iter().find(|(opcode, _)| opcode.eq_ignore_ascii_case("id"));
     id.map(|(_, id)| id.trim_matches('"').to_owned())
 }
 
@@ -174,7 +174,10 @@ fn bare_game(document: &Document) -> Game {
     let start = document.position(0);
     let positions = document.history.positions();
     let plies = positions.iter().zip(&document.moves).map(|(position, &m)| Ply {
-        san: SanPlus::from_move(position.board().clone(), m),
+        san: match m {
+            Some(m) => SanPlus::from_move(position.board().clone(), m),
+            None => SanPlus { san: San::Null, suffix: None },
+        },
         notes: Vec::new(),
     });
     let mut game = Game {
@@ -213,9 +216,10 @@ fn annotate_move(document: &Document, results: &Results, style: &Style, index: u
         Variations::Mistakes => severity.is_some(),
         Variations::All => true,
     };
-    if let Some(before) = results.get(&index).filter(|_| wants_lines) {
-        let played = uci_move::text(document.moves[index], document.chess960);
-        let others = before.lines.iter().filter(|line| line.pv.first() != Some(&played));
+    let is_played = document.moves.get(index).is_some_and(Option::is_some);
+    if let Some(before) = results.get(&index).filter(|_| wants_lines && is_played) {
+        let played = document.played(index);
+        let others = before.lines.iter().filter(|line| line.pv.first() != played.as_ref());
         for other in others {
             ply.notes.extend(variation(&other.pv, other.score, document.position(index), style));
         }
@@ -301,9 +305,9 @@ fn plies(pv: &[String], position: &Position, most: usize) -> Vec<Ply> {
 #[cfg(test)]
 mod tests {
     use super::super::document::Selection;
-    use super::super::pgn::write::text;
     use super::super::report::Line;
     use super::*;
+    use crate::pgn::write::text;
 
     fn result(cp: i32, win: u16, pvs: &[&str]) -> Analysis {
         let line = |pv: &&str| Line {
@@ -345,6 +349,13 @@ mod tests {
         assert!(!none.contains('('), "{none}");
         let all = annotate("1. g4 e5 *", &Style { variations: Variations::All, ..style });
         assert_eq!(all.matches('(').count(), 2, "{all}");
+    }
+
+    #[test]
+    fn a_null_move_is_not_judged() {
+        let written = annotate("1. -- e5 *", &Style { variations: Variations::All, ..Style::default() });
+        let moves = written.split("\"]  ").last().unwrap();
+        assert_eq!(moves, "1. -- {[%eval -1.50]} 1... e5 {[%eval -1.50]} *  ");
     }
 
     #[test]

@@ -7,7 +7,7 @@
 use super::annotate::{GraphPoint, Results, graph, title};
 use super::config::BatchConfig;
 use super::document::Document;
-use super::feed::{Fed, Feed, Input};
+use super::feed::{Fed, Feed, Held, Input};
 use super::input::RawDocument;
 use super::input_state::{InputState, digest};
 use super::journal::{Journal, JournalError};
@@ -186,6 +186,8 @@ struct Open {
     results: Results,
     /// The positions that are not done.
     missing: usize,
+    /// Lets more documents be read when this one is written.
+    _held: Held,
 }
 
 enum Content {
@@ -302,7 +304,7 @@ impl<'a> Batch<'a> {
 
     /// Takes the next document of the input.
     fn take(&mut self, fed: Fed, notify: &mut dyn FnMut(Notice<'_>)) -> Result<(), BatchError> {
-        let Fed { sequence, number, raw, bytes_read } = fed;
+        let Fed { sequence, number, raw, bytes_read, held } = fed;
         let raw = match raw {
             Ok(raw) => raw,
             Err(trouble) => return self.note_unread(sequence, &trouble, notify),
@@ -328,7 +330,7 @@ impl<'a> Batch<'a> {
                 (Content::Document(Box::new(document)), results, missing)
             }
         };
-        self.open.insert(sequence, Open { content, number, place, results, missing });
+        self.open.insert(sequence, Open { content, number, place, results, missing, _held: held });
         Ok(())
     }
 

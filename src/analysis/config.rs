@@ -95,8 +95,10 @@ impl BatchConfig {
         let BatchConfig { inputs, format, selection, style, limits, multipv, .. } = self;
         let sizes: Vec<u64> =
             inputs.iter().map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len())).collect();
-        let text =
-            format!("{} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv}", env!("RUKH_VERSION"));
+        let text = format!(
+            "{} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv}",
+            env!("RUKH_VERSION")
+        );
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
         format!("{:016x}", hasher.finish())

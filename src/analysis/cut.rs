@@ -2,13 +2,14 @@
 
 use super::document::Selection;
 use super::input::{InputFormat, Source};
+use crate::encoding::decoded;
 use std::io;
 use std::path::Path;
 
 /// A game, or a line with a position or a request.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct CutDocument {
-    /// The text. One that is not UTF-8 is taken for ISO 8859-1, which the PGN standard prescribes.
+    /// The text. One that is not UTF-8 is taken for Windows-1252, which extends the ISO 8859-1 of the PGN standard.
     pub text: String,
     /// Where it stands, as in `games.pgn line 12`.
     pub place: String,
@@ -16,6 +17,8 @@ pub struct CutDocument {
     pub format: InputFormat,
     /// The number of its positions; 0 if it cannot be read.
     pub positions: usize,
+    /// The limit that the document passes, in words. Then the text is only its beginning.
+    pub fault: Option<String>,
 }
 
 /// Reads the documents of a file.
@@ -37,9 +40,8 @@ impl Cutter {
     pub fn next_document(&mut self) -> io::Result<Option<CutDocument>> {
         let Some(raw) = self.0.next()? else { return Ok(None) };
         let positions = raw.parse(&Selection::default()).map_or(0, |document| document.wanted.len());
-        let text = String::from_utf8(raw.bytes)
-            .unwrap_or_else(|error| error.into_bytes().iter().map(|&byte| char::from(byte)).collect());
-        Ok(Some(CutDocument { text, place: raw.place, format: raw.format, positions }))
+        let text = decoded(&raw.bytes).into_owned();
+        Ok(Some(CutDocument { text, place: raw.place, format: raw.format, positions, fault: raw.fault }))
     }
 }
 

@@ -1,11 +1,12 @@
 //! A game or a position that is analysed, and which of its positions are searched.
 
 use super::message::Request;
-use super::pgn::game::Game;
-use super::pgn::read::{MOST_PLIES, read_game};
 use super::pool::Limits;
 use crate::chess::epd::Epd;
 use crate::chess::{Color, Move, Position, PositionHistory, uci_move};
+use crate::pgn::game::Game;
+use crate::pgn::limits::MOST_PLIES;
+use crate::pgn::read::read_game;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -37,9 +38,9 @@ pub(super) enum Origin {
 /// A document that was read.
 pub(super) struct Document {
     pub(super) origin: Origin,
-    /// The positions of the main line, and the moves between them.
+    /// The positions of the main line, and the moves between them; `None` is a null move.
     pub(super) history: Arc<PositionHistory>,
-    pub(super) moves: Vec<Move>,
+    pub(super) moves: Vec<Option<Move>>,
     /// The indices of the positions to search.
     pub(super) wanted: BTreeSet<usize>,
     /// The indices of the moves to annotate. The positions before and after each are searched.
@@ -77,9 +78,9 @@ impl Document {
     /// Reads a line of EPD, or a FEN.
     ///
     /// # Errors
-    /// The position cannot be played.
+    /// An operation is malformed, or the position cannot be played.
     pub(super) fn of_epd(line: &str, selection: &Selection) -> Result<Document, String> {
-        let epd = Epd::parse(line);
+        let epd = Epd::parse(line).map_err(|error| error.to_string())?;
         let position = Position::from_fen(&epd.fen).map_err(|error| error.to_string())?;
         let wanted = selection.includes(&position).then_some(0).into_iter().collect();
         Ok(Document {
@@ -110,7 +111,7 @@ impl Document {
         for text in &request.moves {
             let m = uci_move::parse(history.last(), text).map_err(|error| error.to_string())?;
             history.push(m);
-            moves.push(m);
+            moves.push(Some(m));
         }
         let turns = request.analyze_turns.clone().unwrap_or_else(|| vec![moves.len()]);
         if let Some(turn) = turns.iter().find(|&&turn| turn > moves.len()) {
@@ -127,6 +128,12 @@ impl Document {
             chess960: request.chess960,
             origin: Origin::Request(Box::new(request)),
         })
+    }
+
+    /// The move at an index, in UCI notation. `None` after the last one.
+    pub(super) fn played(&self, index: usize) -> Option<String> {
+        let m = self.moves.get(index)?;
+        Some(m.map_or_else(|| uci_move::NULL_MOVE.to_owned(), |m| uci_move::text(m, self.chess960)))
     }
 
     /// The position at an index of `wanted`.

@@ -7,6 +7,7 @@ use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::Builder;
 
 /// The most documents that are read ahead.
@@ -20,6 +21,40 @@ pub(super) struct Input {
     pub(super) state: Option<InputState>,
 }
 
+/// The most bytes of documents that are read and not yet written. A game needs several times the memory of its text.
+const BYTES_AHEAD: usize = 4 << 20;
+
+/// Counts the bytes of documents in memory.
+#[derive(Default)]
+struct Gate {
+    held: Mutex<usize>,
+    changed: Condvar,
+}
+
+/// The place of a document in memory, which becomes free when this is dropped.
+pub(super) struct Held {
+    gate: Arc<Gate>,
+    bytes: usize,
+}
+
+impl Gate {
+    /// Blocks until there is room for a document. One document is always let through.
+    fn hold(self: &Arc<Gate>, bytes: usize) -> Held {
+        let held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_full = |held: &mut usize| *held > 0 && *held + bytes > BYTES_AHEAD;
+        let mut held = self.changed.wait_while(held, is_full).unwrap_or_else(PoisonError::into_inner);
+        *held += bytes;
+        Held { gate: Arc::clone(self), bytes }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        *self.gate.held.lock().unwrap_or_else(PoisonError::into_inner) -= self.bytes;
+        self.gate.changed.notify_all();
+    }
+}
+
 /// A document of the input.
 pub(super) struct Fed {
     /// The number of the document among those of this shard, from 0.
@@ -30,6 +65,8 @@ pub(super) struct Fed {
     pub(super) raw: Result<RawDocument, String>,
     /// The bytes of input that were read up to the end of this document.
     pub(super) bytes_read: u64,
+    /// Lets the thread read on when the document is written.
+    pub(super) held: Held,
 }
 
 /// The thread that reads. It ends with the receiver of its documents.
@@ -52,7 +89,8 @@ impl Feed {
     ) -> io::Result<Feed> {
         let total_bytes = inputs.iter().map(|input| Some(input.state?.bytes)).sum();
         let (sender, documents) = bounded(AHEAD);
-        let reader = Reader { format, shard, sender, count: 0, sequence: 0, finished_bytes: 0 };
+        let reader =
+            Reader { format, shard, sender, count: 0, sequence: 0, finished_bytes: 0, gate: Arc::default() };
         let thread = Builder::new().name("reader".to_owned()).stack_size(STACK_BYTES);
         thread.spawn(move || reader.read_all(&inputs))?;
         Ok(Feed { documents, total_bytes })
@@ -69,6 +107,7 @@ struct Reader {
     sequence: u64,
     /// The bytes of the files that are read to their end.
     finished_bytes: u64,
+    gate: Arc<Gate>,
 }
 
 impl Reader {
@@ -85,7 +124,9 @@ impl Reader {
             };
             if let Err(trouble) = read {
                 let bytes_read = self.finished_bytes;
-                let fed = Fed { sequence: self.sequence, number: self.count, raw: Err(trouble), bytes_read };
+                let held = self.gate.hold(0);
+                let fed =
+                    Fed { sequence: self.sequence, number: self.count, raw: Err(trouble), bytes_read, held };
                 if self.sender.send(fed).is_err() {
                     return;
                 }
@@ -105,12 +146,33 @@ impl Reader {
                 continue;
             }
             let bytes_read = self.finished_bytes + source.bytes_read();
-            let fed = Fed { sequence: self.sequence, number: self.count, raw: Ok(raw), bytes_read };
+            let held = self.gate.hold(raw.bytes.len());
+            let fed = Fed { sequence: self.sequence, number: self.count, raw: Ok(raw), bytes_read, held };
             self.sequence += 1;
             if self.sender.send(fed).is_err() {
                 return Ok(());
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn documents_are_read_ahead_only_as_far_as_they_fit_into_memory() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("a.pgn");
+        let game = format!("1. e4 {{{}}} *\n\n", "x".repeat(500_000));
+        fs::write(&path, game.repeat(12)).expect("the file is written");
+        let feed = Feed::start(vec![path], None, (0, 1)).expect("the thread starts");
+        let next = || feed.documents.recv_timeout(Duration::from_secs(20)).expect("a document");
+        let first: Vec<Fed> = (0..8).map(|_| next()).collect();
+        assert!(feed.documents.recv_timeout(Duration::from_millis(100)).is_err());
+        drop(first);
+        assert_eq!((0..4).map(|_| next().number).collect::<Vec<_>>(), [9, 10, 11, 12]);
     }
 }

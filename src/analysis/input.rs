@@ -2,8 +2,10 @@
 
 use super::document::{Document, Selection};
 use super::message::Request;
-use super::pgn::split::Splitter;
 use crate::decompress::decompressed;
+use crate::encoding::{decoded, without_mark};
+use crate::limited_lines::next_line;
+use crate::pgn::split::Splitter;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
@@ -11,7 +13,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The longest line of EPD or JSON, in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
+const LONGEST_LINE: usize = 1 << 20;
+
+/// The most bytes at the beginning of a file that say its format.
+const HEAD_BYTES: usize = 1 << 12;
 
 /// The format of a file that is read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -104,7 +109,10 @@ enum Reader {
 
 /// The text of a document.
 pub(super) struct RawDocument {
+    /// The text in UTF-8, or as it is in the file; of a document that is too long, the beginning.
     pub(super) bytes: Vec<u8>,
+    /// The limit that the document passes, in words.
+    pub(super) fault: Option<String>,
     /// Where it stands, as in `games.pgn line 12`.
     pub(super) place: String,
     pub(super) format: InputFormat,
@@ -131,15 +139,27 @@ impl Source {
     /// Reads from `reader`.
     ///
     /// # Errors
-    /// `reader` cannot be read.
+    /// `reader` cannot be read, or its encoding is not known.
     pub(super) fn new(
-        mut reader: Box<dyn BufRead + Send>,
+        reader: Box<dyn BufRead + Send>,
         name: String,
         format: Option<InputFormat>,
     ) -> io::Result<Source> {
+        let mut reader = without_mark(reader)?;
         let format = match format {
             Some(format) => format,
-            None => InputFormat::of_content(reader.fill_buf()?),
+            None => {
+                // A pipe may give one line at a time.
+                let mut head = Vec::new();
+                while head.trim_ascii().is_empty()
+                    && head.len() < HEAD_BYTES
+                    && reader.by_ref().take(HEAD_BYTES as u64).read_until(b'\n', &mut head)? > 0
+                {
+                }
+                let format = InputFormat::of_content(&head);
+                reader = Box::new(io::Cursor::new(head).chain(reader));
+                format
+            }
         };
         let reader = match format {
             InputFormat::Pgn => Reader::Games(Splitter::new(reader)),
@@ -160,26 +180,28 @@ impl Source {
     /// The file cannot be read further.
     pub(super) fn next(&mut self) -> io::Result<Option<RawDocument>> {
         let format = self.format;
-        let (bytes, line) = match &mut self.reader {
+        let (bytes, line, fault) = match &mut self.reader {
             Reader::Games(games) => match games.next_game()? {
                 None => return Ok(None),
-                Some(game) => (game.bytes, game.line),
+                Some(game) => (game.bytes, game.line, game.fault),
             },
             Reader::Lines { reader, number } => loop {
-                let mut bytes = Vec::new();
-                if reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut bytes)? == 0 {
-                    return Ok(None);
-                }
+                let Some(line) = next_line(reader, LONGEST_LINE)? else { return Ok(None) };
                 *number += 1;
-                let text = bytes.trim_ascii();
+                let text = line.bytes.trim_ascii();
                 let is_comment = format == InputFormat::Epd && text.starts_with(b"#");
+                if line.is_too_long {
+                    let fault = format!("the line is longer than {LONGEST_LINE} bytes");
+                    break (line.bytes, *number, Some(fault));
+                }
                 if !text.is_empty() && !is_comment {
-                    break (bytes, *number);
+                    break (line.bytes, *number, None);
                 }
             },
         };
         self.document_bytes += bytes.len() as u64;
-        Ok(Some(RawDocument { bytes, place: format!("{} line {line}", self.name), format }))
+        let fault = fault.map(|fault| format!("{fault}; only its first {} bytes are kept", bytes.len()));
+        Ok(Some(RawDocument { bytes, fault, place: format!("{} line {line}", self.name), format }))
     }
 }
 
@@ -189,19 +211,22 @@ impl RawDocument {
     /// # Errors
     /// What is wrong with it.
     pub(super) fn parse(&self, selection: &Selection) -> Result<Document, String> {
-        if self.format == InputFormat::Pgn {
-            return Document::of_game(&self.bytes, selection);
+        if let Some(fault) = &self.fault {
+            return Err(fault.clone());
         }
-        if self.bytes.len() as u64 >= LONGEST_LINE {
-            return Err(format!("the line is longer than {LONGEST_LINE} bytes"));
-        }
-        let text = std::str::from_utf8(&self.bytes).map_err(|_| "the line is not UTF-8".to_owned())?;
         match self.format {
-            InputFormat::Jsonl => match Request::parse(text)? {
-                request if request.action.is_some() => Err("actions are for --protocol json only".to_owned()),
-                request => Document::of_request(request),
-            },
-            _ => Document::of_epd(text.trim(), selection),
+            InputFormat::Pgn => Document::of_game(&self.bytes, selection),
+            InputFormat::Epd => Document::of_epd(decoded(&self.bytes).trim(), selection),
+            InputFormat::Jsonl => {
+                let text =
+                    std::str::from_utf8(&self.bytes).map_err(|_| "the line is not UTF-8".to_owned())?;
+                match Request::parse(text)? {
+                    request if request.action.is_some() => {
+                        Err("actions are for --protocol json only".to_owned())
+                    }
+                    request => Document::of_request(request),
+                }
+            }
         }
     }
 }
@@ -223,12 +248,71 @@ mod tests {
     }
 
     #[test]
+    fn the_first_line_says_the_format_of_a_text_without_a_name() {
+        for (text, format) in [
+            ("\n\n4k3/8/8/8/8/8/8/4K3 w - -\n", InputFormat::Epd),
+            ("\u{feff}4k3/8/8/8/8/8/8/4K3", InputFormat::Epd),
+            ("\n{\"id\":1}\n", InputFormat::Jsonl),
+            ("1. e4 *\n", InputFormat::Pgn),
+            ("", InputFormat::Pgn),
+        ] {
+            let mut source = Source::new(Box::new(io::Cursor::new(text)), "stdin".to_owned(), None).unwrap();
+            assert_eq!(source.format, format, "{text}");
+            assert_eq!(source.next().unwrap().is_some(), !text.is_empty());
+        }
+    }
+
+    #[test]
     fn documents_carry_their_line() {
         let text: &[u8] = b"# comment\n\n8/8/8/8/8/8/8/8 w - - 0 1\n";
         let mut source = Source::new(Box::new(text), "a.epd".to_owned(), Some(InputFormat::Epd)).unwrap();
         let raw = source.next().unwrap().unwrap();
-        assert_eq!(raw.place, "a.epd line 3");
+        assert_eq!((raw.place.as_str(), &raw.fault), ("a.epd line 3", &None));
         assert!(raw.parse(&Selection::default()).is_err());
         assert!(source.next().unwrap().is_none());
+    }
+
+    #[test]
+    fn a_line_that_is_too_long_is_refused_once_and_the_next_one_is_read() {
+        let long = "x".repeat(5 * LONGEST_LINE);
+        let text = format!("{long}\n8/8/8/8/8/8/8/8 w - - 0 1\n");
+        let mut source =
+            Source::new(Box::new(io::Cursor::new(text)), "a.epd".to_owned(), Some(InputFormat::Epd)).unwrap();
+        let raw = source.next().unwrap().unwrap();
+        let reason = "the line is longer than 1048576 bytes; only its first 1048576 bytes are kept";
+        assert_eq!(raw.parse(&Selection::default()).err().as_deref(), Some(reason));
+        assert_eq!(source.next().unwrap().unwrap().place, "a.epd line 2");
+    }
+
+    #[test]
+    fn positions_with_fewer_fields_and_other_encodings_are_read() {
+        let fen = |bytes: &[u8]| {
+            let mut source = Source::new(
+                Box::new(io::Cursor::new(bytes.to_vec())),
+                "a.epd".to_owned(),
+                Some(InputFormat::Epd),
+            )?;
+            let raw = source.next()?.unwrap();
+            raw.parse(&Selection::default())
+                .map(|document| document.position(0).to_fen())
+                .map_err(io::Error::other)
+        };
+        for text in [
+            "4k3/8/8/8/8/8/8/4K3",
+            "4k3/8/8/8/8/8/8/4K3 w",
+            "4k3/8/8/8/8/8/8/4K3 w - -",
+            "4k3/8/8/8/8/8/8/4K3 w - - 0",
+        ] {
+            assert_eq!(fen(text.as_bytes()).unwrap(), "4k3/8/8/8/8/8/8/4K3 w - - 0 1", "{text}");
+        }
+        let utf16: Vec<u8> =
+            "\u{feff}4k3/8/8/8/8/8/8/4K3 b\n".encode_utf16().flat_map(u16::to_be_bytes).collect();
+        for bytes in [
+            &b"\xef\xbb\xbf4k3/8/8/8/8/8/8/4K3 b"[..],
+            b"4k3/8/8/8/8/8/8/4K3 b - - id \"M\xfcller\";",
+            &utf16,
+        ] {
+            assert_eq!(fen(bytes).unwrap(), "4k3/8/8/8/8/8/8/4K3 b - - 0 1");
+        }
     }
 }

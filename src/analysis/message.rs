@@ -5,7 +5,8 @@ use super::pool::Limits;
 use super::report::{Analysis, LineScore, expected_score, san_of};
 use crate::chess::{Color, Position};
 use crate::quote::quoted;
-use serde::Deserialize;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 /// A request to search some positions of a game.
@@ -25,15 +26,18 @@ pub struct Request {
     #[serde(default)]
     pub moves: Vec<String>,
     /// The numbers of moves after which the position is searched; only the last position if it is absent.
+    #[serde(default, deserialize_with = "whole_numbers")]
     pub analyze_turns: Option<Vec<usize>>,
     /// The visits of the root at which a search ends.
+    #[serde(default, deserialize_with = "whole_number")]
     pub max_visits: Option<u64>,
     /// The seconds after which a search ends.
     pub max_time: Option<f64>,
     /// The number of best lines.
+    #[serde(default, deserialize_with = "whole_number")]
     pub multi_pv: Option<usize>,
     /// Requests with a higher priority come first.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "priority")]
     pub priority: i64,
     /// The least time between two partial reports, in seconds. Without it there are none.
     pub report_during_search_every: Option<f64>,
@@ -45,7 +49,36 @@ pub struct Request {
     /// The format of `document`: `pgn`, `epd` or `jsonl`. Its first characters say it if this is absent.
     pub document_format: Option<String>,
     /// The number of the document, which rows and answers carry as `id`; 1 if it is absent.
+    #[serde(default, deserialize_with = "whole_number")]
     pub document_number: Option<u64>,
+}
+
+/// A whole number of JSON, which may be written as `1000`, `1000.0` or `1e3`.
+struct Whole<T>(T);
+
+impl<'de, T: TryFrom<i128>> Deserialize<'de> for Whole<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Whole<T>, D::Error> {
+        let number = serde_json::Number::deserialize(deserializer)?;
+        let exact = number.as_u64().map(i128::from).or_else(|| number.as_i64().map(i128::from));
+        // Beyond 2^53 a number with a fraction or an exponent is not exact.
+        let is_exact = |value: &f64| value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0;
+        let whole = exact.or_else(|| number.as_f64().filter(is_exact).map(|value| value as i128));
+        let wrong = || D::Error::custom(format!("{number} is not a whole number in the range of this field"));
+        whole.and_then(|whole| T::try_from(whole).ok()).map(Whole).ok_or_else(wrong)
+    }
+}
+
+fn whole_number<'de, T: TryFrom<i128>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<T>, D::Error> {
+    Ok(Option::<Whole<T>>::deserialize(deserializer)?.map(|Whole(number)| number))
+}
+
+fn whole_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Vec<usize>>, D::Error> {
+    let numbers = Option::<Vec<Whole<usize>>>::deserialize(deserializer)?;
+    Ok(numbers.map(|numbers| numbers.into_iter().map(|Whole(number)| number).collect()))
+}
+
+fn priority<'de, D: Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    Whole::deserialize(deserializer).map(|Whole(number)| number)
 }
 
 impl Request {
@@ -150,6 +183,25 @@ mod tests {
         let request =
             Request::parse(r#"{"id":7,"moves":["e2e4"],"analyzeTurns":[0,1],"multiPv":3}"#).unwrap();
         assert_eq!((request.id, request.multi_pv), (json!(7), Some(3)));
+    }
+
+    #[test]
+    fn a_whole_number_may_have_an_exponent_or_a_fraction_of_zero() {
+        let parse = |text: &str| Request::parse(text);
+        let request = parse(
+            r#"{"maxVisits":1e3,"multiPv":2.0,"analyzeTurns":[0,1E0],"priority":-1e1,"documentNumber":7,"maxTime":1e-1}"#,
+        )
+        .unwrap();
+        assert_eq!((request.max_visits, request.multi_pv, request.priority), (Some(1000), Some(2), -10));
+        assert_eq!((request.analyze_turns, request.document_number), (Some(vec![0, 1]), Some(7)));
+        assert_eq!(request.max_time, Some(0.1));
+        assert_eq!(parse(r#"{"maxVisits":null}"#).unwrap().max_visits, None);
+        assert_eq!(parse(r#"{"maxVisits":18446744073709551615}"#).unwrap().max_visits, Some(u64::MAX));
+        for number in ["1.5", "-1", "1e300", "-1e0", "1e16", "1e-3", "\"5\"", "18446744073709551616", "true"]
+        {
+            assert!(parse(&format!(r#"{{"maxVisits":{number}}}"#)).is_err(), "{number}");
+        }
+        assert!(parse(r#"{"maxVisits":1.5}"#).unwrap_err().contains("1.5 is not a whole number"));
     }
 
     #[test]

@@ -22,7 +22,6 @@
 //! | [`input`] | reads the documents of a file |
 //! | [`document`] | holds a game or a position, and says which positions are searched |
 //! | [`message`] | the requests and answers in JSON |
-//! | [`pgn`] | PGN games with comments and variations |
 //! | [`pool`] | searches positions, many at once |
 //! | [`report`] | what a search has found out |
 
@@ -39,7 +38,6 @@ mod journal;
 pub mod message;
 pub mod output;
 pub mod part;
-mod pgn;
 pub mod pool;
 pub mod protocol;
 mod ranges;

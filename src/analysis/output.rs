@@ -4,9 +4,8 @@ use super::annotate::{Results, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::input::InputFormat;
 use super::message::{Place, answer};
-use super::pgn::write::text as pgn_text;
 use super::report::{Analysis, LineScore, san, san_of};
-use crate::chess::uci_move;
+use crate::pgn::write::text as pgn_text;
 use serde_json::{Value, json};
 use std::fmt::Write;
 
@@ -80,7 +79,7 @@ pub(super) fn text(
             OutputFormat::Pgn | OutputFormat::Jsonl => {
                 let place = Place { id: &id, turn: index, position: document.position(index) };
                 let mut value = answer(place, analysis, false);
-                if let Some(played) = played(document, index) {
+                if let Some(played) = document.played(index) {
                     value["played"] = json!(played);
                 }
                 if let Some(loss) = row.loss {
@@ -103,11 +102,6 @@ struct Row<'a> {
     loss: Option<f64>,
 }
 
-/// The move of the game in the position at `index`, in UCI notation.
-fn played(document: &Document, index: usize) -> Option<String> {
-    document.moves.get(index).map(|&m| uci_move::text(m, document.chess960))
-}
-
 /// Probabilities have three decimals, so a difference has no more than that.
 fn rounded(loss: f64) -> f64 {
     (loss * 1e4).round() / 1e4
@@ -128,7 +122,7 @@ fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis) -> String {
         id,
         row.index.to_string(),
         document.position(row.index).to_fen(),
-        played(document, row.index).unwrap_or_default(),
+        document.played(row.index).unwrap_or_default(),
         best.and_then(|line| line.pv.first()).cloned().unwrap_or_default(),
         cp,
         mate,
@@ -177,24 +171,27 @@ fn epd_line(document: &Document, row: &Row<'_>, kept: &[(String, String)]) -> St
             add("pm", first);
             add("pv", pv.join(" "));
         }
-        if let Some(&m) = document.moves.get(row.index) {
+        if let Some(&Some(m)) = document.moves.get(row.index) {
             add("sm", san(position, m));
         }
     }
     for (opcode, counter) in ["hmvc", "fmvn"].iter().zip(fields) {
         operations.push(((*opcode).to_owned(), counter.to_owned()));
     }
-    if !kept.iter().any(|(opcode, _)| opcode == "id") {
+    if !kept.iter().any(|(opcode, _)| opcode.eq_ignore_ascii_case("id")) {
         let id = row.id.as_str().map_or_else(|| row.id.to_string(), str::to_owned).replace('"', "'");
         let turn = if document.moves.is_empty() { String::new() } else { format!(" turn {}", row.index) };
         operations.push(("id".to_owned(), format!("\"{id}{turn}\"")));
     }
+    // What an older analysis says is replaced, even if this one has none of it: a score is in one of two forms, and a
+    // position without a move has no best line.
+    const REPLACED: [&str; 6] = ["acd", "acn", "ce", "dm", "pm", "pv"];
     for (opcode, operand) in kept {
-        match operations.iter_mut().find(|(ours, _)| ours == opcode) {
-            Some(ours) if opcode == "bm" => ours.1.clone_from(operand),
-            // The score is in one of the two forms.
+        let name = opcode.to_ascii_lowercase();
+        match operations.iter_mut().find(|(ours, _)| *ours == name) {
+            Some(ours) if name == "bm" && !operand.is_empty() => ours.1.clone_from(operand),
             Some(_) => {}
-            None if row.analysis.is_some() && ["ce", "dm"].contains(&opcode.as_str()) => {}
+            None if row.analysis.is_some() && REPLACED.contains(&name.as_str()) => {}
             None => operations.push((opcode.clone(), operand.clone())),
         }
     }
@@ -245,6 +242,35 @@ mod tests {
         );
         let kept = written(OutputFormat::Epd, &document, &BTreeMap::new());
         assert!(kept.contains("bm d4;") && kept.contains("ce 99;"), "{kept}");
+    }
+
+    #[test]
+    fn a_best_move_of_the_input_is_the_only_one_however_its_line_is_written() {
+        let board = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq -";
+        let results = BTreeMap::from([(0, analysis())]);
+        for rest in
+            ["bm d4;", "BM d4;", "0 bm d4;", "0 1 bm d4;", "0 1; bm d4;", "- - bm d4;", "hmvc 0; bm d4"]
+        {
+            let document = Document::of_epd(&format!("{board} {rest}"), &Selection::default()).unwrap();
+            let line = written(OutputFormat::Epd, &document, &results);
+            assert_eq!(line.to_ascii_lowercase().matches("bm ").count(), 1, "{rest}: {line}");
+            assert!(line.contains(" bm d4;") && line.contains(" pm e4;"), "{rest}: {line}");
+        }
+        let document = Document::of_epd(&format!("{board} bm;"), &Selection::default()).unwrap();
+        assert!(written(OutputFormat::Epd, &document, &results).contains(" bm e4;"));
+        assert!(Document::of_epd(&format!("{board} 0 1 7 bm d4;"), &Selection::default()).is_err());
+    }
+
+    #[test]
+    fn a_position_without_a_move_loses_the_line_of_an_older_analysis() {
+        let line = "7k/5Q2/6K1/8/8/8/8/8 b - - acd 9; ce -900; pm Kg8; pv Kg8; bm Kg8; c0 \"x\";";
+        let document = Document::of_epd(line, &Selection::default()).unwrap();
+        let end = Analysis::of_end(document.position(0)).unwrap();
+        let line = written(OutputFormat::Epd, &document, &BTreeMap::from([(0, end)]));
+        assert_eq!(
+            line,
+            "7k/5Q2/6K1/8/8/8/8/8 b - - acd 0; acn 0; bm Kg8; c0 \"x\"; ce 0; fmvn 1; hmvc 0; id \"3\";\n"
+        );
     }
 
     #[test]

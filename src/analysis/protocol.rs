@@ -10,21 +10,28 @@ use super::message::{Place, Request, answer};
 use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
 use super::report::Analysis;
+use crate::limited_lines::{LimitedLine, next_line};
 use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde_json::{Value, json};
 use std::collections::HashMap;
-use std::io::{self, BufRead, Read};
+use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
 /// The longest request, in bytes.
-const LONGEST_LINE: u64 = 1 << 20;
+const LONGEST_LINE: usize = 1 << 20;
+
+/// The most requests that are read ahead.
+const REQUESTS_AHEAD: usize = 16;
 
 /// The most positions that wait or are being searched. Then no more requests are read.
 const MOST_TASKS: usize = 100_000;
+
+/// The most bytes of documents that wait or are being searched. Then no more requests are read.
+const MOST_DOCUMENT_BYTES: usize = 16 << 20;
 
 /// What applies to requests that do not say it.
 #[derive(Clone, Copy, Debug)]
@@ -51,15 +58,22 @@ pub fn serve(
     defaults: Defaults,
     write: &dyn Fn(&str),
 ) -> io::Result<()> {
-    let (sender, lines) = bounded(64);
+    let (sender, lines) = bounded(REQUESTS_AHEAD);
     let thread = Builder::new().name("requests".to_owned()).stack_size(STACK_BYTES);
     thread.spawn(move || read_lines(input, &sender))?;
-    let mut server =
-        Server { pool, defaults, write, tasks: HashMap::new(), whole: HashMap::new(), next_key: 0 };
+    let mut server = Server {
+        pool,
+        defaults,
+        write,
+        tasks: HashMap::new(),
+        whole: HashMap::new(),
+        document_bytes: 0,
+        next_key: 0,
+    };
     let mut is_at_end = false;
     while !(is_at_end && server.tasks.is_empty()) {
-        let is_full = server.tasks.len() >= MOST_TASKS;
-        let lines: Receiver<Vec<u8>> = if is_at_end || is_full { never() } else { lines.clone() };
+        let is_full = server.tasks.len() >= MOST_TASKS || server.document_bytes >= MOST_DOCUMENT_BYTES;
+        let lines: Receiver<LimitedLine> = if is_at_end || is_full { never() } else { lines.clone() };
         select! {
             recv(lines) -> line => match line {
                 Ok(line) => server.line(&line),
@@ -73,17 +87,13 @@ pub fn serve(
     Ok(())
 }
 
-/// Sends the lines of the input. A line that is too long comes in pieces, each of which is refused.
-fn read_lines(input: impl Read, sender: &Sender<Vec<u8>>) {
+/// Sends the lines of the input.
+fn read_lines(input: impl Read, sender: &Sender<LimitedLine>) {
     let mut input = io::BufReader::new(input);
-    loop {
-        let mut line = Vec::new();
-        match input.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line) {
-            Ok(1..) if sender.send(line).is_ok() => {}
-            // The input has ended or cannot be read, or nobody wants more.
-            _ => return,
-        }
-    }
+    // The input ends or cannot be read, or nobody wants more.
+    while let Ok(Some(line)) = next_line(&mut input, LONGEST_LINE)
+        && sender.send(line).is_ok()
+    {}
 }
 
 /// A position that waits or is being searched.
@@ -107,6 +117,8 @@ struct Whole {
     missing: usize,
     /// Why a position has no result.
     failure: Option<String>,
+    /// The length of its text.
+    bytes: usize,
 }
 
 struct Server<'a> {
@@ -115,6 +127,8 @@ struct Server<'a> {
     write: &'a dyn Fn(&str),
     tasks: HashMap<u64, Pending>,
     whole: HashMap<u64, Whole>,
+    /// The bytes of the documents in `whole`.
+    document_bytes: usize,
     next_key: u64,
 }
 
@@ -127,8 +141,11 @@ impl Server<'_> {
         self.send(&json!({ "id": id, "error": error }));
     }
 
-    fn line(&mut self, line: &[u8]) {
-        let text = match std::str::from_utf8(line.trim_ascii()) {
+    fn line(&mut self, line: &LimitedLine) {
+        if line.is_too_long {
+            return self.refuse(&Value::Null, &format!("the line is longer than {LONGEST_LINE} bytes"));
+        }
+        let text = match std::str::from_utf8(line.bytes.trim_ascii()) {
             Ok("") => return,
             Ok(text) => text,
             Err(_) => return self.refuse(&Value::Null, "the line is not UTF-8"),
@@ -173,7 +190,7 @@ impl Server<'_> {
                 None => return self.refuse(&id, "documentFormat is none of pgn, epd and jsonl"),
             },
         };
-        let raw = RawDocument { bytes, place: String::new(), format };
+        let raw = RawDocument { bytes, fault: None, place: String::new(), format };
         let mut document = match raw.parse(&self.defaults.selection) {
             Ok(document) => document,
             Err(reason) => return self.send(&json!({ "id": id, "rejected": reason })),
@@ -194,10 +211,12 @@ impl Server<'_> {
             results: Results::new(),
             missing: document.wanted.len(),
             failure: None,
+            bytes: raw.bytes.len(),
         };
         match whole.missing {
             0 => self.answer_whole(&whole),
             _ => {
+                self.document_bytes += whole.bytes;
                 self.whole.insert(key, whole);
                 self.submit(&document, &id, request.priority, None, Some(key));
             }
@@ -309,6 +328,7 @@ impl Server<'_> {
         if whole.missing == 0
             && let Some(whole) = self.whole.remove(&key)
         {
+            self.document_bytes -= whole.bytes;
             self.answer_whole(&whole);
         }
     }

@@ -13,9 +13,12 @@
 //! pawns on the first or last rank, or both sides in check. It also refuses malformed fields, because a guess at
 //! their meaning could give another position than the sender's.
 //!
+//! Operations of EPD may follow the fields if they end with a semicolon; `hmvc` and `fmvn` give the counters then.
+//!
 //! An en passant square is kept even if no pawn can take there, as in lc0, because the input planes of some formats
 //! show it. After a played move the rule is different (see [`super::position`]).
 
+use super::epd::{Epd, EpdError};
 use super::{Color, Move, Square};
 use crate::quote::quoted;
 use shakmaty::fen::{Fen, LossyFenError};
@@ -52,6 +55,9 @@ pub enum FenError {
     /// There are more than six fields.
     #[error("unexpected {0} after the FEN's six fields")]
     Trailing(String),
+    /// What follows the fields is not an operation of EPD.
+    #[error(transparent)]
+    Operation(#[from] EpdError),
     /// A side does not have exactly one king.
     #[error("{white} white and {black} black kings in FEN {fen}: expected one of each")]
     Kings {
@@ -86,6 +92,13 @@ pub(super) struct ParsedFen {
 
 /// Reads a FEN. The top of this file says which FENs are accepted.
 pub(super) fn parse(fen: &str) -> Result<ParsedFen, FenError> {
+    match fen.trim_end().ends_with(';') {
+        true => parse_fields(&Epd::parse(fen)?.fen),
+        false => parse_fields(fen),
+    }
+}
+
+fn parse_fields(fen: &str) -> Result<ParsedFen, FenError> {
     let mut fields = fen.split_ascii_whitespace();
     let board_text = fields.next().ok_or(FenError::Empty)?;
     let board = Board::from_ascii_board_fen(board_text.as_bytes())
@@ -165,6 +178,19 @@ fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
     Ok((board, excess_material))
 }
 
+/// `board` with the other side to move, without an en passant square. `None` if the side to move is in check, so that the
+/// other side could take its king.
+pub(super) fn passed(board: &Chess) -> Option<Chess> {
+    if board.is_check() {
+        return None;
+    }
+    let mut setup = board.to_setup(EnPassantMode::Always);
+    setup.ep_square = None;
+    setup.halfmoves = setup.halfmoves.saturating_add(1);
+    setup.fullmoves = setup.fullmoves.saturating_add(u32::from(setup.turn.is_black()));
+    lenient_board(setup.into_swapped_turn()).ok().map(|(board, _)| board)
+}
+
 /// Writes a FEN. `en_passant` takes the place of the board's own en passant square.
 pub(super) fn write(board: &Chess, en_passant: Option<Square>, rule50_ply: u16, game_ply: u32) -> String {
     let mut setup = board.to_setup(EnPassantMode::Always);
@@ -234,6 +260,22 @@ mod tests {
             assert_eq!(reread(&format!("{START}{tail}")), whole);
         }
         assert_eq!(reread(&format!("{START} w KQkq - 0 0")), format!("{START} w KQkq - 0 1"));
+    }
+
+    #[test]
+    fn operations_of_epd_may_follow() {
+        for (tail, counters) in [
+            ("bm e4; id \"x\";", "0 1"),
+            ("0 1 bm e4;", "0 1"),
+            ("hmvc 3; fmvn 7;", "3 7"),
+            ("5; am d4;", "5 1"),
+        ] {
+            assert_eq!(reread(&format!("{START} w KQkq - {tail}")), format!("{START} w KQkq - {counters}"));
+        }
+        for (tail, named) in [("bm e4", "`bm`"), ("0 1 x", "`x`"), ("0 1 7;", "`7`"), ("hmvc x;", "`x`")] {
+            let error = Position::from_fen(&format!("{START} w KQkq - {tail}")).expect_err(tail).to_string();
+            assert!(error.contains(named), "{error}");
+        }
     }
 
     #[test]

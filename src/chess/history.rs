@@ -40,6 +40,14 @@ impl PositionHistory {
         }
     }
 
+    /// Plays a null move ([`Position::pass`]). Returns whether that was possible.
+    pub fn pass(&mut self) -> bool {
+        let next = self.last().pass();
+        let is_possible = next.is_some();
+        self.positions.extend(next);
+        is_possible
+    }
+
     /// Takes back the last move. The first position always stays.
     pub fn pop(&mut self) {
         if self.positions.len() > 1 {

@@ -19,8 +19,8 @@
 //! | [`packed_moves`] | the legal moves as [`PackedMove`]s |
 //! | [`packed_move`] | a move in two bytes, for the tree |
 //! | [`position`] | one position with its counters |
-//! | [`epd`] | splits a line of EPD |
 //! | [`fen`] | reads and writes FEN |
+//! | [`epd`] | splits a line of EPD |
 //! | [`bench_positions`] | the positions of benchmarks |
 //!
 //! The module knows nothing of networks or search. Its hot paths are [`PositionHistory::push`], called for each ply of

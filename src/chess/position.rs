@@ -100,6 +100,25 @@ impl Position {
         self.set_repetitions(0, 0);
     }
 
+    /// The position after a null move, by which the side to move passes. `None` if this side is in check. The rules know
+    /// no such move, but annotated games have it.
+    pub fn pass(&self) -> Option<Position> {
+        if self.is_king_taken() {
+            return None;
+        }
+        let board = fen::passed(&self.board)?;
+        Some(Position {
+            key: key_from_scratch(&board, None),
+            board,
+            en_passant: None,
+            rule50_ply: self.rule50_ply.saturating_add(1),
+            game_ply: self.game_ply.saturating_add(1),
+            repetitions: 0,
+            plies_since_repetition: 0,
+            excess_material: self.excess_material,
+        })
+    }
+
     /// All legal moves. The list is truncated if a position has more moves than it can hold, which needs far more
     /// material than a game allows. It is empty if the king is taken, which can happen only after a FEN with the wrong
     /// side in check.
@@ -363,6 +382,22 @@ mod tests {
         assert_eq!((position.game_ply(), position.rule50_ply()), (19, 3));
         assert_eq!(position.to_fen(), black_to_move);
         assert_eq!(after(black_to_move, &["e8g8", "e1c1"]).game_ply(), 21);
+    }
+
+    #[test]
+    fn a_side_passes_unless_it_is_in_check() {
+        let pass = |fen: &str| after(fen, &[]).pass().map(|position| position.to_fen());
+        assert_eq!(
+            pass("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq e6 0 2").as_deref(),
+            Some("rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 1 2")
+        );
+        assert_eq!(
+            pass("4k3/8/8/8/8/8/8/4K2R b K - 3 9").as_deref(),
+            Some("4k3/8/8/8/8/8/8/4K2R w K - 4 10")
+        );
+        assert_eq!(pass("4k3/8/8/8/8/8/4R3/4K3 b - - 0 1"), None);
+        // More knights than a game can have.
+        assert!(pass("k7/8/8/8/8/NNNNNNNN/NNN5/K7 b - - 0 1").is_some());
     }
 
     #[test]

@@ -10,6 +10,9 @@ use super::{Move, Position, Role, Square};
 use crate::quote::quoted;
 use shakmaty::{CastlingSide, File};
 
+/// The text of a null move.
+pub(crate) const NULL_MOVE: &str = "0000";
+
 /// The reason why a move's text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum UciMoveError {
@@ -32,6 +35,12 @@ pub enum UciMoveError {
 /// The text is malformed, or the move is not legal.
 pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
     let (from, to, promotion) = split(text).ok_or_else(|| UciMoveError::Malformed(quoted(text)))?;
+    find(position, from, to, promotion)
+        .ok_or_else(|| UciMoveError::Illegal { text: text.to_owned(), fen: position.to_fen() })
+}
+
+/// The legal move of `position` between two squares. Castling has the king's squares, or those of king and rook.
+pub(crate) fn find(position: &Position, from: Square, to: Square, promotion: Option<Role>) -> Option<Move> {
     let moves = position.legal_moves();
     let exact = moves.iter().find(|m| m.from() == Some(from) && m.to() == to && m.promotion() == promotion);
     let by_king_squares = || {
@@ -42,10 +51,7 @@ pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
                 && from.distance(to) > 1
         })
     };
-    exact
-        .or_else(by_king_squares)
-        .copied()
-        .ok_or_else(|| UciMoveError::Illegal { text: text.to_owned(), fen: position.to_fen() })
+    exact.or_else(by_king_squares).copied()
 }
 
 /// The text of a legal move. With `chess960`, or if the king is not on the e-file, castling is written as king takes

@@ -16,6 +16,7 @@
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
 //! | [`onnx2leela_args`], [`selfplay_args`], [`analyze_args`], [`profile_args`], [`check_args`] | the flags of single tools |
+//! | [`openings_file`] | reads openings, and tells the user what is left out |
 //! | [`shard`](mod@shard) | the flag by which several processes share the work |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`clippy`] | recommends a minibatch size |
@@ -54,6 +55,7 @@ mod machine;
 mod manual;
 mod onnx2leela;
 mod onnx2leela_args;
+mod openings_file;
 mod output_file;
 pub mod perft;
 mod perft_command;

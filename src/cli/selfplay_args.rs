@@ -3,6 +3,7 @@
 
 use super::error::CliError;
 use super::flags;
+use super::openings_file;
 use super::shard::shard;
 use crate::net::InputFormat;
 use crate::options::Options;
@@ -10,7 +11,6 @@ use crate::selfplay::config::{
     GameCount, Limits, MoveChoice, OpeningsMode, PlayerConfig, Resignation, TournamentConfig,
 };
 use crate::selfplay::elo::Sprt;
-use crate::selfplay::openings;
 use clap::ArgAction::Set;
 use clap::{Args, FromArgMatches};
 use std::ffi::OsString;
@@ -291,7 +291,7 @@ impl SelfplayArgs {
             parallelism: Some(parallelism.min(MOST_AT_ONCE) as usize).filter(|&games| games > 0),
             choice,
             share_trees: self.share_trees,
-            openings: self.openings_pgn.as_deref().map(openings::read).transpose()?.unwrap_or_default(),
+            openings: self.openings_pgn.as_deref().map(openings_file::read).transpose()?.unwrap_or_default(),
             openings_mode: match self.openings_mode {
                 Mode::Sequential => OpeningsMode::Sequential,
                 Mode::Shuffled => OpeningsMode::Shuffled,

@@ -3,13 +3,17 @@
 use crate::chess::epd::Epd;
 use crate::chess::{Move, Position, PositionHistory};
 use crate::decompress::decompressed;
+use crate::encoding::{decoded, without_mark};
+use crate::limited_lines::next_line;
 use crate::os_error::in_words;
-use crate::quote::quoted;
-use pgn_reader::{RawTag, Reader, SanPlus, Visitor};
+use crate::pgn::read::read_game;
+use crate::pgn::split::{GameText, Splitter};
 use std::fs::File;
-use std::io::{self, BufRead, Read};
-use std::ops::ControlFlow;
+use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
+
+/// The longest line of EPD or FEN, in bytes.
+const LONGEST_LINE: usize = 1 << 20;
 
 /// The beginning of a game: a start position and the moves that are played without a search.
 #[derive(Clone, Debug)]
@@ -54,6 +58,15 @@ impl Opening {
     }
 }
 
+/// The content of a file of openings.
+#[derive(Clone, Debug, Default)]
+pub struct Openings {
+    /// The openings, in the order of the file.
+    pub openings: Vec<Opening>,
+    /// Which games or lines are left out because they are wrong, and why.
+    pub refused: Vec<String>,
+}
+
 /// The reason why openings cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum OpeningsError {
@@ -65,119 +78,95 @@ pub enum OpeningsError {
         /// The system's error.
         reason: io::Error,
     },
-    /// A line or a game is wrong.
-    #[error("openings {}, {place}: {reason}", path.display())]
-    Content {
-        /// The file.
-        path: PathBuf,
-        /// The line or the game, as in `line 3`.
-        place: String,
-        /// What is wrong with it.
-        reason: String,
-    },
     /// There is nothing in the file.
     #[error("openings {}: there is neither a game nor a position in this file", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
+    /// All games and positions in the file are wrong.
+    #[error("openings {}: none can be played; {first}", path.display())]
+    AllRefused {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with the first one.
+        first: String,
+    },
 }
 
 /// Reads a file of openings, which may be compressed by gzip or Zstandard. A file whose name has `.epd` or `.fen` holds
-/// one position on each line; every other file is a PGN.
+/// one position on each line; every other file is a PGN. A game or a position that is wrong is left out.
 ///
 /// # Errors
-/// The file cannot be read, it is empty, or a game or a position in it is wrong.
-pub fn read(path: &Path) -> Result<Vec<Opening>, OpeningsError> {
+/// The file cannot be read, or there is no opening in it.
+pub fn read(path: &Path) -> Result<Openings, OpeningsError> {
     let file_error = |reason| OpeningsError::File { path: path.to_owned(), reason };
     let file = File::open(path).map_err(file_error)?;
     let name = path.to_string_lossy().to_ascii_lowercase();
     let stem = name.strip_suffix(".gz").or(name.strip_suffix(".zst")).unwrap_or(&name);
     let is_epd = stem.ends_with(".epd") || stem.ends_with(".fen");
-    let reader = decompressed(file).map_err(file_error)?;
+    let reader = decompressed(file).and_then(without_mark).map_err(file_error)?;
     let read = if is_epd { read_positions(reader) } else { read_games(reader) };
-    let openings = read.map_err(|error| match error {
-        Wrong::Io(reason) => file_error(reason),
-        Wrong::Content { place, reason } => OpeningsError::Content { path: path.to_owned(), place, reason },
-    })?;
-    match openings.is_empty() {
-        true => Err(OpeningsError::Empty { path: path.to_owned() }),
-        false => Ok(openings),
+    let mut read = read.map_err(file_error)?;
+    for refused in &mut read.refused {
+        *refused = format!("openings {}, {refused}", path.display());
     }
-}
-
-enum Wrong {
-    Io(io::Error),
-    Content { place: String, reason: String },
+    match (read.openings.is_empty(), read.refused.first()) {
+        (false, _) => Ok(read),
+        (true, None) => Err(OpeningsError::Empty { path: path.to_owned() }),
+        (true, Some(first)) => Err(OpeningsError::AllRefused { path: path.to_owned(), first: first.clone() }),
+    }
 }
 
 /// Reads EPD or FEN lines. Empty lines and lines that begin with `#` are skipped.
-fn read_positions(reader: impl BufRead) -> Result<Vec<Opening>, Wrong> {
-    let mut openings = Vec::new();
-    for (number, line) in reader.lines().enumerate() {
-        let line = line.map_err(Wrong::Io)?;
-        let text = line.trim();
+fn read_positions(mut reader: impl BufRead) -> io::Result<Openings> {
+    let (mut read, mut number) = (Openings::default(), 0);
+    while let Some(line) = next_line(&mut reader, LONGEST_LINE)? {
+        number += 1;
+        let text = decoded(&line.bytes);
+        let text = text.trim();
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let wrong = |reason| Wrong::Content { place: format!("line {}", number + 1), reason };
-        openings.push(Opening::from_fen(&Epd::parse(text).fen).map_err(wrong)?);
+        let opening = match line.is_too_long {
+            true => Err(format!("the line is longer than {LONGEST_LINE} bytes")),
+            false => Epd::parse(text)
+                .map_err(|error| error.to_string())
+                .and_then(|epd| Opening::from_fen(&epd.fen)),
+        };
+        read.add(format!("line {number}"), opening);
     }
-    Ok(openings)
+    Ok(read)
 }
 
 /// Reads the main lines of PGN games.
-fn read_games(reader: impl Read) -> Result<Vec<Opening>, Wrong> {
-    let mut reader = Reader::new(reader);
-    let mut openings: Vec<Opening> = Vec::new();
-    loop {
-        let wrong = |reason| Wrong::Content { place: format!("game {}", openings.len() + 1), reason };
-        match reader.read_game(&mut GameVisitor).map_err(Wrong::Io)? {
-            None => return Ok(openings),
-            Some(Err(reason)) => return Err(wrong(reason)),
-            Some(Ok(opening)) => openings.push(opening),
-        }
+fn read_games(reader: impl BufRead) -> io::Result<Openings> {
+    let (mut read, mut number) = (Openings::default(), 0);
+    let mut games = Splitter::new(reader);
+    while let Some(text) = games.next_game()? {
+        number += 1;
+        read.add(format!("game {number} in line {}", text.line), read_opening(text));
     }
+    Ok(read)
 }
 
-struct GameVisitor;
-
-impl Visitor for GameVisitor {
-    type Tags = Opening;
-    type Movetext = Opening;
-    type Output = Result<Opening, String>;
-
-    fn begin_tags(&mut self) -> ControlFlow<Self::Output, Opening> {
-        ControlFlow::Continue(Opening::standard())
+fn read_opening(text: GameText) -> Result<Opening, String> {
+    if let Some(fault) = text.fault {
+        return Err(fault);
     }
+    let game = read_game(&text.bytes)?;
+    let fen = game.tag("FEN").is_some().then(|| game.history.positions()[0].to_fen());
+    let moves: Option<Vec<Move>> = game.moves.into_iter().collect();
+    let moves = moves.ok_or("a null move cannot be played")?;
+    Ok(Opening { fen, moves, history: game.history })
+}
 
-    fn tag(&mut self, tags: &mut Opening, name: &[u8], value: RawTag<'_>) -> ControlFlow<Self::Output> {
-        if name.eq_ignore_ascii_case(b"FEN") {
-            match Opening::from_fen(&value.decode_utf8_lossy()) {
-                Ok(opening) => *tags = opening,
-                Err(reason) => return ControlFlow::Break(Err(reason)),
-            }
+impl Openings {
+    fn add(&mut self, place: String, opening: Result<Opening, String>) {
+        match opening {
+            Ok(opening) => self.openings.push(opening),
+            Err(reason) => self.refused.push(format!("{place}: {reason}")),
         }
-        ControlFlow::Continue(())
-    }
-
-    fn begin_movetext(&mut self, tags: Opening) -> ControlFlow<Self::Output, Opening> {
-        ControlFlow::Continue(tags)
-    }
-
-    fn san(&mut self, opening: &mut Opening, san_plus: SanPlus) -> ControlFlow<Self::Output> {
-        let position = opening.history.last();
-        let Ok(m) = san_plus.san.to_move(position.board()) else {
-            let reason = format!("illegal move {} in {}", quoted(&san_plus.to_string()), position.to_fen());
-            return ControlFlow::Break(Err(reason));
-        };
-        opening.history.push(m);
-        opening.moves.push(m);
-        ControlFlow::Continue(())
-    }
-
-    fn end_game(&mut self, opening: Opening) -> Self::Output {
-        Ok(opening)
     }
 }
 
@@ -185,11 +174,8 @@ impl Visitor for GameVisitor {
 mod tests {
     use super::*;
 
-    fn games(text: &str) -> Result<Vec<Opening>, String> {
-        read_games(text.as_bytes()).map_err(|wrong| match wrong {
-            Wrong::Io(error) => error.to_string(),
-            Wrong::Content { place, reason } => format!("{place}: {reason}"),
-        })
+    fn games(text: &str) -> Openings {
+        read_games(text.as_bytes()).expect("a text in memory can be read")
     }
 
     #[test]
@@ -198,15 +184,36 @@ mod tests {
             "[Event \"a\"]\n\n1. e4 {good} e5 (1... c5 2. Nf3) 2. Nf3 $1 *\n\n\
              [FEN \"4k3/8/8/8/8/8/8/R3K2R w KQ - 0 1\"]\n\n1. O-O Kd7 1-0\n",
         )
-        .unwrap();
+        .openings;
         assert_eq!(read.iter().map(|opening| opening.moves.len()).collect::<Vec<_>>(), [3, 2]);
         assert!(read[0].fen.is_none() && read[1].fen.is_some());
         assert_eq!(read[1].history.last().to_fen(), "8/3k4/8/8/8/8/8/R4RK1 w - - 2 2");
     }
 
     #[test]
-    fn an_illegal_move_is_named_with_its_game() {
-        let error = games("1. e4 e5 *\n\n1. e4 e5 2. Ke3 *\n").unwrap_err();
-        assert!(error.starts_with("game 2: illegal move `Ke3`"), "{error}");
+    fn a_wrong_game_is_named_with_its_number_and_left_out() {
+        let read = games(
+            "1. d4 d5 2. Ng1-f3 Ng8-f6 3. e3 *\n\n1. e4 e5\n\n2. Ke3 *\n\n1. Sf3 Sf6 *\n\n1. d4 Qq5 *\n\n\
+             1. e4 -- *\n\n1. c4 *\n",
+        );
+        assert_eq!(read.openings.iter().map(|opening| opening.moves.len()).collect::<Vec<_>>(), [5, 2, 1]);
+        for (refused, reason) in read.refused.iter().zip([
+            "game 2 in line 3: illegal move `Ke3` at move 2 of White",
+            "game 4 in line 9: `Qq5` is not a move at move 1 of Black",
+            "game 5 in line 11: a null move cannot be played",
+        ]) {
+            assert!(refused.starts_with(reason), "{refused}");
+        }
+        assert_eq!(read.refused.len(), 3);
+    }
+
+    #[test]
+    fn a_wrong_line_is_named_and_left_out() {
+        let text = "# a comment\n4k3/8/8/8/8/8/8/4K3 w\n8/8/8/8 w - -\n4k3/8/8/8/8/8/8/4K3 b - - 3 9 id \"M\u{fc}ller\";\n";
+        let read = read_positions(text.as_bytes()).expect("a text in memory can be read");
+        let fens: Vec<_> = read.openings.iter().filter_map(|opening| opening.fen.as_deref()).collect();
+        assert_eq!(fens, ["4k3/8/8/8/8/8/8/4K3 w - - 0 1", "4k3/8/8/8/8/8/8/4K3 b - - 3 9"]);
+        assert_eq!(read.refused.len(), 1);
+        assert!(read.refused[0].starts_with("line 3: bad FEN board `8/8/8/8`"), "{:?}", read.refused);
     }
 }

@@ -165,8 +165,11 @@ fn position(mut words: SplitWhitespace<'_>) -> Result<PositionCommand, UciError>
         },
         Some("fen") => {
             let mut fen = String::new();
+            // The operations of EPD have strings, in which a word has no meaning.
+            let mut is_quoted = false;
             for word in words.by_ref() {
-                if word == "moves" {
+                is_quoted ^= word.matches('"').count() % 2 == 1;
+                if word == "moves" && !is_quoted {
                     moves_follow = true;
                     break;
                 }

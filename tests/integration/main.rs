@@ -4,6 +4,7 @@
 //! libraries.
 
 mod analyze;
+mod analyze_inputs;
 mod analyze_protocol;
 mod answers;
 mod any_input;

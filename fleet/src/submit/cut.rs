@@ -106,11 +106,10 @@ impl Iterator for Pieces {
                 break;
             }
             self.documents += 1;
-            if document.text.len() > MOST_DOCUMENT_BYTES {
-                self.trouble = Some(format!(
-                    "{}: it is left out, because it is longer than {MOST_DOCUMENT_BYTES} bytes",
-                    document.place
-                ));
+            let is_long = document.text.len() > MOST_DOCUMENT_BYTES;
+            let too_long = is_long.then(|| format!("it is longer than {MOST_DOCUMENT_BYTES} bytes"));
+            if let Some(reason) = too_long.or(document.fault) {
+                self.trouble = Some(format!("{}: it is left out, because {reason}", document.place));
                 break;
             }
             positions += document.positions as u64;

@@ -1,9 +1,10 @@
 //! The positions that are compared.
 
+use super::super::openings_file;
 use crate::backend::Evaluations;
 use crate::backend::owned_request::OwnedRequest;
 use crate::chess::{Position, PositionHistory};
-use crate::selfplay::openings::{self, OpeningsError};
+use crate::selfplay::openings::OpeningsError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
 use std::path::PathBuf;
@@ -33,7 +34,7 @@ impl Positions {
         }
         let mut games = Vec::new();
         for file in files {
-            games.extend(openings::read(file)?.into_iter().map(|game| game.history));
+            games.extend(openings_file::read(file)?.into_iter().map(|game| game.history));
         }
         games.reverse();
         let left = games.last().map_or(0, |game| game.positions().len());

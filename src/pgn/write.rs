@@ -1,6 +1,7 @@
 //! Writes a game, with everything that was read.
 
 use super::game::{Game, Line, Note};
+use crate::chess::Color;
 
 /// The longest line of the moves, in bytes. A comment is never broken.
 const LINE_LENGTH: usize = 80;
@@ -16,7 +17,10 @@ pub(crate) fn text(game: &Game) -> Vec<u8> {
     if !game.tags.is_empty() {
         text.push(b'\n');
     }
-    let start = game.history.positions().first().map_or(0, |position| position.game_ply());
+    let start = game.history.positions().first().map_or(0, |position| {
+        let is_black = position.side_to_move() == Color::Black;
+        u64::from(position.game_ply() / 2) * 2 + u64::from(is_black)
+    });
     let mut words = Words { text, column: 0, has_open_bracket: false };
     words.line(&game.line, start);
     if let Some(result) = game.result {
@@ -50,7 +54,7 @@ impl Words {
     }
 
     /// Writes a line whose first move is made after `ply` plies.
-    fn line(&mut self, line: &Line, ply: u32) {
+    fn line(&mut self, line: &Line, ply: u64) {
         self.notes(&line.before, ply);
         let mut needs_number = true;
         for (ply, played) in (ply..).zip(&line.plies) {
@@ -66,7 +70,7 @@ impl Words {
     }
 
     /// Writes what follows the move that is made after `ply` plies.
-    fn notes(&mut self, notes: &[Note], ply: u32) {
+    fn notes(&mut self, notes: &[Note], ply: u64) {
         for note in notes {
             match note {
                 Note::Glyph(number) => self.word(format!("${number}").as_bytes()),
@@ -108,6 +112,18 @@ mod tests {
                 .replace('\n', " "),
             "1. e4 $1 { to {the) end} 1... e5 (1... -- 2. d4) 2. Nf3 $4 *  "
         );
+    }
+
+    #[test]
+    fn the_highest_move_numbers_are_written_for_the_right_side() {
+        for (side, number) in [("w", "2147483648."), ("b", "2147483648...")] {
+            let start = format!("[FEN \"4k3/8/8/8/8/8/4P3/4K3 {side} - - 0 4294967295\"]\n\n");
+            let king = if side == "w" { "Kd2 Kd8 Ke3" } else { "Kd8 Kd2 Ke7" };
+            let written = text(&read_game(format!("{start}{king} *").as_bytes()).unwrap());
+            let shown = String::from_utf8_lossy(&written).into_owned();
+            assert!(shown.contains(&format!("{number} K")), "{shown}");
+            assert_eq!(text(&read_game(&written).unwrap()), written);
+        }
     }
 
     /// Random games: a list of numbers chooses the moves and what stands between them.

@@ -2,20 +2,22 @@
 //!
 //! Texts are bytes, because many databases are not UTF-8, and what was read is written as it was.
 
+use super::tags::unescaped;
 use crate::chess::{Move, PositionHistory};
+use crate::encoding::decoded;
 use shakmaty::san::SanPlus;
 
 /// A game with its annotations.
 #[derive(Clone, Debug)]
 pub(crate) struct Game {
-    /// The names and values of the tags. Values are as in the file, with their escapes.
+    /// The names and values of the tags. Values have backslashes before quotes, as they are written.
     pub(crate) tags: Vec<(Vec<u8>, Vec<u8>)>,
     /// The main line.
     pub(crate) line: Line,
     /// The positions of the main line, from the start position to the one after the last move.
     pub(crate) history: PositionHistory,
-    /// The moves of the main line.
-    pub(crate) moves: Vec<Move>,
+    /// The moves of the main line; `None` is a null move, by which a side passes.
+    pub(crate) moves: Vec<Option<Move>>,
     /// The result at the end of the moves, as in `1-0`. `None` if the text has none.
     pub(crate) result: Option<&'static str>,
     /// Whether the game is one of Chess960, by its tags.
@@ -34,7 +36,7 @@ pub(crate) struct Line {
 /// A move with what follows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Ply {
-    /// The move. In a variation nothing checks that it is legal.
+    /// The move.
     pub(crate) san: SanPlus,
     /// Glyphs, comments and variations, in the order of the text.
     pub(crate) notes: Vec<Note>,
@@ -57,10 +59,11 @@ impl Game {
         self.tags.is_empty() && self.line == Line::default() && self.result.is_none()
     }
 
-    /// The value of a tag, as in the file.
-    pub(crate) fn tag(&self, name: &str) -> Option<&[u8]> {
+    /// The value of a tag as text.
+    pub(crate) fn tag(&self, name: &str) -> Option<String> {
         let mut tags = self.tags.iter();
-        tags.find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes())).map(|(_, value)| value.as_slice())
+        let tag = tags.find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes()));
+        tag.map(|(_, value)| decoded(&unescaped(value)).into_owned())
     }
 
     /// Adds a tag, unless the game has one of this name.

@@ -167,8 +167,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("a.pgn");
         let game = format!("1. e4 {{{}}} *\n\n", "x".repeat(500_000));
-        fs::write(&path, game.repeat(12)).expect("the file is written");
-        let feed = Feed::start(vec![path], None, (0, 1)).expect("the thread starts");
+        std::fs::write(&path, game.repeat(12)).expect("the file is written");
+        let input = Input { state: InputState::of(&path), path };
+        let feed = Feed::start(vec![input], None, (0, 1)).expect("the thread starts");
         let next = || feed.documents.recv_timeout(Duration::from_secs(20)).expect("a document");
         let first: Vec<Fed> = (0..8).map(|_| next()).collect();
         assert!(feed.documents.recv_timeout(Duration::from_millis(100)).is_err());

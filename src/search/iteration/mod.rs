@@ -43,7 +43,7 @@ mod scratch;
 mod selection;
 mod waiting;
 
-#[cfg(test)]
+#[cfg(all(test, any(feature = "loom", feature = "shuttle")))]
 pub(crate) use self::recompute::stale_nodes;
 #[cfg(all(feature = "loom", test))]
 pub(crate) use self::{

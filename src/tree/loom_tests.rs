@@ -312,7 +312,9 @@ fn a_recomputed_value_contains_what_the_thread_has_changed_before() {
 /// model smaller.
 #[test]
 fn a_thread_waits_for_a_computation_that_has_begun_after_its_changes() {
-    check_model(2, || {
+    // With `LOOM_MAX_PREEMPTIONS=2` the test also fails if a thread that finds another one at it does not release its
+    // changes, or does not wait for the third thread, but a run that passes takes minutes.
+    check_model(1, || {
         let tree = Arc::new(Tree::new());
         let children: Arc<[AtomicU32; 2]> = Arc::default();
         let value = Arc::new(AtomicU32::new(0));

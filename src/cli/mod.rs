@@ -85,7 +85,10 @@ const STACK_BYTES: usize = 8 << 20;
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
     survive_the_limit_of_files();
-    // The first thread may have a small stack (`ulimit -s`).
+    // Another thread takes address space for its stack and for an arena of the allocator, which may be scarce.
+    if first_thread_has_room() {
+        return run_on_this_thread();
+    }
     let thread = Builder::new().name("rukh".to_owned()).stack_size(STACK_BYTES).spawn(run_on_this_thread);
     match thread.map(JoinHandle::join) {
         Ok(Ok(code)) => code,
@@ -93,6 +96,19 @@ pub fn run() -> ExitCode {
         // The system starts no thread.
         Err(_) => run_on_this_thread(),
     }
+}
+
+/// Whether the stack of the first thread may grow to [`STACK_BYTES`] (`ulimit -s`).
+#[cfg(unix)]
+fn first_thread_has_room() -> bool {
+    use rustix::process::{Resource, getrlimit};
+    getrlimit(Resource::Stack).current.is_none_or(|bytes| bytes >= STACK_BYTES as u64)
+}
+
+/// Whether the stack of the first thread may grow to [`STACK_BYTES`]. Windows gives it 1 MB.
+#[cfg(not(unix))]
+fn first_thread_has_room() -> bool {
+    false
 }
 
 /// Makes a write beyond `ulimit -f` fail. By default the system ends the process.

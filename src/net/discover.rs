@@ -21,6 +21,7 @@ use super::error::{NetworkError, Reason};
 use super::file::{self, NetworkFile};
 use crate::lc0_folders;
 use crate::options::AUTODISCOVER;
+use crate::regular_file;
 
 /// The value of `WeightsFile` that selects the network inside the binary: the appended one if there is one, and
 /// otherwise the project's own.
@@ -130,14 +131,14 @@ impl Candidates {
 /// Checks that the file at `location` can be opened, if it is the path of a file.
 ///
 /// # Errors
-/// The file does not exist, or the operating system cannot open it.
+/// The file does not exist, is not a regular file, or the operating system cannot open it.
 pub fn check_network(location: &str) -> Result<(), NetworkError> {
     if [AUTODISCOVER, ""].contains(&location) || is_in_the_binary(location) {
         return Ok(());
     }
-    match File::open(location) {
+    match regular_file::open(Path::new(location)) {
         Ok(_) => Ok(()),
-        Err(error) => Err(NetworkError { path: location.into(), reason: Reason::Io(error) }),
+        Err(error) => Err(NetworkError { path: location.into(), reason: error.into() }),
     }
 }
 

@@ -4,6 +4,7 @@
 use super::iteration::{
     Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room, recompute_if_stale, stale_nodes,
 };
+use super::policy::visited_children::compute_deviations;
 use super::state::{Gathered, Leaf, Parking, SearchState, Step};
 use super::{
     BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
@@ -12,10 +13,16 @@ use crate::backend::synthetic::{RandomBackend, RandomOptions};
 use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, check_model};
+use crate::sync::{self, Arc};
 use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
+
+/// As [`sync::check_model`]. What is computed once is computed before, on a large stack.
+fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+    compute_deviations();
+    sync::check_model(preemptions, body);
+}
 
 /// A responder that ignores everything, and a stopper that never stops.
 struct Nobody;

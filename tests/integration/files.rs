@@ -244,6 +244,7 @@ fn configurations_networks_and_models_are_regular_files() {
         assert!(stderr(&configured).contains(&shown), "{}", stderr(&configured));
         refused(&["onnx2leela", "-i", path, "-o", &output], &shown);
         refused(&["describenet", "-w", path], &shown);
+        refused(&["backendbench", "--backend=cpu", "-w", path], &shown);
         let replay = format!("--backend-opts=replay_file={path}");
         refused(&["backendbench", "--backend=recordreplay", &replay], "it is not a regular file");
     }

@@ -148,7 +148,8 @@ fn every_limit_works_with_a_searched_move() {
 
     let begun = Instant::now();
     let (info, best) = session.go(only(&["b7b6"], GoParams { movetime: Some(300), ..GoParams::default() }));
-    assert!(begun.elapsed() >= Duration::from_millis(290), "{:?}", begun.elapsed());
+    // A busy machine's lag in the searches before is taken off.
+    assert!(begun.elapsed() >= Duration::from_millis(200), "{:?}", begun.elapsed());
     assert!(best == "b7b6" && info.nodes > Some(50), "{info:?}");
 
     // On the clock, too, a searched move is not the only move.

@@ -45,6 +45,7 @@ use prost::bytes::Bytes;
 
 use crate::net::error::{NetworkError, Reason};
 use crate::net::network::Network;
+use crate::regular_file;
 use inflate::{GZIP_MAGIC, HEAD_SIZE};
 use legacy::Contents;
 use proto::{EngineVersion, Format, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
@@ -179,17 +180,10 @@ impl Network {
 
 /// Reads and, where necessary, decompresses a file.
 fn read(path: &Path) -> Result<Bytes, Reason> {
-    let metadata = std::fs::metadata(path)?;
-    if metadata.is_dir() {
-        return Err(Reason::Directory);
-    }
-    if !metadata.is_file() {
-        return Err(Reason::NotAFile);
-    }
+    let (mut file, metadata) = regular_file::open(path)?;
     if metadata.len() == 0 {
         return Err(Reason::Empty);
     }
-    let mut file = File::open(path)?;
     let mut head = Vec::with_capacity(HEAD_SIZE);
     (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head)?;
     if head.starts_with(&GZIP_MAGIC) {
@@ -225,7 +219,7 @@ fn read_rest(file: File, head: Vec<u8>, size: u64) -> Result<Vec<u8>, Reason> {
 /// read, and for ONNX models, which may be something else than networks of lc0.
 pub(super) fn looks_like_network(path: &Path) -> bool {
     let head = || -> std::io::Result<Vec<u8>> {
-        let mut input = BufReader::with_capacity(1 << 12, File::open(path)?);
+        let mut input = BufReader::with_capacity(1 << 12, regular_file::open(path)?.0);
         let mut head = Vec::with_capacity(HEAD_SIZE);
         match input.fill_buf()?.starts_with(&GZIP_MAGIC) {
             true => GzDecoder::new(input).take(HEAD_SIZE as u64).read_to_end(&mut head)?,

@@ -16,6 +16,12 @@ pub(crate) const LANES: usize = 4;
 static DEVIATIONS: LazyLock<[f64; 512]> =
     LazyLock::new(|| std::array::from_fn(|visits| value_deviation(visits.max(1) as f64)));
 
+/// Computes [`DEVIATIONS`] now. A model checker's threads have stacks that are too small for it without optimization.
+#[cfg(all(feature = "loom", test))]
+pub(crate) fn compute_deviations() {
+    LazyLock::force(&DEVIATIONS);
+}
+
 /// The visited children of a node, in its view: at most `LANES * CHUNKS`.
 pub(crate) struct VisitedChildren<const CHUNKS: usize> {
     count: usize,

@@ -46,8 +46,6 @@ struct Walk<'a> {
     paths: HashMap<NodeId, u32>,
     /// Comparisons with a proven node.
     proven: u32,
-    /// Paths that end at a node which may have several parents.
-    shared: u32,
     /// Nodes that were reached by at least two paths.
     reached_twice: u32,
 }
@@ -63,7 +61,6 @@ impl Walk<'_> {
             return;
         }
         self.reached_twice += u32::from(*paths == 2);
-        self.shared += u32::from(node.is_shared());
         let is_two_fold = node.outcome().is_some_and(|outcome| outcome.kind == TerminalKind::TwoFold);
         if depth > 0 && !is_two_fold && node.state() != State::Unevaluated {
             let claimed = node.bounds();
@@ -100,6 +97,8 @@ fn history_of(fen: &str, moves: &str) -> PositionHistory {
 
 #[test]
 fn proven_results_hold_on_every_path() {
+    // A search that soon finds a mate makes few nodes, so not every graph has a node on several paths.
+    let mut reached_twice: HashMap<&str, u32> = HashMap::new();
     for (fen, moves, visits) in [
         // Castling rights can be lost in many move orders just before the fifty-move rule applies.
         ("r3k3/8/8/8/8/8/8/R3K3 w Qq - 95 80", "", 6_000),
@@ -129,14 +128,15 @@ fn proven_results_hold_on_every_path() {
                 maximum_paths: 4,
                 paths: HashMap::new(),
                 proven: 0,
-                shared: 0,
                 reached_twice: 0,
             };
             walk.compare(tree.root(), 0);
             assert!(walk.proven > 20, "{fen}: only {} nodes were proven", walk.proven);
-            assert_eq!(walk.reached_twice > 0, graph == "true" && walk.shared > 0, "{fen}");
+            *reached_twice.entry(graph).or_default() += walk.reached_twice;
         }
     }
+    assert_eq!(reached_twice["false"], 0);
+    assert!(reached_twice["true"] > 20, "{reached_twice:?}");
 }
 
 #[test]

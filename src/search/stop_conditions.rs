@@ -32,7 +32,7 @@ pub struct SearchStart {
     /// Whether there is nothing to choose: the rules or the tablebases leave one move, and the user did not say which
     /// moves to search.
     pub is_only_move: bool,
-    /// Whether the default of `SmartPruningFactor`, too, means what it means in lc0, because this mode has another default.
+    /// Whether even the default of `SmartPruningFactor` prunes as in lc0, because this mode has another default.
     pub prunes_as_lc0: bool,
     /// How late the engine's moves have come lately.
     pub lag: Lag,
@@ -113,7 +113,11 @@ pub fn build_stoppers(
     chain.push(SolvedStopper::new(match has_no_end {
         // In the analysis of a single line a mate in one is enough.
         true => Enough { mate_in_one: options.multipv == 1, ..Enough::default() },
-        false => early_end.enough(options.multipv, start.is_only_move),
+        false => {
+            let enough = early_end.enough(options.multipv, start.is_only_move);
+            // Nearly all visits would end in the win, so that their average depth might never reach the limit.
+            Enough { win: enough.win || (go.depth.is_some() && go.mate.is_none()), ..enough }
+        }
     }));
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));

@@ -101,9 +101,23 @@ fn movetime_uses_its_time() {
     assert!(begun.elapsed() >= Duration::from_millis(490), "{:?}", begun.elapsed());
 }
 
+const MATE_IN_ONE: &str = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1";
+
+/// Nearly all visits end in the win, so their average depth stays below the limit.
+#[test]
+fn a_proven_win_ends_every_search_to_a_depth() {
+    for settings in [&[("MultiPV", "3")][..], &[("SmartPruningFactor", "0")]] {
+        let mut session = Session::new(settings);
+        session.position(Some(MATE_IN_ONE), "");
+        let (info, best) =
+            session.go(GoParams { depth: Some(5), movetime: Some(20_000), ..GoParams::default() });
+        assert_eq!((best.as_str(), info.score), ("d1d8", Some(Score::Mate(1))));
+        assert!(info.time_ms < Some(10_000), "{info:?}");
+    }
+}
+
 #[test]
 fn a_proven_win_ends_the_search_of_a_single_line() {
-    const MATE_IN_ONE: &str = "6k1/5ppp/8/8/8/8/8/K2R4 w - - 0 1";
     for (multipv, uses_all) in [("1", false), ("3", true)] {
         let mut session = Session::new(&[("MultiPV", multipv)]);
         session.position(Some(MATE_IN_ONE), "");

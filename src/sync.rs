@@ -169,15 +169,11 @@ impl<T> OnceLock<T> {
 }
 
 /// Runs `body` in every interleaving of its threads with at most `preemptions` preemptions, and with every value that
-/// the memory orderings allow. The environment variable `LOOM_MAX_PREEMPTIONS` overrides `preemptions`,
-/// and `LOOM_MAX_DURATION` the 100 s after which a model is left.
+/// the memory orderings allow. The environment variable `LOOM_MAX_PREEMPTIONS` overrides `preemptions`.
 #[cfg(all(feature = "loom", test))]
 pub(crate) fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.max_branches = builder.max_branches.max(20_000);
-    // A model that is not through by then is left. Loom looks at the time at every so many interleavings only.
-    builder.checkpoint_interval = 100;
-    builder.max_duration = builder.max_duration.or(Some(std::time::Duration::from_secs(100)));
     builder.check(body);
 }

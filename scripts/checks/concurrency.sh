@@ -8,7 +8,6 @@
 #   RUKH_SCHEDULES=10000      schedules of each search under shuttle (default 200); more for longer runs
 #   LOOM_MAX_PREEMPTIONS=4    preemptions in every loom model (default: each model's own number, with which it takes
 #                             seconds)
-#   LOOM_MAX_DURATION=3600    seconds after which a loom model is left (default 100)
 #   RUSTUP_NIGHTLY=nightly    the toolchain of the step `sanitizer`, which needs the component rust-src
 set -euo pipefail
 cd "$(dirname "$0")/../.."

@@ -13,16 +13,10 @@ use crate::backend::synthetic::{RandomBackend, RandomOptions};
 use crate::backend::{Evaluations, Value};
 use crate::chess::{PackedMove, Position, PositionHistory};
 use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{self, Arc};
+use crate::sync::{Arc, check_model};
 use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-
-/// As [`sync::check_model`]. What is computed once is computed before, on a large stack.
-fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
-    compute_deviations();
-    sync::check_model(preemptions, body);
-}
 
 /// A responder that ignores everything, and a stopper that never stops.
 struct Nobody;
@@ -41,8 +35,7 @@ impl Stopper for Nobody {
 
 const ONE_VISIT: Sample = Sample { wl: 0.5, d: 0.25, m: 0.0 };
 
-/// Expands the node `id` with one visit and a link for each of `moves` moves, and stores its own evaluation. Returns the
-/// links.
+/// Expands the node `id` with one visit and a link for each of `moves` moves. Returns the links.
 fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
     let node = tree.node(id);
     let edges: Vec<Edge> = (0..moves).map(|m| Edge::new(PackedMove::from_bits(m + 64), 0.25)).collect();
@@ -51,7 +44,6 @@ fn expand(tree: &Tree, id: NodeId, moves: u16) -> Vec<LinkId> {
     assert!(tree.expand(node, edges.iter().map(|edge| edge.prior()), &mut allocator));
     tree.take_back(&mut allocator);
     node.finish(Totals::of(ONE_VISIT, 1));
-    tree.own_evaluation(id).set(ONE_VISIT.wl, ONE_VISIT.d);
     tree.links(node).map(|(id, _)| id).collect()
 }
 
@@ -174,53 +166,71 @@ enum BackedUp {
 }
 
 #[test]
-fn a_value_contains_what_each_of_two_threads_has_found() {
-    for ways in [[BackedUp::InBatch; 2], [BackedUp::InBatch, BackedUp::OutOfOrder], [BackedUp::OutOfOrder; 2]]
-    {
-        check_model(1, move || {
-            let (tree, shared, to_parent, answers) = two_plies();
-            let visit = |last: LinkId, way: BackedUp, q: f32| {
-                let shared = shared.clone();
-                let child = child_of(&tree, last);
-                assert!(tree.node(child).try_claim());
-                let mut steps = descend(&tree, &[to_parent, last]);
-                shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
-                spawn(move || {
-                    let SearchState { context, counters, .. } = &*shared;
-                    match way {
-                        BackedUp::InBatch => {
-                            let leaf = Leaf { step: 2, depth: 3, moves: 0..1 };
-                            let gathered = Gathered {
-                                waiting: vec![Some(leaf)],
-                                steps,
-                                moves: vec![PackedMove::from_bits(64)],
-                                leaf_count: 1,
-                                ..Gathered::default()
-                            };
-                            let mut evaluations = Evaluations::default();
-                            evaluations.push(Value { q, d: 0.0, m: 0.0, e: 0.0 }, [1.0]);
-                            let mut scratch = WorkerScratch::new(context.history.clone());
-                            finish_batch(&shared, &mut scratch, gathered, &evaluations);
-                            scratch.give_back(&context.tree);
-                        }
-                        BackedUp::OutOfOrder => {
-                            let outcome = Outcome { result: 0, plies: 0, kind: TerminalKind::EndOfGame };
-                            context.tree.node(child).publish_terminal(outcome);
-                            let sample = outcome.sample();
-                            let finished = Finished { sample, visits: 1, weight: 1.0, is_proof: false };
-                            back_up(context, counters, &mut steps, 2, finished);
-                            steps.iter_mut().rev().for_each(|step| recompute_if_stale(context, step));
-                        }
+fn a_value_contains_what_two_threads_have_found_in_batches() {
+    check_values_of_two_threads([BackedUp::InBatch; 2]);
+}
+
+#[test]
+fn a_value_contains_what_two_threads_have_found_in_a_batch_and_out_of_order() {
+    check_values_of_two_threads([BackedUp::InBatch, BackedUp::OutOfOrder]);
+}
+
+#[test]
+fn a_value_contains_what_two_threads_have_found_out_of_order() {
+    check_values_of_two_threads([BackedUp::OutOfOrder; 2]);
+}
+
+/// The value of each node contains what both threads have found. The nodes have own evaluations, so that their values are
+/// computed from their children's.
+fn check_values_of_two_threads(ways: [BackedUp; 2]) {
+    // Computed here once, because the stack of a model's thread is too small for it.
+    compute_deviations();
+    check_model(1, move || {
+        let (tree, shared, to_parent, answers) = two_plies();
+        for id in [tree.root(), child_of(&tree, to_parent)] {
+            tree.own_evaluation(id).set(ONE_VISIT.wl, ONE_VISIT.d);
+        }
+        let visit = |last: LinkId, way: BackedUp, q: f32| {
+            let shared = shared.clone();
+            let child = child_of(&tree, last);
+            assert!(tree.node(child).try_claim());
+            let mut steps = descend(&tree, &[to_parent, last]);
+            shared.counters.root_in_flight.fetch_add(1, Ordering::Relaxed);
+            spawn(move || {
+                let SearchState { context, counters, .. } = &*shared;
+                match way {
+                    BackedUp::InBatch => {
+                        let leaf = Leaf { step: 2, depth: 3, moves: 0..1 };
+                        let gathered = Gathered {
+                            waiting: vec![Some(leaf)],
+                            steps,
+                            moves: vec![PackedMove::from_bits(64)],
+                            leaf_count: 1,
+                            ..Gathered::default()
+                        };
+                        let mut evaluations = Evaluations::default();
+                        evaluations.push(Value { q, d: 0.0, m: 0.0, e: 0.0 }, [1.0]);
+                        let mut scratch = WorkerScratch::new(context.history.clone());
+                        finish_batch(&shared, &mut scratch, gathered, &evaluations);
+                        scratch.give_back(&context.tree);
                     }
-                })
-            };
-            let threads = [visit(answers[0], ways[0], 0.75), visit(answers[1], ways[1], -0.5)];
-            threads.into_iter().for_each(|thread| thread.join().unwrap());
-            assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
-            assert_eq!(shared.context.root().visits(), 4);
-            assert_eq!(stale_nodes(&shared.context), []);
-        });
-    }
+                    BackedUp::OutOfOrder => {
+                        let outcome = Outcome { result: 0, plies: 0, kind: TerminalKind::EndOfGame };
+                        context.tree.node(child).publish_terminal(outcome);
+                        let sample = outcome.sample();
+                        let finished = Finished { sample, visits: 1, weight: 1.0, is_proof: false };
+                        back_up(context, counters, &mut steps, 2, finished);
+                        steps.iter_mut().rev().for_each(|step| recompute_if_stale(context, step));
+                    }
+                }
+            })
+        };
+        let threads = [visit(answers[0], ways[0], 0.75), visit(answers[1], ways[1], -0.5)];
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert_eq!(tree.check_invariants().map_err(|broken| broken.to_string()), Ok(4));
+        assert_eq!(shared.context.root().visits(), 4);
+        assert_eq!(stale_nodes(&shared.context), []);
+    });
 }
 
 /// A minibatch that a test can recognise.
@@ -348,7 +358,7 @@ fn a_panic_leaves_no_thread_waiting() {
 #[test]
 fn a_minibatch_that_is_parked_during_recycling_is_backed_up() {
     // More preemptions take minutes, because making room has many steps.
-    check_model(1, || {
+    check_model(2, || {
         let tree = Arc::new(Tree::new());
         let links = expand(&tree, tree.root(), 3);
         // One child has few visits, one has many and is the best line, and one is being evaluated.

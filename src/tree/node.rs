@@ -18,10 +18,11 @@
 //! | `key` | the thread that makes the node, before the table publishes it | Relaxed | the table's entry |
 //! | `counts`: visits, plies, the lock | backup: CAS that locks (Acquire), store that unlocks (Release) | readers load Acquire: the sums contain at least these visits | itself |
 //! | `wl_sum`, `d_sum` | backup, load and store by the thread that holds the lock | Relaxed | `counts` |
-//! | the flag `RECOMPUTING` in `status` | backup, `fetch_or` that sets it and `fetch_and` that clears it | AcqRel; waiting threads load Acquire | itself |
+//! | the flag `RECOMPUTING` in `status` | backup, `fetch_or` that sets it (AcqRel), `fetch_and` that clears it (Release) | waiting threads load Acquire | itself |
 //!
 //! # Values
-//! Every change of the sums and of the counts is made under the node's lock, which a thread holds only for this change. So
+//! While a search runs, every change of the sums and of the counts is made under the node's lock, which a thread holds
+//! only for this change. So
 //! no change overwrites another one, and the sums are those of all visits that are counted. Readers take no lock. What
 //! they read while other threads write may differ between fields by a few visits; no decision of the protocol depends on
 //! it.
@@ -36,7 +37,8 @@
 //! So once all threads have backed up their visits, all visits are counted, and each node has the value that one thread
 //! computes from its children. Only what other parents have changed below a shared child arrives later: see [`super`].
 //!
-//! `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker.
+//! `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker, for the release half of setting
+//! `RECOMPUTING` with `LOOM_MAX_PREEMPTIONS=2`.
 
 use super::status::{Bounds, Outcome, State, Status};
 use crate::cache_line::load_ahead;

@@ -15,8 +15,8 @@ use std::ops::Range;
 const CLASSES: usize = 4 * 32;
 /// The share of the tree that a sweep over all nodes is to free, in hundredths.
 const SHARE_OF_SWEEP: u64 = 25;
-/// The number of arena entries that a sample looks at at most.
-const SAMPLE_ENTRIES: u64 = 1 << 12;
+/// The number of arena entries that a sample looks at at most. A loom model branches at each look.
+const SAMPLE_ENTRIES: u64 = if cfg!(feature = "loom") { 8 } else { 1 << 12 };
 /// A new sample is taken when the hand has passed this part of the arena. A sample looks at no more than this part of the
 /// entries that the hand then passes.
 const SAMPLES_IN_SWEEP: u64 = 8;

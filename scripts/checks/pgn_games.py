@@ -260,8 +260,8 @@ class Case:
             if re.fullmatch(r"\d+", word) and int(word) == board.fullmove_number:
                 continue
             move = None
-            # Signs behind a move, which python-chess does not know. An `N` may be a promotion or a novelty.
-            for sign in (r"(\+-|-\+|\+=|=\+|[!?=+#])+$", r"((?<=[1-8])N|\+-|-\+|\+=|=\+|[!?=+#])+$"):
+            # Signs behind a move, which python-chess does not know. An `N` may be a promotion or a novelty, or two are both.
+            for sign in (r"(\+-|-\+|\+=|=\+|[!?=+#])+$", r"((?<=[1-8QRBN])N|\+-|-\+|\+=|=\+|[!?=+#])+$"):
                 bare = self.in_english(re.sub(sign, "", word), alphabet)
                 try:
                     move = move or board.parse_san(bare)

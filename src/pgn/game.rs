@@ -61,9 +61,7 @@ impl Game {
 
     /// The value of a tag as text.
     pub(crate) fn tag(&self, name: &str) -> Option<String> {
-        let mut tags = self.tags.iter();
-        let tag = tags.find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes()));
-        tag.map(|(_, value)| decoded(&unescaped(value)).into_owned())
+        tag_value(&self.tags, name)
     }
 
     /// Adds a tag, unless the game has one of this name.
@@ -73,4 +71,10 @@ impl Game {
             self.tags.push((name.as_bytes().to_vec(), value.into_bytes()));
         }
     }
+}
+
+/// The value of the tag `name` as text.
+pub(super) fn tag_value(tags: &[(Vec<u8>, Vec<u8>)], name: &str) -> Option<String> {
+    let tag = tags.iter().find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes()));
+    tag.map(|(_, value)| decoded(&unescaped(value)).into_owned())
 }

@@ -94,7 +94,7 @@ const FIGURINES: [(char, char, Role); 6] = [
 ];
 
 /// The null moves of ChessBase, Scid, UCI and older programs.
-const NULL_MOVES: [&str; 6] = ["--", "––", "——", "Z0", "0000", "@@@@"];
+const NULL_MOVES: [&str; 6] = ["--", "––", "——", "Z0", uci_move::NULL_MOVE, "@@@@"];
 
 impl Language {
     fn piece(&self, letter: char) -> Option<Role> {

@@ -1,12 +1,12 @@
 //! A game while its tokens are read, in one language.
 
-use super::game::{Game, Line, Note, Ply};
+use super::game::{Game, Line, Note, Ply, tag_value};
 use super::limits::{DEEPEST_VARIATION, LONGEST_COMMENT, MOST_PLIES, long_comment};
 use super::notation::{Language, NoMove, Pattern, read_move};
 use super::signs::{Signs, read_signs};
 use super::tags::Tag;
 use super::tokens::{Token, result_of};
-use crate::chess::{Color, Move, Position, PositionHistory};
+use crate::chess::{Color, Move, Position, PositionHistory, uci_move};
 use crate::encoding::decoded;
 use crate::quote::{quoted, quoted_bytes};
 use shakmaty::san::{San, SanPlus};
@@ -36,7 +36,7 @@ struct Open {
     position: Position,
     before: Option<Position>,
     last: Option<Move>,
-    /// What a move number is more than the number that the start position gives, by the first number of the line. Some
+    /// By how much the move numbers of the text exceed those of the positions; the first number of the line decides. Some
     /// programs begin with 1 after any start position.
     numbers_ahead: Option<i64>,
     /// A number without dots, which belongs to a move.
@@ -142,12 +142,7 @@ impl<'a> Reading<'a> {
         if std::mem::replace(&mut self.has_start, true) {
             return Ok(());
         }
-        let tags = std::mem::take(&mut self.tags);
-        let history = PositionHistory::new(Position::startpos());
-        let game =
-            Game { tags, line: Line::default(), history, moves: Vec::new(), result: None, chess960: false };
-        let (variant, fen) = (game.tag("Variant"), game.tag("FEN"));
-        self.tags = game.tags;
+        let [variant, fen] = ["Variant", "FEN"].map(|name| tag_value(&self.tags, name));
         if let Some(variant) = variant {
             let name = variant.to_ascii_lowercase().replace([' ', '-', '_'], "");
             self.chess960 = CHESS960.contains(&name.as_str());
@@ -208,6 +203,12 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         if let Some(signs) = read_signs(rest) {
+            // It may be what is left of a move to the c-file or d-file, such as `c4`.
+            if signs.says_check && !self.current.position.is_check() {
+                return Err(Wrong::Move(
+                    self.at(&format!("{} is not a move, and there is no check", quoted(&text))),
+                ));
+            }
             return Ok(self.add_signs(&signs, &text)?);
         }
         let Some((pattern, signs)) = read_move(rest, self.language) else {
@@ -243,13 +244,13 @@ impl<'a> Reading<'a> {
     /// Takes a move number, as in `12.`, `12...` or `12`, from the beginning of a word. Returns the rest.
     ///
     /// # Errors
-    /// The number says that a move is missing.
+    /// The number is not that of the next move.
     fn without_number<'w>(&mut self, text: &'w str) -> Result<&'w str, Wrong> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let after = &text[digits..];
         let rest = after.trim_start_matches(['.', '…']);
         let dots = after.len() - rest.len();
-        let is_null_move = text == "0000";
+        let is_null_move = text == uci_move::NULL_MOVE;
         if is_null_move || digits > 0 && dots == 0 && !rest.is_empty() || digits + dots == 0 {
             return Ok(text);
         }
@@ -268,6 +269,7 @@ impl<'a> Reading<'a> {
         }
         let number: i64 =
             text[..digits].parse().map_err(|_| self.at(&format!("{} is not a move number", quoted(text))))?;
+        let is_first = self.current.numbers_ahead.is_none();
         let expected = own + *self.current.numbers_ahead.get_or_insert(number - own);
         if dots == 1 && !is_white && number == expected + 1 {
             let reason = "is the number of a move of White: a move of Black is missing";
@@ -276,7 +278,8 @@ impl<'a> Reading<'a> {
         if dots == 0 {
             // Without dots, a number may be a part of a move.
             self.expect_no_number()?;
-            if number != expected || number != own && number != 1 && self.current.line.plies.is_empty() {
+            let begins_with_1 = number == 1 && self.current.line.plies.is_empty();
+            if number != expected || is_first && number != own && !begins_with_1 {
                 return Err(Wrong::Move(self.at(&format!("{} is not a move", quoted(text)))));
             }
             self.current.number = Some(text.to_owned());

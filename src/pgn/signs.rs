@@ -86,6 +86,8 @@ pub(super) struct Signs {
     pub(super) is_en_passant: bool,
     /// Whether they say something about a move, so that they cannot stand alone.
     pub(super) needs_move: bool,
+    /// Whether a word such as `ch` says that the move gives check.
+    pub(super) says_check: bool,
 }
 
 impl Signs {
@@ -119,7 +121,10 @@ fn read_rest(text: &str, signs: &mut Signs) -> bool {
     begins.into_iter().any(|(length, meaning)| {
         let mut longer = signs.clone();
         match meaning {
-            Check => longer.needs_move = true,
+            Check => {
+                longer.needs_move = true;
+                longer.says_check |= text.starts_with(|first: char| first.is_ascii_alphabetic());
+            }
             EnPassant => (longer.needs_move, longer.is_en_passant) = (true, true),
             Glyph(number) => longer.glyphs.push((number, number)),
             OfSide(white, black) => longer.glyphs.push((white, black)),
@@ -168,6 +173,7 @@ mod tests {
             assert_eq!(glyphs(text), None, "{text}");
         }
         assert!(read_signs("e.p.+").unwrap().is_en_passant);
+        assert!(read_signs("dbl.ch.").unwrap().says_check && !read_signs("+").unwrap().says_check);
         assert!(!read_signs("!").unwrap().needs_move && read_signs("+").unwrap().needs_move);
     }
 }

@@ -8,10 +8,8 @@
 use super::limits::{LONGEST_COMMENT, MOST_BYTES, long_comment, too_long};
 use super::tags::{begins_event, begins_tag};
 use super::tokens::{Lexer, Token, result_of, trim_start};
+use crate::limited_lines::LONGEST_LINE;
 use std::io::{self, BufRead, Cursor, Read};
-
-/// The longest line of a game, in bytes.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// The text of one game.
 #[derive(Clone, PartialEq, Eq, Debug)]

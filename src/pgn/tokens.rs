@@ -6,7 +6,7 @@
 use super::tags::{Tag, read_tag};
 use crate::encoding::decoded;
 
-/// Characters without a visible sign besides those of ASCII: the byte order mark, spaces that are not broken, and spaces
+/// Characters without a visible sign besides those of ASCII: the byte order mark, non-breaking spaces, and spaces
 /// of fixed or no width, in UTF-8.
 const WIDE_SPACES: [&[u8]; 5] =
     [b"\xef\xbb\xbf", b"\xc2\xa0", b"\xe2\x80\x8b", b"\xe2\x80\x89", b"\xe2\x80\xaf"];

@@ -19,6 +19,7 @@ use super::report::Analysis;
 use super::sink::{Sink, SinkError, check_content};
 use crate::backend::multi::BatchCounts;
 use crate::os_error::in_words;
+use crate::replace_file::{Access, write_whole};
 use crossbeam_channel::{Receiver, never, select, tick};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -96,13 +97,13 @@ pub enum BatchError {
     /// The journal cannot be written.
     #[error("cannot write the journal: {0}; repeat the command to go on")]
     Note(std::io::Error),
-    /// A file of the input cannot be read.
+    /// A file of the input, or the network, cannot be read.
     #[error("cannot read {}: {}", .0.display(), in_words(.1))]
     Input(PathBuf, #[source] std::io::Error),
     /// The files are not read as they were when the journal was written.
     #[error(
-        "a file could be read further than now, or not as far, when the journal was written, so that its games and \
-         lines had other numbers; begin anew with --overwrite"
+        "a file was read to another place when the journal was written, so that games and lines have other numbers now; \
+         begin anew with --overwrite"
     )]
     OtherNumbers,
     /// A search has failed.
@@ -131,7 +132,7 @@ pub fn run(
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<Finished, BatchError> {
     let inputs = config.inputs.iter().map(|path| Input { path: path.clone(), state: InputState::of(path) });
-    // The states are those before the journal says which content belongs to it.
+    // Taken before the digests of the journal, so that a change in between is noticed.
     let inputs: Vec<Input> = inputs.collect();
     let mut batch = Batch::open(config, pool)?;
     let feed = Feed::start(inputs, config.input_format, config.shard).map_err(BatchError::Thread)?;
@@ -199,7 +200,7 @@ enum Content {
 struct Batch<'a> {
     config: &'a BatchConfig,
     pool: &'a Pool,
-    sink: Sink,
+    sink: Sink<'a>,
     journal: Option<Journal>,
     /// The documents that are in the output. Documents are counted from 0, without those of other shards.
     done: Ranges,
@@ -337,7 +338,7 @@ impl<'a> Batch<'a> {
     /// Notes that a file could not be read further before the document `sequence`.
     ///
     /// # Errors
-    /// The process that this one goes on for could read it, so that its documents had other numbers.
+    /// The earlier process could read it, so that its documents had other numbers.
     fn note_unread(
         &mut self,
         sequence: u64,
@@ -469,6 +470,7 @@ impl<'a> Batch<'a> {
     fn record_part(&self) -> Result<(), BatchError> {
         let (remainder, of) = self.config.shard;
         let Some(path) = self.config.record().filter(|_| of > 1) else { return Ok(()) };
+        let network = self.pool.network();
         let numbers = |rejected: &Vec<u64>| {
             let mut numbers: Vec<u64> =
                 rejected.iter().map(|sequence| sequence * of + remainder + 1).collect();
@@ -481,10 +483,12 @@ impl<'a> Batch<'a> {
             documents: self.done.count(),
             rejected: self.all_rejected.as_ref().map(numbers),
             bytes: self.sink.lengths().output,
-            analysis: self.config.analysis(),
+            analysis: self
+                .config
+                .analysis(network)
+                .map_err(|error| BatchError::Input(PathBuf::from(network), error))?,
         };
-        let written = serde_json::to_vec(&record).map_err(std::io::Error::from);
-        let written = written.and_then(|text| fs::write(&path, text));
+        let written = write_whole(&path, Access::Usual, |file| Ok(serde_json::to_writer(file, &record)?));
         Ok(written.map_err(|error| SinkError::File(path, error))?)
     }
 

@@ -3,12 +3,14 @@
 use super::annotate::Style;
 use super::document::Selection;
 use super::input::InputFormat;
+use super::input_state::{InputState, digest};
 use super::output::OutputFormat;
 use super::part::PartRecord;
 use super::pool::Limits;
 use crate::distinct_files::{SharedFile, check_distinct};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io;
 use std::path::{Path, PathBuf};
 
 /// What is analysed, and how.
@@ -43,6 +45,8 @@ pub struct BatchConfig {
     pub shard: (u64, u64),
     /// All other settings that results depend on, as text for the journal.
     pub settings: String,
+    /// Those of them that are the same on every machine that makes a part: without paths, and without the backend.
+    pub common_settings: String,
 }
 
 impl BatchConfig {
@@ -90,18 +94,27 @@ impl BatchConfig {
         self.output.as_deref().map(PartRecord::path_of)
     }
 
-    /// What all parts of an analysis have in common. Paths, devices and numbers of threads may differ between machines.
-    pub(super) fn analysis(&self) -> String {
-        let BatchConfig { inputs, format, selection, style, limits, multipv, .. } = self;
+    /// What the parts of an analysis with `network` have in common. Paths, backends and numbers of threads may differ between
+    /// machines.
+    ///
+    /// # Errors
+    /// The network's file cannot be read.
+    pub(super) fn analysis(&self, network: &str) -> io::Result<String> {
+        let BatchConfig { inputs, format, selection, style, limits, multipv, common_settings, .. } = self;
+        // A network in the binary, and a backend without one, have a name that is no file's. The version tells them apart.
+        let network = match InputState::of(Path::new(network)) {
+            Some(_) => format!("{:016x}", digest(Path::new(network))?),
+            None => network.to_owned(),
+        };
         let sizes: Vec<u64> =
-            inputs.iter().map(|path| fs::metadata(path).map_or(0, |metadata| metadata.len())).collect();
+            inputs.iter().map(|path| InputState::of(path).map_or(0, |state| state.bytes)).collect();
         let text = format!(
-            "{} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv}",
+            "{} {network} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv} {common_settings}",
             env!("RUKH_VERSION")
         );
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);
-        format!("{:016x}", hasher.finish())
+        Ok(format!("{:016x}", hasher.finish()))
     }
 
     /// Everything that the results depend on, as text.

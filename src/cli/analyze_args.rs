@@ -237,6 +237,7 @@ impl AnalyzeArgs {
             is_ordered: !self.unordered,
             shard: self.shard.unwrap_or((0, 1)),
             settings: settings_text(options),
+            common_settings: common_settings_text(options),
         })
     }
 
@@ -274,6 +275,12 @@ fn settings_text(options: &Options) -> String {
     let Options { nncache, ramlimit_mb, hash, threads, logfile, config, .. } = defaults;
     let of_results = Options { nncache, ramlimit_mb, hash, threads, logfile, config, ..options.clone() };
     format!("{of_results:?}")
+}
+
+/// [`settings_text`] without what may differ between the machines that analyse parts: paths, and the backend.
+fn common_settings_text(options: &Options) -> String {
+    let Options { weights, backend, backend_opts, syzygy_paths, .. } = Options::default();
+    settings_text(&Options { weights, backend, backend_opts, syzygy_paths, ..options.clone() })
 }
 
 #[cfg(test)]

@@ -105,8 +105,10 @@ fn parts_of_every_format_make_the_whole_and_what_is_wrong_with_them_is_an_error(
         // Mixed with parts of another number, of another analysis, and of another kind.
         let three = parts.analyze("three", 3, ending, &[]);
         parts.refuses(&[made[0], made[1], made[2], &three[2]], "another analysis");
-        let others = parts.analyze("other", 4, ending, &["--nodes=61"]);
-        parts.refuses(&[made[0], made[1], made[2], &others[3]], "another analysis");
+        for flag in ["--nodes=61", "--cpuct=2", "--backend=random"] {
+            let others = parts.analyze("other", 4, ending, &[flag]);
+            parts.refuses(&[made[0], made[1], made[2], &others[3]], "another analysis");
+        }
         parts.refuses(&[made[0], made[1], made[2], made[3], "games.epd"], "games.epd");
         fs::remove_file(parts.path(&format!("{}.shard", made[2]))).unwrap();
         parts.refuses(&made, "has no record");

@@ -170,7 +170,7 @@ fn a_complete_result_is_not_replaced_by_an_incomplete_one_unless_that_is_told() 
 fn the_results_of_a_job_that_was_removed_are_not_those_of_a_new_one_of_its_name() {
     let Some(mut fleet) = Fleet::start() else { return };
     let old = fleet.file("old.pgn", &games(12));
-    fleet.submit("same", &[&old], &[], &["--backend=trivial", "--nncache=0", "--nodes=20000"]);
+    fleet.submit("same", &[&old], &[], &["--backend=trivial", "--nncache=0", "--nodes=200000"]);
     let engine = fleet.engine.clone();
     fleet.worker("w", &engine, &["--parallelism=1"]);
     fleet.until("the work", |status| status["workers"][0]["running"].as_u64() > Some(0));

@@ -2,6 +2,9 @@
 
 use std::io::{self, BufRead, Read};
 
+/// The longest line of a text from outside, in bytes.
+pub(crate) const LONGEST_LINE: usize = 1 << 20;
+
 /// A line with its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct LimitedLine {
@@ -9,6 +12,13 @@ pub(crate) struct LimitedLine {
     pub(crate) bytes: Vec<u8>,
     /// Whether the line has more bytes than the limit. The rest was passed over.
     pub(crate) is_too_long: bool,
+}
+
+impl LimitedLine {
+    /// What is wrong with the line, in words; `None` if it is whole.
+    pub(crate) fn fault(&self) -> Option<String> {
+        self.is_too_long.then(|| format!("the line is longer than {} bytes", self.bytes.len()))
+    }
 }
 
 /// The next line of `reader`, with at most `limit` bytes; `None` at the end.

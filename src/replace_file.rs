@@ -24,8 +24,8 @@ pub(crate) enum Access {
     Private,
 }
 
-/// Writes the file `place` with `write`. The file appears when it is complete. Until then it has another name in the same
-/// folder, which begins with [`PARTIAL`], and which nothing had before.
+/// Writes the file `place` with `write`. The file appears when it is complete. Until then it has a new name in the same
+/// folder, which begins with [`PARTIAL`].
 ///
 /// # Errors
 /// The file cannot be written. A file that was there before is unchanged, and nothing of the new one is left.
@@ -45,7 +45,7 @@ pub(crate) fn write_whole(
     })
 }
 
-/// Makes a file in the folder of `place`, whose name begins with [`PARTIAL`] and nothing had before, not even a link.
+/// Makes a file in the folder of `place`, under a new name that begins with [`PARTIAL`]. It follows no link.
 ///
 /// # Errors
 /// The folder does not exist, or the system refuses it.

@@ -24,7 +24,7 @@ const MOST_FLAG_BYTES: usize = 4096;
 /// What the value of a flag may be.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Value {
-    /// What the option table allows. The option is none of text.
+    /// What the option table allows. No option that takes text is of this kind.
     OfTable,
     /// Nothing, or `true` or `false`.
     Switch,
@@ -83,7 +83,7 @@ const ALLOWED: &[Allowed] = &[
         value: Value::Switch,
         flags: &["mirror-openings", "share-trees", "reuse-tree", "resign-wdlstyle"],
     },
-    // How many searches a worker runs at once. The worker's own flags come later and win.
+    // How many searches a worker runs at once. The worker's own flags come later and win, except over flags for one player.
     Allowed { value: Value::Plain, flags: &["parallelism"] },
     // The search: numbers, switches and words of the option table, which decide only how the tree grows.
     Allowed {
@@ -199,12 +199,12 @@ const ALLOWED: &[Allowed] = &[
         ],
     },
     // Threads, batches and memory: numbers with an upper limit in the table. A search takes no more memory than its
-    // nodes need, and the worker's own flags win.
+    // nodes need, and the worker's own flags win, except over flags for one player.
     Allowed {
         value: Value::OfTable,
         flags: &["threads", "minibatch-size", "in-flight-share", "hash", "ramlimit-mb", "nncache"],
     },
-    // No effect here; lc0's settings have them.
+    // These have no effect. They are allowed because settings that were made for lc0 have them.
     Allowed {
         value: Value::OfTable,
         flags: &[
@@ -221,8 +221,8 @@ const ALLOWED: &[Allowed] = &[
             "solid-tree-threshold",
         ],
     },
-    // What evaluates positions. None of the backends of the list writes a file or starts a program without an option
-    // for that, and those options are not on their list.
+    // What evaluates positions. The listed backends write files and start programs only through options that the list of
+    // backend options does not have.
     Allowed { value: Value::Backend, flags: &["backend"] },
     Allowed { value: Value::BackendOptions, flags: &["backend-opts"] },
     // Files of the worker, by the names that its owner has given them.

@@ -45,7 +45,7 @@ TEXTS = [
 #: Numbers at and behind the ends of ranges.
 NUMBERS = [0, 1, -1, 2**31, 2**32 - 1, 2**32, 2**53, 2**63 - 1, 2**63, 2**64 - 1, 2**64, 10**30, 0.5, -0.0, 1e300]
 
-#: The fields of a result. A message with others is none.
+#: The fields of a result. A message with any other field is not a result.
 FIELDS = {"job", "piece", "worker", "error", "output", "rejected", "positions", "games", "chunks"}
 
 CONTROL = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]|\xe2\x80[\x8e\x8f\xa8-\xae]")
@@ -57,7 +57,7 @@ def arguments():
     parser.add_argument("--engine", default=ROOT / "target/quick/rukh", type=Path)
     parser.add_argument("--nats-server", default="nats-server")
     parser.add_argument("--minutes", default=10.0, type=float)
-    parser.add_argument("--games", default=60, type=int, help="of the analysis")
+    parser.add_argument("--games", default=60, type=int, help="games of the analysis")
     parser.add_argument("--rate", default=150, type=int, help="hostile messages a second")
     parser.add_argument("--port", default=14335, type=int)
     parser.add_argument("--seed", default=1, type=int)
@@ -132,7 +132,7 @@ class Hostile(threading.Thread):
         self.counts[kind] = self.counts.get(kind, 0) + 1
 
     def is_forged(self, kind, name, payload):
-        """Whether a message is a result of an honest job but for its content. Messages that were heard are no forgery."""
+        """Whether a message is a result of an honest job but for its content. Replayed messages do not count as forged."""
         if kind not in ("done", "failed") or name not in self.honest:
             return False
         if any(payload == heard and subject == f"rukh.done.{name}" for subject, heard in list(self.client.heard)):

@@ -85,8 +85,8 @@ async def start(command, options=None, timeout=60.0, environment=None, at_nodes=
 
 
 def exact_nodes(options):
-    """`options`, and that an engine uses all nodes of a limit unless they decide that, so that engines are compared at
-    equal nodes. By default lc0 stops when no move can catch up in visits.
+    """Returns `options` with SmartPruningFactor=0, unless they set it already, so that engines are compared at equal
+    nodes. By default lc0 stops when no move can catch up in visits.
     """
     is_given = PRUNING.lower() in (name.lower() for name in options)
     return options if is_given else {PRUNING: "0"} | options

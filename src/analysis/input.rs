@@ -4,16 +4,13 @@ use super::document::{Document, Selection};
 use super::message::Request;
 use crate::decompress::decompressed;
 use crate::encoding::{decoded, without_mark};
-use crate::limited_lines::next_line;
+use crate::limited_lines::{LONGEST_LINE, next_line};
 use crate::pgn::split::Splitter;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// The longest line of EPD or JSON, in bytes.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// The most bytes at the beginning of a file that say its format.
 const HEAD_BYTES: usize = 1 << 12;
@@ -153,9 +150,9 @@ impl Source {
                 let mut head = Vec::new();
                 while head.trim_ascii().is_empty()
                     && head.len() < HEAD_BYTES
-                    && reader.by_ref().take(HEAD_BYTES as u64).read_until(b'\n', &mut head)? > 0
-                {
-                }
+                    && reader.by_ref().take((HEAD_BYTES - head.len()) as u64).read_until(b'\n', &mut head)?
+                        > 0
+                {}
                 let format = InputFormat::of_content(&head);
                 reader = Box::new(io::Cursor::new(head).chain(reader));
                 format
@@ -190,9 +187,9 @@ impl Source {
                 *number += 1;
                 let text = line.bytes.trim_ascii();
                 let is_comment = format == InputFormat::Epd && text.starts_with(b"#");
-                if line.is_too_long {
-                    let fault = format!("the line is longer than {LONGEST_LINE} bytes");
-                    break (line.bytes, *number, Some(fault));
+                let fault = line.fault();
+                if fault.is_some() {
+                    break (line.bytes, *number, fault);
                 }
                 if !text.is_empty() && !is_comment {
                     break (line.bytes, *number, None);

@@ -38,7 +38,7 @@ enum Record {
     Written { document: u64, lengths: Lengths },
     /// All documents that are in the output, in the place of their own lines: first and last of each range.
     Done { ranges: Vec<(u64, u64)>, lengths: Lengths },
-    /// A file could not be read further. The next document has this number, and is that of the next file.
+    /// A file could not be read further. The document with this number is the first of the next file.
     Unread { document: u64 },
 }
 
@@ -162,7 +162,7 @@ impl Journal {
         Ok((journal, recovered))
     }
 
-    /// Cuts off what was not written to its end, or everything if the journal is written anew, and goes on behind it.
+    /// Cuts off what was not written to its end, or everything if the journal is written anew, and sets the end of the file there.
     ///
     /// # Errors
     /// The file cannot be written.

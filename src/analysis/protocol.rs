@@ -10,7 +10,7 @@ use super::message::{Place, Request, answer};
 use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
 use super::report::Analysis;
-use crate::limited_lines::{LimitedLine, next_line};
+use crate::limited_lines::{LONGEST_LINE, LimitedLine, next_line};
 use crate::sync::STACK_BYTES;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde_json::{Value, json};
@@ -20,9 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
-
-/// The longest request, in bytes.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// The most requests that are read ahead.
 const REQUESTS_AHEAD: usize = 16;
@@ -142,8 +139,8 @@ impl Server<'_> {
     }
 
     fn line(&mut self, line: &LimitedLine) {
-        if line.is_too_long {
-            return self.refuse(&Value::Null, &format!("the line is longer than {LONGEST_LINE} bytes"));
+        if let Some(fault) = line.fault() {
+            return self.refuse(&Value::Null, &fault);
         }
         let text = match std::str::from_utf8(line.bytes.trim_ascii()) {
             Ok("") => return,

@@ -52,8 +52,8 @@ struct Part {
 }
 
 /// Writes the results and the refused documents.
-pub(super) struct Sink {
-    config: BatchConfig,
+pub(super) struct Sink<'a> {
+    config: &'a BatchConfig,
     output: Part,
     /// Made when the first document is refused.
     rejected: Option<Part>,
@@ -89,17 +89,17 @@ pub(super) fn check_content(config: &BatchConfig, complete: Option<Lengths>) -> 
     Ok(())
 }
 
-impl Sink {
+impl<'a> Sink<'a> {
     /// Opens the files. What is longer than `lengths` is cut off.
     ///
     /// # Errors
     /// A file cannot be written, or is another one of the command as well.
-    pub(super) fn open(config: &BatchConfig, lengths: Lengths) -> Result<Sink, SinkError> {
+    pub(super) fn open(config: &'a BatchConfig, lengths: Lengths) -> Result<Sink<'a>, SinkError> {
         let output = match &config.output {
             None => Part { path: None, writer: Box::new(io::stdout()), length: 0 },
             Some(path) => Part::open(path, lengths.output, config)?,
         };
-        let mut sink = Sink { config: config.clone(), output, rejected: None, lengths };
+        let mut sink = Sink { config, output, rejected: None, lengths };
         let is_old = config
             .rejected
             .as_ref()
@@ -114,7 +114,7 @@ impl Sink {
 
     fn open_rejected(&mut self) -> Result<(), SinkError> {
         if let (None, Some(path)) = (&self.rejected, &self.config.rejected) {
-            self.rejected = Some(Part::open(path, self.lengths.rejected, &self.config)?);
+            self.rejected = Some(Part::open(path, self.lengths.rejected, self.config)?);
         }
         Ok(())
     }

@@ -1,5 +1,5 @@
-//! How much memory this process can still get: what the machine has free, and what the limits leave it under which the
-//! process runs.
+//! How much memory this process can still get: what the machine has free, and what the limits of the
+//! process leave it.
 //!
 //! | module | what it reads |
 //! |---|---|

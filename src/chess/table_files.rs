@@ -22,7 +22,7 @@ pub(super) struct TableFiles {
     files: BTreeMap<OsString, Vec<PathBuf>>,
     paths: Arc<Paths>,
     /// The tables that are used. They are made anew when a file is left out.
-    tables: RwLock<Arc<Tablebase<Chess>>>,
+    tables: RwLock<Tablebase<Chess>>,
     max_pieces: usize,
     trouble: Mutex<Trouble>,
 }
@@ -78,7 +78,7 @@ impl TableFiles {
             files,
             paths,
             max_pieces: tables.max_pieces(),
-            tables: RwLock::new(Arc::new(tables)),
+            tables: RwLock::new(tables),
             trouble: Mutex::new(trouble),
         }
     }
@@ -102,7 +102,7 @@ impl TableFiles {
     pub(super) fn probe<T>(&self, probe: impl Fn(&Tablebase<Chess>) -> Result<T, SyzygyError>) -> Option<T> {
         // Each round but the last leaves out a file.
         for _ in 0..=self.paths.0.len() {
-            let tables = Arc::clone(&self.tables.read().unwrap_or_else(PoisonError::into_inner));
+            let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
             LAST_READ.set(None);
             // The tables are sound after a panic: each is read once, and one whose reading panics stays unread.
             let problem = match catch_unwind(AssertUnwindSafe(|| probe(&tables))) {
@@ -115,6 +115,7 @@ impl TableFiles {
                 Ok(Err(_)) => return None,
                 Err(_) => "is damaged".to_owned(),
             };
+            drop(tables);
             self.leave_out(LAST_READ.get(), &problem)?;
         }
         None
@@ -130,12 +131,12 @@ impl TableFiles {
             let other = same.and_then(|files| files.iter().find(|file| !trouble.left_out.contains(*file)));
             trouble.messages.push(left_out(path, problem, other.map(PathBuf::as_path)));
             let tables = tables_of(&self.files, &self.paths, &trouble.left_out);
-            *self.tables.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tables);
+            *self.tables.write().unwrap_or_else(PoisonError::into_inner) = tables;
         }
         Some(())
     }
 
-    /// Says once that a file cannot be read at the moment, for example because too many files are open.
+    /// Reports the first file that cannot be read at the moment, for example because too many files are open.
     fn note_unreadable(&self, error: &ProbeError) {
         let Some(path) = LAST_READ.get().and_then(|index| self.paths.0.get(index)) else { return };
         let mut trouble = self.trouble();
@@ -195,7 +196,7 @@ fn is_passing(error: &ProbeError) -> bool {
 }
 
 thread_local! {
-    /// The number of the file that this thread has read last, by which the file is known that a probe fails at.
+    /// The number of the file that this thread has read last, which tells at which file a probe failed.
     static LAST_READ: Cell<Option<usize>> = const { Cell::new(None) };
 }
 

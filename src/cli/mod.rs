@@ -79,7 +79,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::thread::{Builder, JoinHandle};
 
-/// The size of the stack on which the program runs, in bytes: what systems usually give to the first thread.
+/// The size of the stack on which the program runs, in bytes: what Linux and macOS usually give to the first thread.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Runs the program with the process's arguments.
@@ -105,7 +105,7 @@ fn first_thread_has_room() -> bool {
     getrlimit(Resource::Stack).current.is_none_or(|bytes| bytes >= STACK_BYTES as u64)
 }
 
-/// Whether the stack of the first thread may grow to [`STACK_BYTES`]. Windows gives it 1 MB.
+/// Never: Windows gives the first thread 1 MB.
 #[cfg(not(unix))]
 fn first_thread_has_room() -> bool {
     false

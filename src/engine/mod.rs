@@ -43,7 +43,7 @@ use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
-    build_stoppers, clock_reading, reused_nodes,
+    build_stoppers, clock_reading, counted_nodes,
 };
 use crate::sync::thread::JoinHandle;
 use crate::sync::{Arc, is_finished};
@@ -542,7 +542,7 @@ impl Engine {
 
     /// The visits from earlier searches that count for a search of these root moves.
     fn reused_nodes(&self, choice: &RootChoice) -> u64 {
-        reused_nodes(self.tree.tree(), &choice.searchmoves)
+        counted_nodes(self.tree.tree(), &choice.searchmoves)
     }
 
     /// The stoppers for `go`, with the time manager of the current options.

@@ -63,7 +63,7 @@ pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
 pub(crate) use report::{RootMove, RootReport};
-pub(crate) use state::reused_nodes;
+pub(crate) use state::counted_nodes;
 
 use crate::chess::Move;
 use crate::sync::Arc;

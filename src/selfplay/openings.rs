@@ -4,16 +4,13 @@ use crate::chess::epd::Epd;
 use crate::chess::{Move, Position, PositionHistory};
 use crate::decompress::decompressed;
 use crate::encoding::{decoded, without_mark};
-use crate::limited_lines::next_line;
+use crate::limited_lines::{LONGEST_LINE, next_line};
 use crate::os_error::in_words;
 use crate::pgn::read::read_game;
 use crate::pgn::split::{GameText, Splitter};
 use std::fs::File;
 use std::io::{self, BufRead};
 use std::path::{Path, PathBuf};
-
-/// The longest line of EPD or FEN, in bytes.
-const LONGEST_LINE: usize = 1 << 20;
 
 /// The beginning of a game: a start position and the moves that are played without a search.
 #[derive(Clone, Debug)]
@@ -128,9 +125,9 @@ fn read_positions(mut reader: impl BufRead) -> io::Result<Openings> {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        let opening = match line.is_too_long {
-            true => Err(format!("the line is longer than {LONGEST_LINE} bytes")),
-            false => Epd::parse(text)
+        let opening = match line.fault() {
+            Some(fault) => Err(fault),
+            None => Epd::parse(text)
                 .map_err(|error| error.to_string())
                 .and_then(|epd| Opening::from_fen(&epd.fen)),
         };

@@ -14,19 +14,19 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::Builder;
 use std::time::Duration;
 
-/// After `quit` and the end of stdin, a write may take so long.
+/// How long a write may be blocked after `quit` or the end of stdin.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The time between two looks at the writes.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(50);
 
-/// The lines that wait for the session may have so many bytes together.
+/// The most bytes of lines that wait for the session.
 const MOST_BYTES_WAITING: usize = 64 << 20;
 
 /// The exit code if the end of the output was never read.
 const UNREAD: i32 = 1;
 
-/// The lines of stdin.
+/// Where the lines of stdin come from.
 pub(crate) enum Input {
     /// They come from the thread.
     Thread { lines: Receiver<Line>, bytes_waiting: Arc<AtomicUsize> },
@@ -35,7 +35,8 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// Begins to read. After the last line, the process ends when a write to `output` is blocked.
+    /// Begins to read. After the last line, the process ends when a write to `output` has been blocked for
+    /// [`PATIENCE`].
     pub(crate) fn stdin(output: &Arc<Output>) -> Input {
         let (sender, lines) = unbounded();
         let bytes_waiting = Arc::default();
@@ -92,7 +93,7 @@ fn bytes_of(line: &Line) -> usize {
     text + size_of::<Line>()
 }
 
-/// Ends the process as soon as a write is blocked. Otherwise the process ends in the meantime, and this thread with it.
+/// Ends the process when a write has been blocked for [`PATIENCE`]. Otherwise the process ends in the meantime, and this thread with it.
 fn end_if_blocked(output: &Output) {
     loop {
         if output.blocked_for() >= PATIENCE {

@@ -1,10 +1,8 @@
 //! Reads lines from a stream that may send anything, such as binary noise or ten megabytes without a newline.
 
+use crate::limited_lines::LONGEST_LINE;
 use crate::quote::quoted_bytes;
 use std::io::{self, BufRead};
-
-/// The longest line that is accepted, in bytes. A game of ten thousand plies has about 50 kB.
-pub(crate) const LONGEST_LINE: usize = 1 << 20;
 
 /// The next part of the stream.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -99,8 +99,8 @@ impl Log {
     }
 }
 
-/// Opens a log file. If it is a pipe that nobody reads, opening or writing it fails instead of waiting for a reader: the
-/// log is not worth a game.
+/// Opens a log file. If it is a pipe that nobody reads, opening or writing it fails instead of waiting for a reader, so
+/// that the log never blocks the engine.
 fn open(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.create(true).append(true);

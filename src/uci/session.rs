@@ -99,8 +99,8 @@ impl Session {
         ControlFlow::Continue(())
     }
 
-    /// Reports a line that cannot be read as a whole, but begins with `start`. A GUI that waits for an answer still gets
-    /// it, and a move is not for an older position than the one in the line.
+    /// Reports a line that cannot be read as a whole, but begins with `start`. `go` and the like are
+    /// still answered, and after a `position` no older position is searched.
     fn refuse(&mut self, reason: String, start: &str) {
         self.output.error(&reason);
         match parse::parse(start).command {

@@ -35,8 +35,7 @@ pub use assemble::HeadSelection;
 pub(crate) use inflate::MAXIMUM_SIZE;
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek};
+use std::io::{BufRead, BufReader, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
@@ -186,33 +185,15 @@ fn read(path: &Path) -> Result<Bytes, Reason> {
     }
     let mut head = Vec::with_capacity(HEAD_SIZE);
     (&mut file).take(HEAD_SIZE as u64).read_to_end(&mut head)?;
+    file.rewind()?;
     if head.starts_with(&GZIP_MAGIC) {
-        file.rewind()?;
         return Ok(
             inflate::inflate(BufReader::with_capacity(1 << 16, file), metadata.len(), check_head)?.into()
         );
     }
     check_head(&head)?;
-    read_rest(file, head, metadata.len()).map(Bytes::from)
-}
-
-/// Reads the rest of an unpacked file of `size` bytes, which begins with `head`. The file is not mapped into memory,
-/// because a mapped file that another program shortens ends the process.
-fn read_rest(file: File, head: Vec<u8>, size: u64) -> Result<Vec<u8>, Reason> {
-    let too_large = || Reason::TooLarge { limit: MAXIMUM_SIZE, compressed: false };
-    if size > MAXIMUM_SIZE {
-        return Err(too_large());
-    }
-    let mut bytes = head;
-    // One byte more than the file has, so that its end is found without another allocation.
-    let room = (size as usize + 1).saturating_sub(bytes.len());
-    bytes.try_reserve_exact(room).map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
-    // The file may have grown.
-    file.take(MAXIMUM_SIZE).read_to_end(&mut bytes)?;
-    match bytes.len() as u64 > MAXIMUM_SIZE {
-        true => Err(too_large()),
-        false => Ok(bytes),
-    }
+    // The file is not mapped into memory, because a mapped file that another program shortens ends the process.
+    Ok(regular_file::read_open(file, &metadata, MAXIMUM_SIZE)?.into())
 }
 
 /// Whether the first bytes of a file, after decompression, are those of a network. `false` if the file cannot be

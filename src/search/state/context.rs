@@ -89,7 +89,7 @@ impl SearchContext {
         }
         let counting = Counting::of(setup);
         SearchContext {
-            initial_nodes: reused_nodes(&setup.tree, &setup.searchmoves),
+            initial_nodes: counted_nodes(&setup.tree, &setup.searchmoves),
             counting,
             clears_own_evaluations: counting == Counting::Plain && setup.tree.has_own_evaluations(),
             cpu_is_chosen: setup.backend.attributes().runs_on_cpu && setup.backend.devices().lost == 0,
@@ -196,11 +196,7 @@ impl SearchContext {
 
     /// The number of visits that may still be started at the root, if `in_flight` visits are in flight there.
     pub(crate) fn visits_left(&self, in_flight: u32) -> u32 {
-        let finished = match self.is_restricted() {
-            true => visits_below(&self.tree, &self.searchmoves),
-            false => u64::from(self.root().visits()),
-        };
-        let started = finished + u64::from(in_flight);
+        let started = counted_nodes(&self.tree, &self.searchmoves) + u64::from(in_flight);
         let left = self.visit_limit.saturating_sub(started);
         u32::try_from(left).unwrap_or(u32::MAX)
     }
@@ -273,9 +269,9 @@ impl SearchContext {
     }
 }
 
-/// The visits that a search of `searchmoves` finds in `tree`, in the sense of its limits: those of the root if all moves
+/// The visits in `tree` that count for a search of `searchmoves`, in the sense of its limits: those of the root if all moves
 /// are searched (`searchmoves` is empty), and otherwise those below `searchmoves`.
-pub(crate) fn reused_nodes(tree: &Tree, searchmoves: &[PackedMove]) -> u64 {
+pub(crate) fn counted_nodes(tree: &Tree, searchmoves: &[PackedMove]) -> u64 {
     match searchmoves.is_empty() {
         true => u64::from(tree.node(tree.root()).visits()),
         false => visits_below(tree, searchmoves),

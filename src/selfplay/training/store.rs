@@ -23,7 +23,6 @@ const BLOCK_BYTES: usize = 512;
 /// The empty blocks at the end of an archive, in bytes.
 const END_BYTES: usize = 2 * BLOCK_BYTES;
 
-/// What the names of files contain that are not complete.
 pub use crate::replace_file::PARTIAL;
 
 /// The chunks could not be written.
@@ -69,29 +68,16 @@ pub fn write_chunk_file(path: &Path, chunk: &[u8]) -> Result<(), StoreError> {
 /// # Errors
 /// The system refuses to write.
 pub fn write_archive(path: &Path, first: u64, chunks: &[impl AsRef<[u8]>]) -> Result<(), StoreError> {
-    write_whole(path, |part| {
-        // An archive is made new. What an earlier process of this number has left is not one.
-        let _ = fs::remove_file(part);
-        let mut archive = Archive::create(part.to_owned())?;
+    let failed = |reason| StoreError { path: path.to_owned(), reason };
+    let (file, part) = replace_file::new_file_beside(path, Access::Usual).map_err(failed)?;
+    let written = Archive::begin(file, part.clone()).and_then(|mut archive| {
         let mut numbered = (first..).zip(chunks);
         numbered.try_for_each(|(number, chunk)| archive.add(&chunk_name(number), chunk.as_ref()))
-    })
-}
-
-/// Lets `write` make a file under another name, and then gives it the name `path`.
-fn write_whole(path: &Path, write: impl FnOnce(&Path) -> io::Result<()>) -> Result<(), StoreError> {
-    let part = path.with_file_name(partial_name());
-    let written = write(&part).and_then(|()| fs::rename(&part, path));
-    written.map_err(|reason| {
-        // It may not have been made.
+    });
+    written.and_then(|()| replace_file::replace_file(&part, path)).map_err(|reason| {
         let _ = fs::remove_file(&part);
-        StoreError { path: path.to_owned(), reason }
+        failed(reason)
     })
-}
-
-/// The name that a file has while this process writes it.
-fn partial_name() -> String {
-    format!("chunk{PARTIAL}{}", std::process::id())
 }
 
 /// A folder of chunks.
@@ -224,11 +210,15 @@ struct Archive {
 impl Archive {
     /// An empty archive.
     fn create(path: PathBuf) -> io::Result<Archive> {
-        let mut file = OpenOptions::new().write(true).create_new(true).open(&path)?;
-        let written = file.write_all(&[0; END_BYTES]);
-        written.inspect_err(|_| {
+        let file = OpenOptions::new().write(true).create_new(true).open(&path)?;
+        Archive::begin(file, path.clone()).inspect_err(|_| {
             let _ = fs::remove_file(&path);
-        })?;
+        })
+    }
+
+    /// An empty archive in a new file.
+    fn begin(mut file: File, path: PathBuf) -> io::Result<Archive> {
+        file.write_all(&[0; END_BYTES])?;
         Ok(Archive { path, file, end: 0, chunks: 0 })
     }
 

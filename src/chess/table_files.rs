@@ -22,7 +22,7 @@ pub(super) struct TableFiles {
     files: BTreeMap<OsString, Vec<PathBuf>>,
     paths: Arc<Paths>,
     /// The tables that are used. They are made anew when a file is left out.
-    tables: RwLock<Tablebase<Chess>>,
+    tables: RwLock<Arc<Tablebase<Chess>>>,
     max_pieces: usize,
     trouble: Mutex<Trouble>,
 }
@@ -78,7 +78,7 @@ impl TableFiles {
             files,
             paths,
             max_pieces: tables.max_pieces(),
-            tables: RwLock::new(tables),
+            tables: RwLock::new(Arc::new(tables)),
             trouble: Mutex::new(trouble),
         }
     }
@@ -102,7 +102,9 @@ impl TableFiles {
     pub(super) fn probe<T>(&self, probe: impl Fn(&Tablebase<Chess>) -> Result<T, SyzygyError>) -> Option<T> {
         // Each round but the last leaves out a file.
         for _ in 0..=self.paths.0.len() {
-            let tables = self.tables.read().unwrap_or_else(PoisonError::into_inner);
+            // `tables` is not locked while a probe reads or reports: reporting locks `trouble`, and `leave_out` waits
+            // for `tables` while it holds `trouble`, so that the two could wait for each other.
+            let tables = Arc::clone(&self.tables.read().unwrap_or_else(PoisonError::into_inner));
             LAST_READ.set(None);
             // The tables are sound after a panic: each is read once, and one whose reading panics stays unread.
             let problem = match catch_unwind(AssertUnwindSafe(|| probe(&tables))) {
@@ -115,7 +117,6 @@ impl TableFiles {
                 Ok(Err(_)) => return None,
                 Err(_) => "is damaged".to_owned(),
             };
-            drop(tables);
             self.leave_out(LAST_READ.get(), &problem)?;
         }
         None
@@ -131,7 +132,7 @@ impl TableFiles {
             let other = same.and_then(|files| files.iter().find(|file| !trouble.left_out.contains(*file)));
             trouble.messages.push(left_out(path, problem, other.map(PathBuf::as_path)));
             let tables = tables_of(&self.files, &self.paths, &trouble.left_out);
-            *self.tables.write().unwrap_or_else(PoisonError::into_inner) = tables;
+            *self.tables.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(tables);
         }
         Some(())
     }

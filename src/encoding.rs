@@ -1,8 +1,8 @@
 //! The encodings of texts from outside.
 //!
-//! A text with a byte order mark of UTF-16, or with a zero byte in its first character, is turned into UTF-8 while it is
-//! read. A mark of UTF-8 is left out, and UTF-32 is refused. Every other text is read as it is: it is UTF-8 where it can be, and Windows-1252 otherwise, which extends
-//! the ISO 8859-1 of the PGN standard.
+//! A text with a byte order mark of UTF-16, or with a zero byte in its first character, is turned into UTF-8 while it
+//! is read. A mark of UTF-8 is left out, and UTF-32 is refused. Every other text is read as it is: it is UTF-8 where it
+//! can be, and Windows-1252 otherwise, which extends the ISO 8859-1 of the PGN standard.
 
 use std::borrow::Cow;
 use std::io::{self, BufRead, BufReader, Read};

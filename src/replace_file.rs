@@ -45,7 +45,8 @@ pub(crate) fn write_whole(
     })
 }
 
-/// Makes a file in the folder of `place`, under a new name that begins with [`PARTIAL`]. It follows no link.
+/// Makes a file in the folder of `place`, under a new name that begins with [`PARTIAL`]. An existing file or link is
+/// never opened.
 ///
 /// # Errors
 /// The folder does not exist, or the system refuses it.

@@ -83,7 +83,7 @@ const ALLOWED: &[Allowed] = &[
         value: Value::Switch,
         flags: &["mirror-openings", "share-trees", "reuse-tree", "resign-wdlstyle"],
     },
-    // How many searches a worker runs at once. The worker's own flags come later and win, except over flags for one player.
+    // How many searches a worker runs at once. The worker's own flags come later and win.
     Allowed { value: Value::Plain, flags: &["parallelism"] },
     // The search: numbers, switches and words of the option table, which decide only how the tree grows.
     Allowed {
@@ -221,8 +221,8 @@ const ALLOWED: &[Allowed] = &[
             "solid-tree-threshold",
         ],
     },
-    // What evaluates positions. The listed backends write files and start programs only through options that the list of
-    // backend options does not have.
+    // What evaluates positions. The listed backends write files and start programs only through options that the list
+    // of backend options does not have.
     Allowed { value: Value::Backend, flags: &["backend"] },
     Allowed { value: Value::BackendOptions, flags: &["backend-opts"] },
     // Files of the worker, by the names that its owner has given them.

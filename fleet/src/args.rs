@@ -290,7 +290,7 @@ pub(crate) struct CollectArgs {
     /// Name of the job
     #[arg(value_name = "JOB", value_parser = checked_name)]
     pub(crate) job: String,
-    /// File of the results; it is FILE.part until all results are there; without it they go to stdout
+    /// File of the results, named FILE.part until they are complete; without this flag, results go to stdout
     #[arg(long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Writes the file of the results although results are missing, and replaces one that is there

@@ -6,8 +6,8 @@
 //! number of its piece. If a piece has several results, which happens when a worker or the server ends at a bad moment,
 //! the first one of a finished piece counts.
 //!
-//! A message with other fields than those below is refused, because a piece could be read as a result without output. A new
-//! field needs a new version.
+//! A message with other fields than those below is refused, because a piece could be read as a result without output. A
+//! new field needs a new version.
 //!
 //! Jobs that make training data have a third stream, `rukh-chunks-JOB`, with a message for each game on the subject
 //! `rukh.chunks.JOB`. The result of a piece names those that belong to it; others are left over from tries that have not

@@ -3,10 +3,9 @@
 //! Rows of CSV and answers in JSON carry the number of their game, by which they are sorted. Games and lines of EPD are
 //! taken from the parts in turn, as `--shard` has dealt them out.
 //!
-//! A part that `rukh analyze --shard --output` has completed has a record beside it ([`PartRecord`]), with its
-//! length and its number among the parts, so that a part that is cut or missing is noticed. What `rukh selfplay --json`
-//! prints says its number itself. Parts
-//! without records, which went to stdout, are checked as far as their content allows.
+//! A part that `rukh analyze --shard --output` has completed has a record beside it ([`PartRecord`]), with its length
+//! and its number among the parts, so that a part that is cut or missing is noticed. What `rukh selfplay --json` prints
+//! says its number itself. Parts without records, which went to stdout, are checked as far as their content allows.
 
 use super::args::MergeArgs;
 use super::collect::totals::Totals;

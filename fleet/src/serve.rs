@@ -1,8 +1,8 @@
 //! `serve`: runs a NATS server with JetStream, and starts it again if it ends by accident.
 //!
-//! If `serve` itself is killed, its server goes on and serves the workers. The next `serve` of the same store
-//! finds the old server by its name, which follows from the store, and by the number of its process, which is written
-//! there. It ends that server and starts one with the present settings, because two servers must never have one store.
+//! If `serve` itself is killed, its server goes on and serves the workers. The next `serve` of the same store finds the
+//! old server by its name, which follows from the store, and by the number of its process, which is in a file of the
+//! store. It ends that server and starts one with the present settings, because two servers must never have one store.
 
 use super::args::ServeArgs;
 use super::error::{FleetError, file_error, print_error_line};

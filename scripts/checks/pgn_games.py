@@ -260,7 +260,8 @@ class Case:
             if re.fullmatch(r"\d+", word) and int(word) == board.fullmove_number:
                 continue
             move = None
-            # Signs behind a move, which python-chess does not know. An `N` may be a promotion or a novelty, or two are both.
+            # Signs behind a move, which python-chess does not know. An `N` may be a promotion to a
+            # knight or the sign of a novelty; `NN` is one of each.
             for sign in (r"(\+-|-\+|\+=|=\+|[!?=+#])+$", r"((?<=[1-8QRBN])N|\+-|-\+|\+=|=\+|[!?=+#])+$"):
                 bare = self.in_english(re.sub(sign, "", word), alphabet)
                 try:

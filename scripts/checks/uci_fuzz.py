@@ -303,7 +303,8 @@ class Session:
                 words += clock + dice.choice([[], ["winc", "10", "binc", "10"], ["movestogo", "3"]])
                 has_end = True
             elif kind == 5:
-                # The average depth of all visits need not grow, for example if the best line is a proven draw.
+                # The average depth of all visits need not grow, for example if the best
+                # line is a proven draw, so this is no end.
                 words += ["depth", str(dice.randrange(4))]
             elif kind == 6:
                 words += dice.choice([["infinite"], ["ponder"], ["ponder", "wtime", "300", "btime", "300"]])

@@ -102,8 +102,8 @@ pub enum BatchError {
     Input(PathBuf, #[source] std::io::Error),
     /// The files are not read as they were when the journal was written.
     #[error(
-        "a file was read to another place when the journal was written, so that games and lines have other numbers now; \
-         begin anew with --overwrite"
+        "when the journal was written, a file could be read further than now, or less far, so that the games and lines \
+         after it have other numbers now; begin anew with --overwrite"
     )]
     OtherNumbers,
     /// A search has failed.
@@ -132,7 +132,7 @@ pub fn run(
     notify: &mut dyn FnMut(Notice<'_>),
 ) -> Result<Finished, BatchError> {
     let inputs = config.inputs.iter().map(|path| Input { path: path.clone(), state: InputState::of(path) });
-    // Taken before the digests of the journal, so that a change in between is noticed.
+    // The files' states are taken before the journal digests the files, so that a change in between is noticed.
     let inputs: Vec<Input> = inputs.collect();
     let mut batch = Batch::open(config, pool)?;
     let feed = Feed::start(inputs, config.input_format, config.shard).map_err(BatchError::Thread)?;
@@ -338,7 +338,7 @@ impl<'a> Batch<'a> {
     /// Notes that a file could not be read further before the document `sequence`.
     ///
     /// # Errors
-    /// The earlier process could read it, so that its documents had other numbers.
+    /// The process that wrote the journal could read the file further, so that its documents had other numbers.
     fn note_unread(
         &mut self,
         sequence: u64,

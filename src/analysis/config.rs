@@ -45,7 +45,7 @@ pub struct BatchConfig {
     pub shard: (u64, u64),
     /// All other settings that results depend on, as text for the journal.
     pub settings: String,
-    /// Those of them that are the same on every machine that makes a part: without paths, and without the backend.
+    /// `settings` without paths and backend, which may differ between the machines that make the parts.
     pub common_settings: String,
 }
 
@@ -94,14 +94,14 @@ impl BatchConfig {
         self.output.as_deref().map(PartRecord::path_of)
     }
 
-    /// What the parts of an analysis with `network` have in common. Paths, backends and numbers of threads may differ between
-    /// machines.
+    /// What the parts of an analysis with `network` have in common. Paths, numbers of threads and, with a network, the
+    /// backend may differ between machines.
     ///
     /// # Errors
     /// The network's file cannot be read.
     pub(super) fn analysis(&self, network: &str) -> io::Result<String> {
         let BatchConfig { inputs, format, selection, style, limits, multipv, common_settings, .. } = self;
-        // A network in the binary, and a backend without one, have a name that is no file's. The version tells them apart.
+        // `network` is no path if the network is the one in the binary, or if the backend has none.
         let network = match InputState::of(Path::new(network)) {
             Some(_) => format!("{:016x}", digest(Path::new(network))?),
             None => network.to_owned(),

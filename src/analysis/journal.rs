@@ -162,7 +162,8 @@ impl Journal {
         Ok((journal, recovered))
     }
 
-    /// Cuts off what was not written to its end, or everything if the journal is written anew, and sets the end of the file there.
+    /// Cuts off what was not written to its end, or everything if the journal is written anew, and writes from there
+    /// on.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,5 +1,4 @@
-//! How much memory this process can still get: what the machine has free, and what the limits of the
-//! process leave it.
+//! How much memory this process can still get: what the machine has free, and what the limits of the process leave it.
 //!
 //! | module | what it reads |
 //! |---|---|

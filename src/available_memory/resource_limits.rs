@@ -1,8 +1,8 @@
 //! The memory that the limits of the process itself leave it. `ulimit -v` limits its address space and `ulimit -d` its
 //! writable memory; both count memory that is reserved, whether or not it is used.
 
-/// The bytes that are kept back for what is reserved in large pieces: the first pieces of a tree, and the stacks of some
-/// threads.
+/// The bytes that are kept back for what is reserved in large pieces: the first pieces of a tree, and the stacks of
+/// some threads.
 #[cfg(target_os = "linux")]
 const PIECES_BYTES: u64 = 96 << 20;
 

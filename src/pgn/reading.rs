@@ -36,8 +36,8 @@ struct Open {
     position: Position,
     before: Option<Position>,
     last: Option<Move>,
-    /// By how much the move numbers of the text exceed those of the positions; the first number of the line decides. Some
-    /// programs begin with 1 after any start position.
+    /// By how much the move numbers of the text exceed those of the positions; the first number of the line decides.
+    /// Some programs begin with 1 after any start position.
     numbers_ahead: Option<i64>,
     /// A number without dots, which belongs to a move.
     number: Option<String>,
@@ -203,7 +203,7 @@ impl<'a> Reading<'a> {
             return Ok(());
         }
         if let Some(signs) = read_signs(rest) {
-            // It may be what is left of a move to the c-file or d-file, such as `c4`.
+            // It may be a move with a mistake: `ch` differs from `c4` by one character.
             if signs.says_check && !self.current.position.is_check() {
                 return Err(Wrong::Move(
                     self.at(&format!("{} is not a move, and there is no check", quoted(&text))),
@@ -244,7 +244,7 @@ impl<'a> Reading<'a> {
     /// Takes a move number, as in `12.`, `12...` or `12`, from the beginning of a word. Returns the rest.
     ///
     /// # Errors
-    /// The number is not that of the next move.
+    /// The number shows that a move is missing or, if it has no dots, is not that of the next move.
     fn without_number<'w>(&mut self, text: &'w str) -> Result<&'w str, Wrong> {
         let digits = text.bytes().take_while(u8::is_ascii_digit).count();
         let after = &text[digits..];

@@ -180,8 +180,8 @@ fn a_value_contains_what_two_threads_have_found_out_of_order() {
     check_values_of_two_threads([BackedUp::OutOfOrder; 2]);
 }
 
-/// The value of each node contains what both threads have found. The nodes have own evaluations, so that their values are
-/// computed from their children's.
+/// The value of each node contains what both threads have found. The nodes have own evaluations, so that their values
+/// are computed from their children's.
 fn check_values_of_two_threads(ways: [BackedUp; 2]) {
     // Computed here once, because the stack of a model's thread is too small for it.
     compute_deviations();

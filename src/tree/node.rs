@@ -22,10 +22,9 @@
 //!
 //! # Values
 //! While a search runs, every change of the sums and of the counts is made under the node's lock, which a thread holds
-//! only for this change. So
-//! no change overwrites another one, and the sums are those of all visits that are counted. Readers take no lock. What
-//! they read while other threads write may differ between fields by a few visits; no decision of the protocol depends on
-//! it.
+//! only for this change. So no change overwrites another one, and the sums are those of all visits that are counted.
+//! Readers take no lock. What they read while other threads write may differ between fields by a few visits; no
+//! decision of the protocol depends on it.
 //!
 //! A search that computes a node's value from its children's *replaces* the sums. The computation takes long, so it is
 //! not made under the lock. Instead, one thread at a time may compute ([`Node::begin_recomputation`]), so that a slow
@@ -37,8 +36,8 @@
 //! So once all threads have backed up their visits, all visits are counted, and each node has the value that one thread
 //! computes from its children. Only what other parents have changed below a shared child arrives later: see [`super`].
 //!
-//! `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker, for the release half of setting
-//! `RECOMPUTING` with `LOOM_MAX_PREEMPTIONS=2`.
+//! `loom_tests.rs` checks the orderings: a test fails if any ordering is made weaker. For the release half of setting
+//! `RECOMPUTING` it fails only with `LOOM_MAX_PREEMPTIONS=2`.
 
 use super::status::{Bounds, Outcome, State, Status};
 use crate::cache_line::load_ahead;

@@ -93,7 +93,8 @@ fn bytes_of(line: &Line) -> usize {
     text + size_of::<Line>()
 }
 
-/// Ends the process when a write has been blocked for [`PATIENCE`]. Otherwise the process ends in the meantime, and this thread with it.
+/// Ends the process when a write has been blocked for [`PATIENCE`]. Otherwise the process ends in the meantime, and
+/// this thread with it.
 fn end_if_blocked(output: &Output) {
     loop {
         if output.blocked_for() >= PATIENCE {

@@ -17,8 +17,8 @@ const MOST_NAMED: u64 = 20;
 /// The most characters of a message that is put aside.
 const MOST_KEPT: usize = 4096;
 
-/// The files. Results are written to `FILE.part`, which becomes `FILE` when all are there. So an
-/// incomplete one replaces a `FILE` only with `--partial`.
+/// The files. Results are written to `FILE.part`, which becomes `FILE` when all are there. So incomplete results
+/// replace an existing `FILE` only with `--partial`.
 pub(super) struct Files {
     place: Place,
     results: Box<dyn Write>,

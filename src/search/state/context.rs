@@ -269,8 +269,8 @@ impl SearchContext {
     }
 }
 
-/// The visits in `tree` that count for a search of `searchmoves`, in the sense of its limits: those of the root if all moves
-/// are searched (`searchmoves` is empty), and otherwise those below `searchmoves`.
+/// The visits in `tree` that count for a search of `searchmoves`, in the sense of its limits: those of the root if all
+/// moves are searched (`searchmoves` is empty), and otherwise those below `searchmoves`.
 pub(crate) fn counted_nodes(tree: &Tree, searchmoves: &[PackedMove]) -> u64 {
     match searchmoves.is_empty() {
         true => u64::from(tree.node(tree.root()).visits()),

@@ -2,13 +2,13 @@
 //!
 //! Whenever the process ends, even by `kill -9`, everything under a final name is complete:
 //!
-//! - A file is written under another name first, and then linked to its final name, which fails if that name is taken.
-//!   So is an archive that is written at once ([`write_archive`]).
+//! - A file of a [`Store`] is written under another name first, and then linked to its final name, which fails if that
+//!   name is taken. [`write_chunk_file`] and [`write_archive`] rename theirs instead, over a file of the same name.
 //! - An archive always ends with empty blocks, which mark its end. A chunk is written behind the first of these, and then
 //!   the chunk's header takes the place of this block, by a single write.
 //!
-//! Nothing is overwritten. Files are numbered from the first number that is free, and several processes may write into
-//! one folder.
+//! A [`Store`] overwrites nothing. Files are numbered from the first number that is free, and several processes may
+//! write into one folder.
 
 use crate::os_error::in_words;
 use crate::replace_file::{self, Access};
@@ -68,16 +68,12 @@ pub fn write_chunk_file(path: &Path, chunk: &[u8]) -> Result<(), StoreError> {
 /// # Errors
 /// The system refuses to write.
 pub fn write_archive(path: &Path, first: u64, chunks: &[impl AsRef<[u8]>]) -> Result<(), StoreError> {
-    let failed = |reason| StoreError { path: path.to_owned(), reason };
-    let (file, part) = replace_file::new_file_beside(path, Access::Usual).map_err(failed)?;
-    let written = Archive::begin(file, part.clone()).and_then(|mut archive| {
+    let written = replace_file::write_whole(path, Access::Usual, |writer| {
+        let mut archive = Archive::begin(writer.get_ref().try_clone()?, path.to_owned())?;
         let mut numbered = (first..).zip(chunks);
         numbered.try_for_each(|(number, chunk)| archive.add(&chunk_name(number), chunk.as_ref()))
     });
-    written.and_then(|()| replace_file::replace_file(&part, path)).map_err(|reason| {
-        let _ = fs::remove_file(&part);
-        failed(reason)
-    })
+    written.map_err(|reason| StoreError { path: path.to_owned(), reason })
 }
 
 /// A folder of chunks.

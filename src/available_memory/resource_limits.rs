@@ -1,10 +1,10 @@
 //! The memory that the limits of the process itself leave it. `ulimit -v` limits its address space and `ulimit -d` its
 //! writable memory; both count memory that is reserved, whether or not it is used.
 
-/// The bytes that are kept back for what is reserved in large pieces: the first pieces of a tree, and the stacks of
-/// some threads.
+/// The bytes that are kept back for what is reserved in large pieces: the first pieces of a tree, the stacks of some
+/// threads, and the arena of 64 MiB that glibc reserves for a thread when it first allocates.
 #[cfg(target_os = "linux")]
-const PIECES_BYTES: u64 = 96 << 20;
+const PIECES_BYTES: u64 = 256 << 20;
 
 /// The bytes that the process can still reserve and use; `None` without a limit.
 #[cfg(target_os = "linux")]

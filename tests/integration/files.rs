@@ -287,14 +287,15 @@ fn a_pipe_in_the_cache_folder_hangs_no_start() {
     assert!(again == contents);
 }
 
-/// The address space is limited as by `ulimit -v`, so that the cache of the default size cannot be had.
+/// The address space is limited, so that the cache of the default size cannot be had, but more than half of its
+/// memory can.
 #[cfg(target_os = "linux")]
 #[test]
 fn an_engine_with_little_address_space_searches_with_a_smaller_cache() {
     let mut command = Command::new("sh");
     command.args([
         "-c",
-        "ulimit -v 200000; exec \"$0\" \"$@\"",
+        "ulimit -v 600000; exec \"$0\" \"$@\"",
         env!("CARGO_BIN_EXE_rukh"),
         "--config=",
         "--backend=trivial",

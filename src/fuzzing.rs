@@ -5,7 +5,7 @@
 //! if text changes when it is written and read again.
 
 use crate::analysis::fuzzing as analysis;
-use crate::backend::rocm;
+use crate::backend::gpu;
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Position, PositionHistory, uci_move};
 use crate::cli::profile::fuzzing as profile;
@@ -187,11 +187,11 @@ pub fn config_file(bytes: &[u8]) {
 /// readable message about the rest.
 pub fn tuned_products(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
-    match rocm::rewritten_table(&text) {
+    match gpu::rewritten_table(&text) {
         Err(reason) => check_message(&reason),
         Ok((written, left_out)) => {
             left_out.iter().for_each(|message| check_message(message));
-            assert_eq!(rocm::rewritten_table(&written), Ok((written.clone(), None)), "{text:?}");
+            assert_eq!(gpu::rewritten_table(&written), Ok((written.clone(), None)), "{text:?}");
         }
     }
 }

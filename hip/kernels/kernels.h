@@ -1,5 +1,5 @@
 // The contract between the kernels and the host: names, arguments, launch shapes. Plain C;
-// src/backend/rocm/ffi/arguments.rs mirrors it.
+// src/backend/gpu/runtime/ffi/arguments.rs mirrors it.
 //
 // An entry point is called `<kernel>_<T>`, where T is the element type: f32, f16 or bf16 (float, Half or Bfloat in the
 // source). `preshuffle` has no type. All its arguments are in one structure, which is passed by value. B is the number of positions. Every

@@ -97,7 +97,7 @@ network_test() {
 step_hiprtc() {
     mkdir -p "$root/objects"
     RUKH_TEST_OBJECTS=$root/objects with_libraries "$root/programs/rukh" --ignored --nocapture \
-        --exact backend::rocm::code_objects::tests::hiprtc_compiles_for_every_architecture
+        --exact backend::gpu::runtime::code_objects::tests::hiprtc_compiles_for_every_architecture
     local architecture
     for architecture in gfx1100 gfx1151; do
         RUKH_EMULATOR_ARCH=$architecture RUKH_EMULATOR_OBJECTS=$root/objects "$root/programs/emulator" kernels::

@@ -5,7 +5,7 @@ usage: same_code.py FOLDER LIST [ARCHITECTURE ...]
 
 FOLDER holds the compiler's output NAME.co for every architecture that is checked or stored. LIST is
 objects/same_code.txt. The engine makes the object of such an architecture from the stored one: it replaces the name and
-the number of the architecture (src/backend/rocm/code_objects.rs). The result must be the compiler's output, byte for
+the number of the architecture (src/backend/gpu/runtime/code_objects.rs). The result must be the compiler's output, byte for
 byte. Where there are files NAME.source, with the kernels' source after the preprocessor, those of both must be the same.
 Without ARCHITECTURE, the whole list is checked.
 """

@@ -7,7 +7,7 @@ use super::onnx2leela_args::Onnx2leelaArgs;
 use super::profile_args::ProfileArgs;
 use super::selfplay_args::{SelfplayArgs, take_player_flags};
 use super::{bench, config_file, flags};
-use crate::backend::rocm;
+use crate::backend::gpu;
 use crate::net::onnx::write as onnx;
 use crate::net::onnx::write::error::{IR_VERSIONS, OPSETS};
 use crate::options::{BACKEND_SECTION, Options, SearchName, Spec, lc0};
@@ -92,10 +92,10 @@ pub(super) enum Mode {
     #[command(hide = true)]
     Completions(CompletionsArgs),
     /// Asks ROCm's libraries for products as a helper process, so that a crash of a library does not end the engine
-    #[command(name = rocm::HELPER_ARGUMENT, hide = true)]
+    #[command(name = gpu::HELPER_ARGUMENT, hide = true)]
     RocmProducts,
     /// Runs a stage of `doctor`, which may end this process
-    #[command(name = rocm::doctor::STAGE_ARGUMENT, hide = true)]
+    #[command(name = gpu::doctor::STAGE_ARGUMENT, hide = true)]
     RocmDoctor,
 }
 
@@ -339,7 +339,7 @@ pub(super) struct DoctorArgs {
     pub quick: bool,
     /// Runs only this stage; can be given several times
     #[arg(long = "stage", value_name = "NAME", value_delimiter = ',',
-          value_parser = PossibleValuesParser::new(rocm::doctor::Stage::ALL.map(rocm::doctor::Stage::name)))]
+          value_parser = PossibleValuesParser::new(gpu::doctor::Stage::ALL.map(gpu::doctor::Stage::name)))]
     pub stages: Vec<String>,
     /// Path of the report, to which `.txt` and `.json` are added
     #[arg(long, value_name = "FILE", default_value = "rukh-doctor")]
@@ -380,7 +380,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
         "doctor" | "tune" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
         "perft" | "leela2onnx" | "onnx2leela" | "man" | "completions" => false,
-        rocm::HELPER_ARGUMENT | rocm::doctor::STAGE_ARGUMENT => false,
+        gpu::HELPER_ARGUMENT | gpu::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }
 }

@@ -67,7 +67,7 @@ mod selfplay_args;
 mod shard;
 mod tune;
 
-use crate::backend::rocm;
+use crate::backend::gpu;
 use crate::uci::input::Input;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
@@ -151,7 +151,7 @@ fn greet() {
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     // ROCm's libraries are asked for products by another process of this program, which they may end.
     if let Ok(program) = std::env::current_exe() {
-        rocm::set_helper(program);
+        gpu::set_helper(program);
     }
     let Invocation { mode, options, show_hidden, errors, notes } = invocation;
     let log = Arc::new(Log::default());
@@ -188,12 +188,12 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Completions(arguments) => completions::run(&arguments, &output),
         Mode::RocmProducts => {
             // If the engine is gone, nobody is left to tell.
-            let _ = rocm::serve_products(std::io::stdin().lock(), std::io::stdout().lock());
+            let _ = gpu::serve_products(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(())
         }
         Mode::RocmDoctor => {
             // If the parent process is gone, nobody is left to tell.
-            let _ = rocm::doctor::serve_stage(std::io::stdin().lock(), std::io::stdout().lock());
+            let _ = gpu::doctor::serve_stage(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(())
         }
     }

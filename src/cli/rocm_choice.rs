@@ -1,13 +1,13 @@
 //! The ROCm backend that a tool works on, for the backend that the user has chosen.
 
 use super::error::print_error_line;
-use crate::backend::rocm::RocmPrecision;
+use crate::backend::gpu::GpuPrecision;
 use crate::options::{BackendName, Options};
 
 /// A ROCm backend with its number format and its options.
 pub(super) struct RocmChoice {
     pub(super) backend: BackendName,
-    pub(super) precision: RocmPrecision,
+    pub(super) precision: GpuPrecision,
     /// The text of `BackendOptions`.
     pub(super) options: String,
 }
@@ -17,12 +17,12 @@ pub(super) struct RocmChoice {
 pub(super) fn rocm_choice(tool: &str, options: &Options) -> RocmChoice {
     let chosen = options.backend.name();
     let (backend, precision) = match chosen {
-        BackendName::Rocm => (chosen, RocmPrecision::Fp32),
-        BackendName::RocmFp16 => (chosen, RocmPrecision::Fp16),
-        BackendName::RocmBf16 => (chosen, RocmPrecision::Bf16),
-        BackendName::RocmInt8 => (chosen, RocmPrecision::Int8),
-        BackendName::RocmFp8 => (chosen, RocmPrecision::Fp8),
-        _ => (BackendName::RocmAuto, RocmPrecision::Auto),
+        BackendName::Rocm => (chosen, GpuPrecision::Fp32),
+        BackendName::RocmFp16 => (chosen, GpuPrecision::Fp16),
+        BackendName::RocmBf16 => (chosen, GpuPrecision::Bf16),
+        BackendName::RocmInt8 => (chosen, GpuPrecision::Int8),
+        BackendName::RocmFp8 => (chosen, GpuPrecision::Fp8),
+        _ => (BackendName::RocmAuto, GpuPrecision::Auto),
     };
     let options = if backend == chosen || chosen == BackendName::Auto {
         options.backend_opts.clone()

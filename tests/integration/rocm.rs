@@ -19,7 +19,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rukh::backend::cpu::{CpuBackend, CpuOptions, Precision};
-use rukh::backend::rocm::{GemmLibrary, RocmBackend, RocmOptions, RocmPrecision, Tuning, Waiting};
+use rukh::backend::gpu::{GemmLibrary, GpuBackend, GpuOptions, GpuPrecision, Tuning, Waiting};
 use rukh::backend::{Backend, EvalRequest, Evaluations};
 use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh::net::input::HistoryFill;
@@ -105,19 +105,19 @@ fn sample(golden: &GoldenPosition) -> Sample {
     Sample { history, moves, priors, golden: golden.clone() }
 }
 
-fn options(maximum_batch: usize) -> RocmOptions {
-    RocmOptions { maximum_batch: Some(maximum_batch), warm_up: false, ..RocmOptions::default() }
+fn options(maximum_batch: usize) -> GpuOptions {
+    GpuOptions { maximum_batch: Some(maximum_batch), warm_up: false, ..GpuOptions::default() }
 }
 
-fn backend(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions) -> RocmBackend {
+fn backend(set: &GoldenSet, precision: GpuPrecision, options: &GpuOptions) -> GpuBackend {
     let network =
         Network::load_bytes(&set.network, &set.heads).unwrap_or_else(|error| panic!("{}: {error}", set.name));
     backend_of(&network, precision, options)
 }
 
-fn backend_of(network: &Network, precision: RocmPrecision, options: &RocmOptions) -> RocmBackend {
-    let device = RocmBackend::open("rocm", options).unwrap_or_else(|error| panic!("{error}"));
-    RocmBackend::new(device, network.clone(), precision, options, 1.0, HistoryFill::FenOnly)
+fn backend_of(network: &Network, precision: GpuPrecision, options: &GpuOptions) -> GpuBackend {
+    let device = GpuBackend::open("rocm", options).unwrap_or_else(|error| panic!("{error}"));
+    GpuBackend::new(device, network.clone(), precision, options, 1.0, HistoryFill::FenOnly)
         .unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -198,19 +198,19 @@ const FP32: Limit = Limit { q: 1e-4, m: 1e-2, top: 1e-4, divergence: 1e-5 };
 const FP16: Limit = Limit { q: 1e-2, m: 1e-1, top: 1e-2, divergence: 1e-3 };
 const BF16: Limit = Limit { q: 5e-2, m: 1.0, top: 5e-2, divergence: 2e-2 };
 
-const PRECISIONS: [(RocmPrecision, &Limit); 3] =
-    [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16), (RocmPrecision::Bf16, &BF16)];
+const PRECISIONS: [(GpuPrecision, &Limit); 3] =
+    [(GpuPrecision::Fp32, &FP32), (GpuPrecision::Fp16, &FP16), (GpuPrecision::Bf16, &BF16)];
 
 fn all_sets() -> Vec<GoldenSet> {
     goldens::committed().into_iter().chain(goldens::shared()).collect()
 }
 
 /// Checks all positions of every set in batches of 16. The last batch is smaller, and the backend pads it.
-fn check_all(precision: RocmPrecision, limit: &Limit) {
+fn check_all(precision: GpuPrecision, limit: &Limit) {
     all_sets().iter().for_each(|set| check_set(set, precision, &options(16), limit));
 }
 
-fn check_set(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions, limit: &Limit) {
+fn check_set(set: &GoldenSet, precision: GpuPrecision, options: &GpuOptions, limit: &Limit) {
     let backend = backend(set, precision, options);
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let mut distance = Distance::default();
@@ -223,17 +223,17 @@ fn check_set(set: &GoldenSet, precision: RocmPrecision, options: &RocmOptions, l
 
 #[test]
 fn every_network_agrees_with_lc0_in_fp32() {
-    on_emulator("every_network_agrees_with_lc0_in_fp32", &[], || check_all(RocmPrecision::Fp32, &FP32));
+    on_emulator("every_network_agrees_with_lc0_in_fp32", &[], || check_all(GpuPrecision::Fp32, &FP32));
 }
 
 #[test]
 fn every_network_stays_near_lc0_in_fp16() {
-    on_emulator("every_network_stays_near_lc0_in_fp16", &[], || check_all(RocmPrecision::Fp16, &FP16));
+    on_emulator("every_network_stays_near_lc0_in_fp16", &[], || check_all(GpuPrecision::Fp16, &FP16));
 }
 
 #[test]
 fn every_network_stays_near_lc0_in_bf16() {
-    on_emulator("every_network_stays_near_lc0_in_bf16", &[], || check_all(RocmPrecision::Bf16, &BF16));
+    on_emulator("every_network_stays_near_lc0_in_bf16", &[], || check_all(GpuPrecision::Bf16, &BF16));
 }
 
 /// Checks committed networks in every precision on a card that is not the emulator's default, gfx1100.
@@ -304,10 +304,10 @@ fn networks_agree_with_lc0_on_gfx1201() {
 #[test]
 fn the_kernel_for_products_with_few_rows_agrees_with_lc0() {
     on_emulator("the_kernel_for_products_with_few_rows_agrees_with_lc0", &[], || {
-        let options = RocmOptions { few_rows: Some(64), ..options(16) };
+        let options = GpuOptions { few_rows: Some(64), ..options(16) };
         for set in goldens::committed() {
-            check_set(&set, RocmPrecision::Fp16, &options, &FP16);
-            check_set(&set, RocmPrecision::Bf16, &options, &BF16);
+            check_set(&set, GpuPrecision::Fp16, &options, &FP16);
+            check_set(&set, GpuPrecision::Bf16, &options, &BF16);
         }
     });
 }
@@ -326,7 +326,7 @@ fn every_batch_size_gives_the_same_answers() {
     on_emulator("every_batch_size_gives_the_same_answers", &[], || {
         for set in goldens::committed().into_iter().filter(is_of_a_kind) {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-            for (precision, limit) in [(RocmPrecision::Fp32, &FP32), (RocmPrecision::Fp16, &FP16)] {
+            for (precision, limit) in [(GpuPrecision::Fp32, &FP32), (GpuPrecision::Fp16, &FP16)] {
                 let backend = backend(&set, precision, &options(64));
                 for count in [1, 2, 3, 7, 16, 64] {
                     // The first batch of a size runs step by step, the second as a graph.
@@ -352,12 +352,12 @@ fn slots_at_once() {
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let alone = backend(
         &set,
-        RocmPrecision::Fp16,
-        &RocmOptions { streams: Some(1), graph: Some(false), ..options(16) },
+        GpuPrecision::Fp16,
+        &GpuOptions { streams: Some(1), graph: Some(false), ..options(16) },
     );
     let all: Vec<Evaluations> = samples.chunks(5).map(|samples| evaluate(&alone, samples)).collect();
-    let warm = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(16) };
-    let together = Arc::new(backend(&set, RocmPrecision::Fp16, &warm));
+    let warm = GpuOptions { warm_up: true, tuning: Tuning::Off, ..options(16) };
+    let together = Arc::new(backend(&set, GpuPrecision::Fp16, &warm));
     assert_eq!(together.attributes().suggested_threads, 3);
     std::thread::scope(|scope| {
         for thread in 0..4 {
@@ -404,10 +404,10 @@ fn parallel_branches_give_the_same_answers() {
         for set in goldens::committed() {
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
             let samples = &samples[..samples.len().min(64)];
-            let alone = RocmOptions { fork: Some(0), streams: Some(1), ..options(16) };
-            let alone = backend(&set, RocmPrecision::Fp16, &alone);
-            let forked = RocmOptions { fork: Some(16), streams: Some(1), ..options(16) };
-            let forked = backend(&set, RocmPrecision::Fp16, &forked);
+            let alone = GpuOptions { fork: Some(0), streams: Some(1), ..options(16) };
+            let alone = backend(&set, GpuPrecision::Fp16, &alone);
+            let forked = GpuOptions { fork: Some(16), streams: Some(1), ..options(16) };
+            let forked = backend(&set, GpuPrecision::Fp16, &forked);
             let expected = evaluate_all(&alone, samples);
             let found = evaluate_all(&forked, samples);
             for (expected, found) in expected.iter().zip(&found) {
@@ -423,8 +423,8 @@ fn every_way_of_waiting_gives_the_same_answers() {
         let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(48).map(sample).collect();
         let by = |waiting| {
-            let options = RocmOptions { waiting: Some(waiting), ..options(16) };
-            evaluate_all(&backend(&set, RocmPrecision::Fp16, &options), &samples)
+            let options = GpuOptions { waiting: Some(waiting), ..options(16) };
+            evaluate_all(&backend(&set, GpuPrecision::Fp16, &options), &samples)
         };
         let expected = by(Waiting::Block);
         for waiting in [Waiting::Spin, Waiting::Yield] {
@@ -442,7 +442,7 @@ fn tuned() {
     let file = folder.path().join("tables/products.csv");
     let set = goldens::named("micro-smolgen");
     let samples: Vec<Sample> = set.positions.iter().take(32).map(sample).collect();
-    let options = |tuning| RocmOptions {
+    let options = |tuning| GpuOptions {
         warm_up: true,
         streams: Some(1),
         tuning,
@@ -452,16 +452,16 @@ fn tuned() {
         few_rows: Some(0),
         ..options(16)
     };
-    let tuned = backend(&set, RocmPrecision::Fp16, &options(Tuning::Quick));
+    let tuned = backend(&set, GpuPrecision::Fp16, &options(Tuning::Quick));
     let notices = tuned.notices();
     assert!(notices.len() == 1 && notices[0].starts_with("tuning: "), "{notices:?}");
     assert!(notices[0].contains("products.csv"), "{notices:?}");
     let table = std::fs::read_to_string(&file).expect("the table is written");
     assert!(table.lines().count() > 20, "{table}");
-    let again = backend(&set, RocmPrecision::Fp16, &options(Tuning::Quick));
+    let again = backend(&set, GpuPrecision::Fp16, &options(Tuning::Quick));
     assert!(again.notices().is_empty(), "{:?}", again.notices());
     assert_eq!(std::fs::read_to_string(&file).expect("the table can be read"), table);
-    let expected = evaluate_all(&backend(&set, RocmPrecision::Fp16, &options(Tuning::Off)), &samples);
+    let expected = evaluate_all(&backend(&set, GpuPrecision::Fp16, &options(Tuning::Off)), &samples);
     for backend in [tuned, again] {
         for (expected, found) in expected.iter().zip(&evaluate_all(&backend, &samples)) {
             for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
@@ -492,7 +492,7 @@ fn hipblaslt_computes_products_where_it_is_preferred() {
             slots_at_once();
             let set = goldens::named("micro-relu-nogate");
             let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-            let backend = backend(&set, RocmPrecision::Fp16, &options(64));
+            let backend = backend(&set, GpuPrecision::Fp16, &options(64));
             let mut distance = Distance::default();
             let evaluations = evaluate(&backend, &samples);
             samples.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(&set, sample, got));
@@ -506,7 +506,7 @@ fn batches_may_be_empty_dropped_or_too_large() {
     on_emulator("batches_may_be_empty_dropped_or_too_large", &[], || {
         let set = goldens::committed().remove(0);
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let backend = backend(&set, RocmPrecision::Fp32, &options(3));
+        let backend = backend(&set, GpuPrecision::Fp32, &options(3));
         assert_eq!(backend.attributes().maximum_batch_size, 3);
         assert!(evaluate(&backend, []).is_empty());
         let mut dropped = backend.new_batch();

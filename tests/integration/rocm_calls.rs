@@ -70,7 +70,7 @@ fn compiler(folder: &Path) -> String {
 #[test]
 fn every_library_call_in_the_source_fails_in_a_test() {
     let folder = libraries();
-    let text = source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/rocm"));
+    let text = source(&Path::new(env!("CARGO_MANIFEST_DIR")).join("src/backend/gpu"));
     let mut untested = called(&text);
     assert!(untested.len() > 50, "{untested:?}");
     for name in WITHOUT_FAILURE {

@@ -2,9 +2,9 @@
 
 use super::maker::{BackendKind, Made, Maker, Selection};
 use crate::backend::cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
+use crate::backend::gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use crate::backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use crate::backend::options_dict::OptionsDict;
-use crate::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
 use crate::backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use crate::backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use crate::backend::{BackendError, LARGEST_BATCH};
@@ -20,37 +20,37 @@ pub const BACKENDS: &[BackendKind] = &[
         name: BackendName::RocmAuto,
         description: "AMD GPU through ROCm, in fp16 (options: gpu, streams, max_batch, policy_head, value_head, tune, tuning_file, helper, helper_patience, gemm, weights, fork, few_rows, fuse, attention, wait, graph, timeout, warm_up, time_steps)",
         selection: Selection::Automatic,
-        make: |maker, options| make_rocm(maker, BackendName::RocmAuto, RocmPrecision::Auto, options),
+        make: |maker, options| make_rocm(maker, BackendName::RocmAuto, GpuPrecision::Auto, options),
     },
     BackendKind {
         name: BackendName::RocmFp16,
         description: "AMD GPU, with weights and matrix products in fp16",
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmFp16, RocmPrecision::Fp16, options),
+        make: |maker, options| make_rocm(maker, BackendName::RocmFp16, GpuPrecision::Fp16, options),
     },
     BackendKind {
         name: BackendName::RocmBf16,
         description: "AMD GPU, with weights and matrix products in bf16",
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmBf16, RocmPrecision::Bf16, options),
+        make: |maker, options| make_rocm(maker, BackendName::RocmBf16, GpuPrecision::Bf16, options),
     },
     BackendKind {
         name: BackendName::RocmInt8,
         description: "AMD GPU, with the products of encoders in 8-bit integers and all else in fp16",
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmInt8, RocmPrecision::Int8, options),
+        make: |maker, options| make_rocm(maker, BackendName::RocmInt8, GpuPrecision::Int8, options),
     },
     BackendKind {
         name: BackendName::RocmFp8,
         description: "AMD GPU, with the products of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmFp8, RocmPrecision::Fp8, options),
+        make: |maker, options| make_rocm(maker, BackendName::RocmFp8, GpuPrecision::Fp8, options),
     },
     BackendKind {
         name: BackendName::Rocm,
         description: "AMD GPU, in fp32",
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::Rocm, RocmPrecision::Fp32, options),
+        make: |maker, options| make_rocm(maker, BackendName::Rocm, GpuPrecision::Fp32, options),
     },
     BackendKind {
         name: BackendName::CpuAuto,
@@ -177,12 +177,12 @@ fn make_cpu(
 fn make_rocm(
     maker: &Maker<'_>,
     name: BackendName,
-    precision: RocmPrecision,
+    precision: GpuPrecision,
     options: OptionsDict<'_>,
 ) -> Made {
-    let rocm_options = RocmOptions::read(options, LARGEST_BATCH)?;
-    let device = RocmBackend::open(name.name(), &rocm_options)?;
-    let made = RocmBackend::new(
+    let rocm_options = GpuOptions::read(options, LARGEST_BATCH)?;
+    let device = GpuBackend::open(name.name(), &rocm_options)?;
+    let made = GpuBackend::new(
         device,
         Arc::unwrap_or_clone(maker.network(options)?),
         precision,

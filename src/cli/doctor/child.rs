@@ -4,8 +4,8 @@
 //! goes on without the items that are done and without the one that ended it.
 
 use super::report::Death;
-use crate::backend::rocm::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
-use crate::backend::rocm::doctor::{Line, Request, STAGE_ARGUMENT};
+use crate::backend::gpu::doctor::{Line, Request, STAGE_ARGUMENT};
+use crate::backend::gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
 use crate::sync::STACK_BYTES;
 use std::collections::VecDeque;
 use std::io::Read;

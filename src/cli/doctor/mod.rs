@@ -25,7 +25,7 @@ use super::args::DoctorArgs;
 use super::error::{CliError, print_error_line};
 use super::output_file::write_whole;
 use super::rocm_choice::{RocmChoice, rocm_choice};
-use crate::backend::rocm::doctor::{Line, Request, Settings, Stage};
+use crate::backend::gpu::doctor::{Line, Request, Settings, Stage};
 use crate::net::find_network;
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;

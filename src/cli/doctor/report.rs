@@ -1,7 +1,7 @@
 //! What `rukh doctor` knows: the one structure from which both files are made.
 
 use super::privacy::Privacy;
-use crate::backend::rocm::doctor::{Cells, Line, Stage};
+use crate::backend::gpu::doctor::{Cells, Line, Stage};
 use serde_json::Value;
 
 /// The most sentences of a stage, and the most characters of a text.

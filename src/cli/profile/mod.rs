@@ -21,9 +21,9 @@ mod rocprof;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::profile_args::ProfileArgs;
+use crate::backend::gpu::{self, GpuPrecision, GpuProfiler, KernelOccupancy};
 use crate::backend::profile::{ProfileRequest, Profiler, Subject};
 use crate::backend::registry::{self, BackendConfig};
-use crate::backend::rocm::{self, KernelOccupancy, RocmPrecision, RocmProfiler};
 use crate::backend::{Backend, BackendError};
 use crate::chess::{Position, PositionHistory};
 use crate::cli::output_file::check_outputs;
@@ -97,8 +97,8 @@ const TRACED_BATCH: usize = 256;
 
 /// Prints the occupancy of the kernels of one architecture, or of all.
 fn print_occupancy(architecture: &str, json: bool, output: &Output) -> Result<(), CliError> {
-    let names = if architecture == "all" { rocm::architectures() } else { vec![architecture] };
-    let found = names.into_iter().map(|name| Ok((name, rocm::occupancy(name)?)));
+    let names = if architecture == "all" { gpu::architectures() } else { vec![architecture] };
+    let found = names.into_iter().map(|name| Ok((name, gpu::occupancy(name)?)));
     let found: Vec<(&str, Vec<KernelOccupancy>)> = found.collect::<Result<_, String>>()?;
     if json {
         let kernels: serde_json::Map<String, serde_json::Value> =
@@ -145,7 +145,7 @@ fn print_trace(folder: &Path, json: bool, output: &Output) -> Result<(), CliErro
 
 /// What can be profiled.
 enum Made {
-    Device(Box<RocmProfiler>),
+    Device(Box<GpuProfiler>),
     Backend(Arc<dyn Backend>),
 }
 
@@ -153,16 +153,16 @@ impl Made {
     /// Makes the backend that the user has chosen. `auto` takes a device if there is one.
     fn new(name: BackendName, config: &BackendConfig) -> Result<Made, CliError> {
         let precision = match name {
-            BackendName::Rocm => Some(RocmPrecision::Fp32),
-            BackendName::RocmFp16 => Some(RocmPrecision::Fp16),
-            BackendName::RocmBf16 => Some(RocmPrecision::Bf16),
-            BackendName::RocmInt8 => Some(RocmPrecision::Int8),
-            BackendName::RocmFp8 => Some(RocmPrecision::Fp8),
-            BackendName::RocmAuto | BackendName::Auto => Some(RocmPrecision::Auto),
+            BackendName::Rocm => Some(GpuPrecision::Fp32),
+            BackendName::RocmFp16 => Some(GpuPrecision::Fp16),
+            BackendName::RocmBf16 => Some(GpuPrecision::Bf16),
+            BackendName::RocmInt8 => Some(GpuPrecision::Int8),
+            BackendName::RocmFp8 => Some(GpuPrecision::Fp8),
+            BackendName::RocmAuto | BackendName::Auto => Some(GpuPrecision::Auto),
             _ => None,
         };
         if let Some(precision) = precision {
-            let opened = RocmProfiler::open(precision, &config.options, &config.network);
+            let opened = GpuProfiler::open(precision, &config.options, &config.network);
             match opened {
                 Ok(profiler) => {
                     profiler.notices().iter().for_each(|notice| print_error_line(notice));

@@ -3,7 +3,7 @@
 use super::int8::for_encoders;
 use super::*;
 use crate::rocm_errors::{search, stdout};
-use rukh::backend::rocm::WeightBits;
+use rukh::backend::gpu::WeightBits;
 use rukh::net::discover::EMBEDDED_BYTES;
 
 /// The largest allowed differences from lc0: those of `rocm-int8`, which rounds the inputs, too, but chooses the weights by
@@ -18,8 +18,8 @@ const BF16_LIMIT: Limit = Limit { q: 0.08, m: 1.6, top: 0.06, divergence: 0.02 }
 /// The most positions in a batch, which has 256 rows.
 const BATCH: usize = 4;
 
-fn of_8_bits(maximum_batch: usize, fuse: bool) -> RocmOptions {
-    RocmOptions {
+fn of_8_bits(maximum_batch: usize, fuse: bool) -> GpuOptions {
+    GpuOptions {
         weight_bits: WeightBits::Eight,
         gemm: GemmLibrary::Own,
         fuse: Some(fuse),
@@ -28,10 +28,10 @@ fn of_8_bits(maximum_batch: usize, fuse: bool) -> RocmOptions {
 }
 
 /// Checks positions of a set in batches of 1 to [`BATCH`], with launches that products share and without.
-fn check_small_batches(set: &GoldenSet, (precision, limit): (RocmPrecision, &Limit)) {
+fn check_small_batches(set: &GoldenSet, (precision, limit): (GpuPrecision, &Limit)) {
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     for fuse in [false, true] {
-        let usual = RocmOptions { weight_bits: WeightBits::Sixteen, ..of_8_bits(BATCH, fuse) };
+        let usual = GpuOptions { weight_bits: WeightBits::Sixteen, ..of_8_bits(BATCH, fuse) };
         let usual = backend(set, precision, &usual);
         let backend = backend(set, precision, &of_8_bits(BATCH, fuse));
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
@@ -55,8 +55,8 @@ fn check_small_batches(set: &GoldenSet, (precision, limit): (RocmPrecision, &Lim
 
 fn check_card(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
     for_encoders(test, architecture, wanted, |set| {
-        check_small_batches(set, (RocmPrecision::Fp16, &LIMIT));
-        check_small_batches(set, (RocmPrecision::Bf16, &BF16_LIMIT));
+        check_small_batches(set, (GpuPrecision::Fp16, &LIMIT));
+        check_small_batches(set, (GpuPrecision::Bf16, &BF16_LIMIT));
     });
 }
 
@@ -118,24 +118,20 @@ fn weights_of_8_bits_are_for_small_batches_in_16_bits() {
     on_emulator("byte_weights::weights_of_8_bits_are_for_small_batches_in_16_bits", &[], || {
         let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(1).map(sample).collect();
-        let usual =
-            |options: &RocmOptions| RocmOptions { weight_bits: WeightBits::Sixteen, ..options.clone() };
+        let usual = |options: &GpuOptions| GpuOptions { weight_bits: WeightBits::Sixteen, ..options.clone() };
         let fp32 = of_8_bits(1, false);
         let [found, expected] = [&fp32, &usual(&fp32)]
-            .map(|options| evaluate(&backend(&set, RocmPrecision::Fp32, options), &samples));
+            .map(|options| evaluate(&backend(&set, GpuPrecision::Fp32, options), &samples));
         assert!(found.iter().eq(expected.iter()));
-        let notices = backend(&set, RocmPrecision::Fp32, &fp32).notices().join("\n");
+        let notices = backend(&set, GpuPrecision::Fp32, &fp32).notices().join("\n");
         assert!(notices.contains("weight_bits=8 changes nothing"), "{notices}");
         // Without a table of measured products, `auto` reads weights of 16 bits.
-        let auto = RocmOptions { weight_bits: WeightBits::Auto, ..of_8_bits(1, false) };
+        let auto = GpuOptions { weight_bits: WeightBits::Auto, ..of_8_bits(1, false) };
         let [found, expected] = [&auto, &usual(&auto)]
-            .map(|options| evaluate(&backend(&set, RocmPrecision::Fp16, options), &samples));
+            .map(|options| evaluate(&backend(&set, GpuPrecision::Fp16, options), &samples));
         assert!(found.iter().eq(expected.iter()));
         assert!(
-            backend(&set, RocmPrecision::Fp16, &auto)
-                .attributes()
-                .name
-                .ends_with(", fp16, weight_bits=auto)")
+            backend(&set, GpuPrecision::Fp16, &auto).attributes().name.ends_with(", fp16, weight_bits=auto)")
         );
     });
 }
@@ -202,9 +198,9 @@ fn the_embedded_network_with_weights_of_8_bits_is_near_fp32() {
         let exact = CpuBackend::new(shared, Precision::Fp32, &processor, 1.0, HistoryFill::FenOnly);
         let exact = values(&exact.expect("it can be made"));
         let of_8_bits = of_8_bits(BATCH, true);
-        let of_16_bits = RocmOptions { weight_bits: WeightBits::Sixteen, ..of_8_bits.clone() };
+        let of_16_bits = GpuOptions { weight_bits: WeightBits::Sixteen, ..of_8_bits.clone() };
         let [eight, sixteen] = [of_8_bits, of_16_bits].map(|options| {
-            let found = values(&backend_of(&network, RocmPrecision::Fp16, &options));
+            let found = values(&backend_of(&network, GpuPrecision::Fp16, &options));
             let differences: Vec<f32> =
                 found.iter().zip(&exact).map(|(found, exact)| (found - exact).abs()).collect();
             let most = differences.iter().copied().fold(0.0, f32::max);

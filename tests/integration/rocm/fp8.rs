@@ -12,7 +12,7 @@ const FP8: Limit = Limit { q: 0.1, m: 6.0, top: 0.2, divergence: 0.08 };
 fn check(test: &str, architecture: &str) {
     on_emulator(test, &[("RUKH_EMULATOR_ARCH", architecture)], || {
         for set in goldens::committed().into_iter().filter(|set| has_encoders(set) && is_of_a_kind(set)) {
-            check_set(&set, RocmPrecision::Fp8, &options(16), &FP8);
+            check_set(&set, GpuPrecision::Fp8, &options(16), &FP8);
         }
     });
 }
@@ -33,8 +33,8 @@ fn encoders_in_fp8_stay_near_lc0_on_gfx942() {
 fn fp8_passes_the_check_of_the_figures() {
     let settings = [("RUKH_EMULATOR_ARCH", "gfx1200")];
     on_emulator("fp8::fp8_passes_the_check_of_the_figures", &settings, || {
-        let options = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
-        let backend = backend(&goldens::named("micro-smolgen"), RocmPrecision::Fp8, &options);
+        let options = GpuOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
+        let backend = backend(&goldens::named("micro-smolgen"), GpuPrecision::Fp8, &options);
         assert!(backend.attributes().name.ends_with(", fp8)"), "{}", backend.attributes().name);
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
     });
@@ -46,8 +46,8 @@ fn a_card_without_fp8_says_so() {
         let made = |name: &str| {
             let set = goldens::named(name);
             let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
-            let device = RocmBackend::open("rocm-fp8", &options(2)).unwrap_or_else(|error| panic!("{error}"));
-            RocmBackend::new(device, network, RocmPrecision::Fp8, &options(2), 1.0, HistoryFill::FenOnly)
+            let device = GpuBackend::open("rocm-fp8", &options(2)).unwrap_or_else(|error| panic!("{error}"));
+            GpuBackend::new(device, network, GpuPrecision::Fp8, &options(2), 1.0, HistoryFill::FenOnly)
         };
         let error = made("micro-smolgen").err().expect("gfx1100 has no such products").to_string();
         let reason = "(gfx1100) has no instructions that multiply 8-bit floating-point numbers";
@@ -62,7 +62,7 @@ fn a_card_without_fp8_says_so() {
 fn the_embedded_network_in_fp8_is_near_fp32() {
     let settings = [("RUKH_EMULATOR_ARCH", "gfx1200")];
     on_emulator("fp8::the_embedded_network_in_fp8_is_near_fp32", &settings, || {
-        let [on_card, _] = embedded_differences(RocmPrecision::Fp8);
+        let [on_card, _] = embedded_differences(GpuPrecision::Fp8);
         println!("the mean difference of q is {on_card:.4} on the card over {POSITIONS} positions");
         assert!(on_card > 0.0 && on_card < 0.03, "{on_card}");
     });
@@ -76,10 +76,10 @@ fn hipblaslt_multiplies_fp8_if_the_user_wants_it() {
     let folder = libraries();
     let settings = [("RUKH_EMULATOR_ARCH", "gfx1200"), ("RUKH_EMULATOR_LOG", "1")];
     let stderr = inside(folder.path(), test, &settings, || {
-        let own = RocmOptions { graph: Some(false), streams: Some(1), ..options(16) };
-        let library = RocmOptions { gemm: GemmLibrary::HipblasLt, ..own.clone() };
+        let own = GpuOptions { graph: Some(false), streams: Some(1), ..options(16) };
+        let library = GpuOptions { gemm: GemmLibrary::HipblasLt, ..own.clone() };
         let calls =
-            [(RocmPrecision::Fp16, &library), (RocmPrecision::Fp8, &library), (RocmPrecision::Fp8, &own)];
+            [(GpuPrecision::Fp16, &library), (GpuPrecision::Fp8, &library), (GpuPrecision::Fp8, &own)];
         for (precision, options) in calls {
             check_set(&goldens::named("micro-smolgen"), precision, options, &FP8);
             eprintln!("{MARK}");

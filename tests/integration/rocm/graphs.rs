@@ -5,7 +5,7 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use super::{FP16, KINDS, Sample, backend, check_set, evaluate, libraries, on_emulator, options, sample};
-use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision, Waiting};
+use rukh::backend::gpu::{GpuBackend, GpuOptions, GpuPrecision, Waiting};
 use rukh::backend::{Backend, EvalRequest, Evaluations};
 
 use crate::goldens;
@@ -17,11 +17,11 @@ use crate::rocm_errors::{logged_calls, search, stdout};
 fn two_inputs_in_turn(maximum_batch: usize) {
     for set in goldens::committed().into_iter().filter(|set| KINDS.contains(&set.name.as_str())) {
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let base = || RocmOptions { streams: Some(1), ..options(maximum_batch) };
-        let steps = RocmOptions { graph: Some(false), ..base() };
-        let forked = RocmOptions { fork: Some(maximum_batch), ..base() };
+        let base = || GpuOptions { streams: Some(1), ..options(maximum_batch) };
+        let steps = GpuOptions { graph: Some(false), ..base() };
+        let forked = GpuOptions { fork: Some(maximum_batch), ..base() };
         let [steps, graph, forked] =
-            [steps, base(), forked].map(|options| backend(&set, RocmPrecision::Fp16, &options));
+            [steps, base(), forked].map(|options| backend(&set, GpuPrecision::Fp16, &options));
         for count in (1..=maximum_batch).filter(|count| count.is_power_of_two()) {
             let input = |turn: usize| samples.iter().cycle().skip(turn * 7 + 1).take(count);
             let expected: [Evaluations; 2] = [0, 1].map(|turn| evaluate(&steps, input(turn)));
@@ -91,7 +91,7 @@ fn new_memory_is_zero_before_a_batch_writes_to_it() {
     let settings = [("RUKH_EMULATOR_LATE_MEMSET", "100")];
     on_emulator("graphs::new_memory_is_zero_before_a_batch_writes_to_it", &settings, || {
         let set = goldens::named("micro-smolgen");
-        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), ..options(16) }, &FP16);
+        check_set(&set, GpuPrecision::Fp16, &GpuOptions { streams: Some(1), ..options(16) }, &FP16);
     });
 }
 
@@ -108,7 +108,7 @@ fn branches_run_in_parallel_only_if_the_user_asks() {
 }
 
 /// Evaluates single positions until the card hangs. Returns the error and the time that the last batch took.
-fn evaluate_until_it_hangs(backend: &RocmBackend, samples: &[Sample]) -> (String, Duration) {
+fn evaluate_until_it_hangs(backend: &GpuBackend, samples: &[Sample]) -> (String, Duration) {
     for Sample { history, moves, .. } in samples.iter().cycle().take(1000) {
         let begin = Instant::now();
         let mut batch = backend.new_batch();
@@ -121,9 +121,9 @@ fn evaluate_until_it_hangs(backend: &RocmBackend, samples: &[Sample]) -> (String
 }
 
 /// Options with which a hang is noticed after a second, or after six seconds in the first batch of a size.
-fn impatient(waiting: Waiting) -> RocmOptions {
+fn impatient(waiting: Waiting) -> GpuOptions {
     let (waiting, timeout) = (Some(waiting), Duration::from_secs(1));
-    RocmOptions { streams: Some(2), graph: Some(false), waiting, timeout, ..options(16) }
+    GpuOptions { streams: Some(2), graph: Some(false), waiting, timeout, ..options(16) }
 }
 
 /// A card that hangs in operation 600, after the backend is ready, and then never answers.
@@ -131,7 +131,7 @@ fn hangs_for_ever(waiting: Waiting) {
     let set = goldens::named("micro-smolgen");
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     let options = impatient(waiting);
-    let backend = backend(&set, RocmPrecision::Fp16, &options);
+    let backend = backend(&set, GpuPrecision::Fp16, &options);
     let (error, elapsed) = evaluate_until_it_hangs(&backend, &samples);
     assert!(error.contains("device 0 has not finished a batch within "), "{error}");
     assert!(elapsed < Duration::from_secs(20), "{elapsed:?}");
@@ -140,7 +140,7 @@ fn hangs_for_ever(waiting: Waiting) {
     let (again, _) = evaluate_until_it_hangs(&backend, &samples);
     assert_eq!(again, error);
     drop(backend);
-    let refused = RocmBackend::open("rocm", &options).err().expect("the card still hangs").to_string();
+    let refused = GpuBackend::open("rocm", &options).err().expect("the card still hangs").to_string();
     assert!(refused.contains("device 0 hung earlier"), "{refused}");
     assert!(begin.elapsed() < Duration::from_millis(900), "{:?}", begin.elapsed());
 }
@@ -167,11 +167,11 @@ fn a_card_that_works_again_can_be_opened_again() {
     on_emulator("graphs::a_card_that_works_again_can_be_opened_again", &settings, || {
         let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-        let hung = backend(&set, RocmPrecision::Fp16, &impatient(Waiting::Yield));
+        let hung = backend(&set, GpuPrecision::Fp16, &impatient(Waiting::Yield));
         let (error, _) = evaluate_until_it_hangs(&hung, &samples);
         assert!(error.contains("has not finished a batch"), "{error}");
         std::thread::sleep(Duration::from_millis(9500));
-        check_set(&set, RocmPrecision::Fp16, &RocmOptions { streams: Some(1), ..options(16) }, &FP16);
+        check_set(&set, GpuPrecision::Fp16, &GpuOptions { streams: Some(1), ..options(16) }, &FP16);
         drop(hung);
     });
 }

@@ -31,7 +31,7 @@ pub(super) fn for_encoders(
 
 fn check(test: &str, architecture: &str, wanted: impl Fn(&GoldenSet) -> bool) {
     for_encoders(test, architecture, wanted, |set| {
-        check_set(set, RocmPrecision::Int8, &options(16), &INT8);
+        check_set(set, GpuPrecision::Int8, &options(16), &INT8);
     });
 }
 
@@ -78,8 +78,8 @@ fn encoders_in_int8_stay_near_lc0_on_gfx942() {
 fn int8_passes_the_check_of_the_figures() {
     on_emulator("int8::int8_passes_the_check_of_the_figures", &[], || {
         let set = goldens::named("micro-smolgen");
-        let options = RocmOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
-        let backend = backend(&set, RocmPrecision::Int8, &options);
+        let options = GpuOptions { warm_up: true, tuning: Tuning::Off, ..options(4) };
+        let backend = backend(&set, GpuPrecision::Int8, &options);
         assert!(backend.attributes().name.ends_with(", int8)"), "{}", backend.attributes().name);
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
     });
@@ -103,10 +103,10 @@ fn only_the_first_start_of_a_network_evaluates_positions() {
             let found = evaluate(&backend(&set, precision, &options(2)), &samples);
             found.iter().map(|(value, priors)| (value, priors.to_vec())).collect::<Vec<_>>()
         };
-        start(RocmPrecision::Fp16);
+        start(GpuPrecision::Fp16);
         assert!(kept_files().is_empty(), "16 bits need no such file");
 
-        let first = start(RocmPrecision::Int8);
+        let first = start(GpuPrecision::Int8);
         let [path] = &kept_files()[..] else { panic!("{:?}", kept_files()) };
         let name = path.file_name().expect("it has a name").to_string_lossy();
         assert!(name.starts_with("int8-weights-gpu-") && name.ends_with(".gz"), "{name}");
@@ -115,12 +115,12 @@ fn only_the_first_start_of_a_network_evaluates_positions() {
         let open = || File::options().write(true).open(path).expect("it can be opened");
 
         open().set_modified(SystemTime::UNIX_EPOCH).expect("its time can be set");
-        assert_eq!(start(RocmPrecision::Int8), first);
+        assert_eq!(start(GpuPrecision::Int8), first);
         assert_eq!(change(), SystemTime::UNIX_EPOCH, "the second start has evaluated positions");
 
         for damaged in [&b""[..], b"no gzip", &content[..content.len() / 2]] {
             fs::write(path, damaged).expect("it can be written");
-            assert_eq!(start(RocmPrecision::Int8), first, "{} bytes", damaged.len());
+            assert_eq!(start(GpuPrecision::Int8), first, "{} bytes", damaged.len());
             assert_eq!(fs::read(path).expect("it is there"), content, "the file is replaced");
         }
 
@@ -133,7 +133,7 @@ fn only_the_first_start_of_a_network_evaluates_positions() {
         assert_eq!(fs::read(path).expect("it is there"), content);
 
         let other = goldens::named("micro-attn");
-        backend(&other, RocmPrecision::Int8, &options(2));
+        backend(&other, GpuPrecision::Int8, &options(2));
         assert_eq!(kept_files().len(), 3, "another network has a file of its own: {:?}", kept_files());
     });
 }
@@ -142,7 +142,7 @@ fn only_the_first_start_of_a_network_evaluates_positions() {
 fn a_network_without_encoders_has_no_int8() {
     on_emulator("int8::a_network_without_encoders_has_no_int8", &[], || {
         let set = goldens::named("micro-se-conv");
-        let backend = backend(&set, RocmPrecision::Int8, &options(2));
+        let backend = backend(&set, GpuPrecision::Int8, &options(2));
         assert!(backend.attributes().name.ends_with(", fp16)"), "{}", backend.attributes().name);
     });
 }
@@ -169,7 +169,7 @@ fn evaluate_positions(backend: &dyn Backend, samples: &[(PositionHistory, Vec<Pa
 
 /// The mean differences of q from fp32 in the embedded network, of a card with this format and of the processor with 8-bit
 /// integers.
-pub(super) fn embedded_differences(precision: RocmPrecision) -> [f32; 2] {
+pub(super) fn embedded_differences(precision: GpuPrecision) -> [f32; 2] {
     let path = goldens::data_directory().join("trained-network-goldens.json");
     let text = std::fs::read_to_string(path).expect("the evaluations can be read");
     let positions: serde_json::Value = serde_json::from_str(&text).expect("the file is JSON");
@@ -199,7 +199,7 @@ pub(super) fn embedded_differences(precision: RocmPrecision) -> [f32; 2] {
 #[test]
 fn the_embedded_network_in_int8_is_as_near_to_fp32_as_on_the_processor() {
     on_emulator("int8::the_embedded_network_in_int8_is_as_near_to_fp32_as_on_the_processor", &[], || {
-        let [on_card, on_processor] = embedded_differences(RocmPrecision::Int8);
+        let [on_card, on_processor] = embedded_differences(GpuPrecision::Int8);
         println!("the mean difference of q is {on_card:.4} on the card, {on_processor:.4} on the processor");
         assert!(on_card > 0.0 && on_card < 0.01, "{on_card}");
     });

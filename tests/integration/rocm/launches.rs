@@ -3,8 +3,8 @@
 //! It depends on a network's layers and hardly on their widths, so that small networks with the layers of well-known ones
 //! show it. `true_widths.rs` shows what depends on widths.
 
-use super::{RocmPrecision, backend_of, evaluate, inside, libraries, options, sample};
-use rukh::backend::rocm::{GemmLibrary, RocmOptions};
+use super::{GpuPrecision, backend_of, evaluate, inside, libraries, options, sample};
+use rukh::backend::gpu::{GemmLibrary, GpuOptions};
 use rukh::net::Network;
 use rukh::net::network::Body;
 
@@ -41,7 +41,7 @@ pub(super) fn with_depth(set: &GoldenSet, count: usize) -> Network {
 }
 
 /// Evaluates a batch twice with each network. The first time, memory is allocated.
-fn evaluate_all(precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) {
+fn evaluate_all(precision: GpuPrecision, gemm: GemmLibrary, fuse: bool) {
     let sets = goldens::committed();
     for (_, name, depth, _) in SHAPES {
         let set = sets.iter().find(|set| set.name == name).expect("the set is committed");
@@ -50,7 +50,7 @@ fn evaluate_all(precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) {
             network.moves_left = None;
         }
         let options =
-            RocmOptions { gemm, fuse: Some(fuse), graph: Some(false), streams: Some(1), ..options(2) };
+            GpuOptions { gemm, fuse: Some(fuse), graph: Some(false), streams: Some(1), ..options(2) };
         let backend = backend_of(&network, precision, &options);
         let samples: Vec<_> = set.positions.iter().take(2).map(sample).collect();
         evaluate(&backend, &samples);
@@ -74,11 +74,11 @@ pub(super) fn counted(test: &str, settings: &[(&str, &str)], body: impl FnOnce()
 }
 
 /// The number of calls that start work, for each network.
-fn count(test: &str, precision: RocmPrecision, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
+fn count(test: &str, precision: GpuPrecision, gemm: GemmLibrary, fuse: bool) -> Option<Vec<usize>> {
     counted(test, &[], || evaluate_all(precision, gemm, fuse))
 }
 
-fn check(test: &str, precision: RocmPrecision, (gemm, fuse): (GemmLibrary, bool), column: usize) {
+fn check(test: &str, precision: GpuPrecision, (gemm, fuse): (GemmLibrary, bool), column: usize) {
     let Some(found) = count(test, precision, gemm, fuse) else { return };
     let names = SHAPES.map(|(name, ..)| name);
     let expected = SHAPES.map(|(.., counts)| counts[column]);
@@ -89,7 +89,7 @@ fn check(test: &str, precision: RocmPrecision, (gemm, fuse): (GemmLibrary, bool)
 fn a_batch_with_our_own_products_takes_so_many_launches() {
     check(
         "launches::a_batch_with_our_own_products_takes_so_many_launches",
-        RocmPrecision::Fp16,
+        GpuPrecision::Fp16,
         (GemmLibrary::Own, false),
         0,
     );
@@ -99,7 +99,7 @@ fn a_batch_with_our_own_products_takes_so_many_launches() {
 fn a_batch_whose_products_share_launches_takes_fewer() {
     check(
         "launches::a_batch_whose_products_share_launches_takes_fewer",
-        RocmPrecision::Fp16,
+        GpuPrecision::Fp16,
         (GemmLibrary::Own, true),
         1,
     );
@@ -109,7 +109,7 @@ fn a_batch_whose_products_share_launches_takes_fewer() {
 fn a_batch_with_a_library_takes_so_many_launches() {
     check(
         "launches::a_batch_with_a_library_takes_so_many_launches",
-        RocmPrecision::Fp16,
+        GpuPrecision::Fp16,
         (GemmLibrary::Library, false),
         2,
     );
@@ -118,5 +118,5 @@ fn a_batch_with_a_library_takes_so_many_launches() {
 #[test]
 fn a_batch_with_encoders_in_int8_takes_so_many_launches() {
     let test = "launches::a_batch_with_encoders_in_int8_takes_so_many_launches";
-    check(test, RocmPrecision::Int8, (GemmLibrary::Own, true), 3);
+    check(test, GpuPrecision::Int8, (GemmLibrary::Own, true), 3);
 }

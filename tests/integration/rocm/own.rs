@@ -16,11 +16,11 @@ fn hip_alone() -> tempfile::TempDir {
 
 /// Checks some positions of a set in one batch of each size. The first batch of a size runs step by step, and later
 /// ones as a graph.
-fn check_buckets(set: &GoldenSet, (precision, limit): (RocmPrecision, &Limit), sizes: &[usize]) {
+fn check_buckets(set: &GoldenSet, (precision, limit): (GpuPrecision, &Limit), sizes: &[usize]) {
     let largest = sizes.iter().copied().max().unwrap_or(1);
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     for fuse in [false, true] {
-        let backend = backend(set, precision, &RocmOptions { fuse: Some(fuse), ..options(largest) });
+        let backend = backend(set, precision, &GpuOptions { fuse: Some(fuse), ..options(largest) });
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
         for &size in sizes {
             for first in [0, 7] {
@@ -86,9 +86,8 @@ fn our_own_products_are_used_where_both_libraries_are_there() {
     on_emulator("own::our_own_products_are_used_where_both_libraries_are_there", &[], || {
         let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(2).map(sample).collect();
-        let by = |gemm| {
-            evaluate(&backend(&set, RocmPrecision::Fp16, &RocmOptions { gemm, ..options(2) }), &samples)
-        };
+        let by =
+            |gemm| evaluate(&backend(&set, GpuPrecision::Fp16, &GpuOptions { gemm, ..options(2) }), &samples);
         // The emulated libraries add in another order, so that some digit differs.
         let [own, library, auto] = [GemmLibrary::Own, GemmLibrary::Library, GemmLibrary::Auto].map(by);
         assert!(!own.iter().eq(library.iter()), "gemm=own uses a library");

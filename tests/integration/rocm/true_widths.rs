@@ -5,8 +5,8 @@
 //! emulator's kernels do nothing.
 
 use super::launches::{MARK, counted, with_depth};
-use super::{RocmPrecision, backend_of, options, sample};
-use rukh::backend::rocm::{GemmLibrary, RocmOptions};
+use super::{GpuPrecision, backend_of, options, sample};
+use rukh::backend::gpu::{GemmLibrary, GpuOptions};
 use rukh::backend::{Backend, EvalRequest};
 use rukh::net::Network;
 use rukh::net::network::{Body, Encoder, FeedForward, PolicyHead, ScalarHead, Smolgen, ValueError};
@@ -190,14 +190,14 @@ fn evaluate_true_widths(fuse: bool) {
         for depth in [2, 3] {
             let network = with_true_widths(set, widths, depth);
             let maximum = BATCHES.into_iter().max().unwrap_or(1);
-            let options = RocmOptions {
+            let options = GpuOptions {
                 gemm: GemmLibrary::Own,
                 fuse: Some(fuse),
                 graph: Some(false),
                 streams: Some(1),
                 ..options(maximum)
             };
-            let backend = backend_of(&network, RocmPrecision::Fp16, &options);
+            let backend = backend_of(&network, GpuPrecision::Fp16, &options);
             let samples: Vec<_> = set.positions.iter().cycle().take(maximum).map(sample).collect();
             for size in BATCHES {
                 for _ in 0..2 {

@@ -145,9 +145,8 @@ fn the_error_follows_from_lc0s_win_draw_and_loss() {
 fn batches_and_branches() {
     let set = goldens::named("micro-multihead");
     let samples: Vec<Sample> = set.positions.iter().take(20).map(sample).collect();
-    let backend =
-        |network: &Network, options: &RocmOptions| backend_of(network, RocmPrecision::Fp16, options);
-    let (one, forked) = (options(1), RocmOptions { fork: Some(32), ..options(32) });
+    let backend = |network: &Network, options: &GpuOptions| backend_of(network, GpuPrecision::Fp16, options);
+    let (one, forked) = (options(1), GpuOptions { fork: Some(32), ..options(32) });
     for (hidden, name) in [(Hidden::Shared, "winner"), (Hidden::Own, "winner"), (Hidden::Shared, "st")] {
         let network = with_error(&set, name, hidden);
         let plain = Network { value_error: None, ..network.clone() };
@@ -193,8 +192,8 @@ fn on_shared_layers_the_error_costs_one_launch_and_without_a_head_none() {
         let set = goldens::named("micro-attn");
         let steps = |network: &Network| -> Vec<String> {
             let options =
-                RocmOptions { time_steps: Some(1), warm_up: true, tuning: Tuning::Off, ..options(1) };
-            let backend = backend_of(network, RocmPrecision::Fp16, &options);
+                GpuOptions { time_steps: Some(1), warm_up: true, tuning: Tuning::Off, ..options(1) };
+            let backend = backend_of(network, GpuPrecision::Fp16, &options);
             let names = backend.notices().iter().filter_map(|line| line.split_once(": "));
             names.map(|(name, _)| name.to_owned()).filter(|name| name.starts_with("value error")).collect()
         };

@@ -72,7 +72,7 @@ fn every_embedded_architecture_that_the_emulator_runs_agrees_with_lc0() {
             [("RUKH_EMULATOR_ARCH", architecture), ("RUKH_EMULATOR_FAIL", "hiprtcCreateProgram:1")];
         let name = "versions::every_embedded_architecture_that_the_emulator_runs_agrees_with_lc0";
         on_emulator(name, &settings, || {
-            check_set(&goldens::named("micro-smolgen"), RocmPrecision::Fp16, &options(16), &FP16);
+            check_set(&goldens::named("micro-smolgen"), GpuPrecision::Fp16, &options(16), &FP16);
         });
     }
 }

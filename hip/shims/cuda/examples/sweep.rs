@@ -15,8 +15,8 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
+use rukh::backend::gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use rukh::backend::options_dict::ParsedOptions;
-use rukh::backend::rocm::{RocmBackend, RocmOptions, RocmPrecision};
 use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{PackedMove, Position, PositionHistory};
 use rukh::net::input::HistoryFill;
@@ -104,13 +104,13 @@ fn measure(arguments: &Arguments, network_name: &str, network: &Network, set: &s
     };
     let largest = arguments.sizes.iter().copied().max().unwrap_or(1);
     let tree = ParsedOptions::parse(text)?;
-    let mut options = RocmOptions::read(tree.root(), 1024)?;
+    let mut options = GpuOptions::read(tree.root(), 1024)?;
     let name = arguments.backend.as_str();
     tree.check_all_used(name, |_| false)?;
     let precision = match name {
-        "rocm-fp16" => RocmPrecision::Fp16,
-        "rocm-int8" => RocmPrecision::Int8,
-        "rocm-fp8" => RocmPrecision::Fp8,
+        "rocm-fp16" => GpuPrecision::Fp16,
+        "rocm-int8" => GpuPrecision::Int8,
+        "rocm-fp8" => GpuPrecision::Fp8,
         _ => {
             return Err(
                 format!("{name} is not measured: it is none of rocm-fp16, rocm-int8 and rocm-fp8").into()
@@ -119,9 +119,9 @@ fn measure(arguments: &Arguments, network_name: &str, network: &Network, set: &s
     };
     options.maximum_batch.get_or_insert(largest);
     let begin = Instant::now();
-    let device = RocmBackend::open(name, &options)?;
+    let device = GpuBackend::open(name, &options)?;
     let fill = HistoryFill::FenOnly;
-    let backend = RocmBackend::new(device, network.clone(), precision, &options, 1.0, fill)?;
+    let backend = GpuBackend::new(device, network.clone(), precision, &options, 1.0, fill)?;
     let seconds = begin.elapsed().as_secs_f64();
     backend.notices().iter().for_each(|notice| say(&format!("# {notice}")));
     let threads = threads.unwrap_or(backend.attributes().suggested_threads);

@@ -1,0 +1,146 @@
+//! Stage 1: every library with its version and its HIP runtime, every device, and the code object for each.
+
+use super::exchange::Request;
+use super::reporter::Reporter;
+use super::subject::settings;
+use crate::backend::gpu::gemm::gemms::Gemms;
+use crate::backend::gpu::runtime::code_objects::code_for;
+use crate::backend::gpu::runtime::device::Gpu;
+use crate::backend::gpu::runtime::driver_hint::explained;
+use crate::backend::gpu::runtime::error::{GpuError, Result};
+use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+use crate::backend::gpu::runtime::ffi::hip::{self, Device};
+use crate::backend::gpu::runtime::ffi::{hipblaslt, hiprtc, rocblas};
+use crate::backend::gpu::runtime::kernels::Kernels;
+use std::path::PathBuf;
+
+/// What is known of a loaded library.
+#[derive(Default)]
+struct Loaded {
+    version: Option<String>,
+    file: Option<PathBuf>,
+    /// The file of the HIP runtime that it calls.
+    runtime: Option<PathBuf>,
+}
+
+pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
+    let options = settings(request)?.options;
+    library(report, "HIP", || {
+        let hip = hip::load()?;
+        let version = hip::version(hip, hip::Versioned::Runtime).ok().map(release);
+        Ok(Loaded { version, file: hip::file(hip), runtime: None })
+    });
+    library(report, "rocBLAS", || {
+        let library = rocblas::load()?;
+        let runtime = library.runtime().and_then(|runtime| runtime.file());
+        Ok(Loaded { file: rocblas::file(library), runtime, version: None })
+    });
+    library(report, "hipBLASLt", || {
+        let library = hipblaslt::load()?;
+        let runtime = library.runtime().and_then(|runtime| runtime.file());
+        Ok(Loaded { file: hipblaslt::file(library), runtime, version: None })
+    });
+    library(report, "hiprtc", || {
+        let (version, file) = hiprtc::find()?;
+        Ok(Loaded { version, file, runtime: None })
+    });
+    let hip = hip::load().map_err(explained)?;
+    let count = hip::count(hip).map_err(explained)?;
+    for number in 0..count {
+        report.item(&format!("gpu {number}"), |report| {
+            let device = Device::new(hip, number)?;
+            let (free, total) = device.memory()?;
+            report.row(
+                "devices",
+                [
+                    ("gpu", number.into()),
+                    ("name", device.name()?.into()),
+                    ("architecture", device.architecture()?.into()),
+                    ("compute units", device.compute_units()?.into()),
+                    ("lanes", device.warp_size().ok().into()),
+                    ("MiB", (total >> 20).into()),
+                    ("MiB free", (free >> 20).into()),
+                    ("integrated", device.is_integrated()?.into()),
+                ],
+            );
+            Ok(())
+        });
+        report.item(&format!("code for gpu {number}"), |report| {
+            let device = Device::new(hip, number)?;
+            let architecture = device.architecture()?;
+            let (code, bytes, reason) = match code_for(&architecture) {
+                Ok((code, name)) => {
+                    let loaded = Kernels::new(device, &code, &name, request.precision.element());
+                    (name, code.len(), loaded.err().map(|error| error.to_string()))
+                }
+                Err(error) => ("none".to_owned(), 0, Some(error.to_string())),
+            };
+            report.row(
+                "code objects",
+                [
+                    ("gpu", number.into()),
+                    ("architecture", architecture.into()),
+                    ("code", code.into()),
+                    ("bytes", bytes.into()),
+                    ("verdict", if reason.is_none() { "right" } else { "unusable" }.into()),
+                    ("reason", reason.into()),
+                ],
+            );
+            Ok(())
+        });
+    }
+    let mut opened = None;
+    report.item("the choice of a gpu", |_| {
+        opened = Some(Gpu::open(&options.gpu, options.gemm));
+        Ok(())
+    });
+    // Without a result, opening the device has ended an earlier process, which the report says.
+    let Some(gpu) = opened.transpose()? else { return Ok(()) };
+    gpu.notices.iter().chain(&gpu.refusals).for_each(|notice| report.note(notice.clone()));
+    report.note(format!("gpu {}, {}, {} is used", gpu.device.ordinal(), gpu.name, gpu.architecture));
+    report.item("the versions of the BLAS libraries", |report| {
+        if let Some(library) = gpu.rocblas {
+            report.note(format!("rocBLAS {}", rocblas::version(library)?));
+        }
+        let kernels = Kernels::of(&gpu, ElementType::Fp32)?;
+        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
+        if let Some(version) = gemms.hipblaslt_version() {
+            let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
+            report.note(format!("hipBLASLt {major}.{minor}.{patch}"));
+        }
+        gemms.refusals().iter().for_each(|refusal| report.note(refusal.clone()));
+        Ok(())
+    });
+    Ok(())
+}
+
+/// Loads a library and writes its row.
+fn library(report: &mut Reporter<'_>, name: &str, load: impl FnOnce() -> Result<Loaded>) {
+    report.item(name, |report| {
+        let (verdict, loaded, reason) = match load() {
+            Ok(loaded) => ("right", loaded, None),
+            Err(GpuError::Library(reason)) if reason.contains(" is not in ") => {
+                ("missing", Loaded::default(), Some(reason))
+            }
+            Err(error) => ("unusable", Loaded::default(), Some(error.to_string())),
+        };
+        let path = |path: Option<PathBuf>| path.map(|path| path.display().to_string());
+        report.row(
+            "libraries",
+            [
+                ("library", name.into()),
+                ("verdict", verdict.into()),
+                ("version", loaded.version.into()),
+                ("file", path(loaded.file).into()),
+                ("HIP runtime", path(loaded.runtime).into()),
+                ("reason", reason.into()),
+            ],
+        );
+        Ok(())
+    });
+}
+
+/// HIP's version number as text: 60443484 is 6.4.43484.
+fn release(version: i32) -> String {
+    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
+}

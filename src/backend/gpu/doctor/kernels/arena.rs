@@ -1,0 +1,199 @@
+//! The memory of one launch, with guards around every array.
+//!
+//! All arrays of a launch lie in one block of device memory. After the launch, the block may differ from what was
+//! uploaded only where the kernel must write.
+
+use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+use crate::backend::gpu::runtime::ffi::hip::Address;
+use crate::backend::gpu::runtime::numbers;
+
+/// The least number of guard bytes between two arrays. An access just outside of an array meets them.
+const GUARD: usize = 256;
+
+/// Arrays begin at multiples of this many bytes.
+const ALIGNMENT: usize = 256;
+
+/// The value of guard bytes. As elements they are huge or no number at all, so that a read of them shows in a result.
+const GUARD_BYTE: u8 = 0xfd;
+
+/// The value of bytes that the kernel must overwrite. As elements they are not a number.
+const UNWRITTEN_BYTE: u8 = 0xff;
+
+/// The arrays of a launch.
+pub(super) struct Arena {
+    base: Address,
+    bytes: Vec<u8>,
+}
+
+/// The place of one of a launch's arrays in the device's memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) address: Address,
+    start: usize,
+    bytes: usize,
+}
+
+/// What an array must hold after a launch.
+pub(super) struct Expected {
+    pub(super) place: Place,
+    pub(super) element: ElementType,
+    /// The elements. The kernel must not write those that are not a number.
+    pub(super) values: Vec<f64>,
+    /// The largest [`numbers::error`].
+    pub(super) allowed: f64,
+}
+
+/// How a launch turned out.
+#[derive(PartialEq, Debug)]
+pub(super) struct Judgement {
+    /// The largest [`numbers::error`] of a figure, and what it is measured by.
+    pub(super) error: f64,
+    pub(super) allowed: f64,
+    /// The first figure with an error that is too large, in words.
+    pub(super) wrong: Option<String>,
+    /// The first byte that was changed although it belongs to no result, in words.
+    pub(super) damage: Option<String>,
+}
+
+impl Arena {
+    /// An arena in device memory that begins at `base`.
+    pub(super) fn new(base: Address) -> Arena {
+        let mut arena = Arena { base, bytes: Vec::new() };
+        arena.guard();
+        arena
+    }
+
+    /// The contents to upload.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    fn guard(&mut self) {
+        let end = (self.bytes.len() + GUARD).next_multiple_of(ALIGNMENT);
+        self.bytes.resize(end, GUARD_BYTE);
+    }
+
+    /// Adds an array with these bytes.
+    pub(super) fn put(&mut self, bytes: &[u8]) -> Place {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(bytes);
+        self.guard();
+        Place { address: self.base.offset(start), start, bytes: bytes.len() }
+    }
+
+    /// Adds an array of numbers. Returns their values after rounding, too.
+    pub(super) fn numbers(&mut self, element: ElementType, values: &[f32]) -> (Place, Vec<f64>) {
+        let (bytes, rounded) = numbers::encode(element, values);
+        (self.put(&bytes), rounded)
+    }
+
+    /// Adds an array of `count` elements that the kernel writes.
+    pub(super) fn room(&mut self, element: ElementType, count: usize) -> Place {
+        self.put(&vec![UNWRITTEN_BYTE; count * element.bytes()])
+    }
+
+    /// Compares the memory after a launch with what it must be.
+    pub(super) fn judge(&self, after: &[u8], expected: &[Expected]) -> Judgement {
+        let mut judgement = Judgement { error: 0.0, allowed: f64::INFINITY, wrong: None, damage: None };
+        let mut is_result = vec![false; self.bytes.len()];
+        for Expected { place, element, values, allowed } in expected {
+            let found = numbers::decode(*element, &after[place.start..place.start + place.bytes]);
+            let size = element.bytes();
+            let written = values.iter().zip(found).enumerate().filter(|(_, (value, _))| !value.is_nan());
+            for (index, (value, found)) in written {
+                let start = place.start + index * size;
+                is_result[start..start + size].fill(true);
+                let error = numbers::error(found, *value);
+                if error / allowed >= judgement.error / judgement.allowed {
+                    (judgement.error, judgement.allowed) = (error, *allowed);
+                }
+                if error > *allowed && judgement.wrong.is_none() {
+                    judgement.wrong = Some(format!("element {index} is {found:.6} instead of {value:.6}"));
+                }
+            }
+        }
+        let pairs = self.bytes.iter().zip(after).zip(&is_result).enumerate();
+        let mut damaged = pairs.filter(|(_, ((before, after), is_result))| !**is_result && before != after);
+        judgement.damage = damaged.next().map(|(byte, _)| self.whereabouts(byte, expected));
+        judgement
+    }
+
+    /// Where a byte of the arena lies, in words.
+    fn whereabouts(&self, byte: usize, expected: &[Expected]) -> String {
+        let Some(place) = expected
+            .iter()
+            .map(|expected| expected.place)
+            .min_by_key(|place| place.start.abs_diff(byte).min((place.start + place.bytes).abs_diff(byte)))
+        else {
+            return format!("byte {byte} of the memory was written");
+        };
+        if byte < place.start {
+            format!("the byte {} before a result was written", place.start - byte)
+        } else if byte >= place.start + place.bytes {
+            format!("the byte {} after a result was written", byte - place.start - place.bytes)
+        } else {
+            format!("byte {} of a result was written, but lies between its rows", byte - place.start)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const F16: ElementType = ElementType::Fp16;
+
+    /// An arena with an input and an output of four elements, of which the last one is not written; and the memory
+    /// after a launch that wrote 1, 2 and 3.
+    fn launched() -> (Arena, Vec<Expected>, Vec<u8>) {
+        let mut arena = Arena::new(Address::NULL);
+        let (input, rounded) = arena.numbers(F16, &[0.5, 0.25]);
+        assert_eq!((rounded, input.start), (vec![0.5, 0.25], 256));
+        let output = arena.room(F16, 4);
+        let values = vec![1.0, 2.0, 3.0, f64::NAN];
+        let mut after = arena.bytes().to_vec();
+        after[output.start..output.start + 6].copy_from_slice(&numbers::encode(F16, &[1.0, 2.0, 3.0]).0);
+        (arena, vec![Expected { place: output, element: F16, values, allowed: 1e-3 }], after)
+    }
+
+    #[test]
+    fn right_figures_inside_of_their_array_are_right() {
+        let (arena, expected, after) = launched();
+        let judgement = arena.judge(&after, &expected);
+        assert_eq!(judgement, Judgement { error: 0.0, allowed: 1e-3, wrong: None, damage: None });
+        // Nothing was written.
+        let judgement = arena.judge(arena.bytes(), &expected);
+        assert_eq!(judgement.error, f64::INFINITY);
+        assert_eq!(judgement.wrong.as_deref(), Some("element 0 is NaN instead of 1.000000"));
+    }
+
+    #[test]
+    fn a_wrong_figure_is_found() {
+        let (arena, expected, mut after) = launched();
+        let start = expected[0].place.start;
+        after[start + 2..start + 4].copy_from_slice(&numbers::encode(F16, &[2.5]).0);
+        let judgement = arena.judge(&after, &expected);
+        assert_eq!((judgement.error, judgement.damage), (0.25, None));
+        assert_eq!(judgement.wrong.as_deref(), Some("element 1 is 2.500000 instead of 2.000000"));
+    }
+
+    #[test]
+    fn a_byte_outside_of_the_results_is_found() {
+        let (arena, expected, after) = launched();
+        let start = expected[0].place.start;
+        for (byte, text) in [
+            (start - 1, "the byte 1 before a result was written"),
+            (start + 8, "the byte 0 after a result was written"),
+            (start + 7, "byte 7 of a result was written, but lies between its rows"),
+        ] {
+            let mut after = after.clone();
+            after[byte] ^= 1;
+            let judgement = arena.judge(&after, &expected);
+            assert_eq!((judgement.wrong, judgement.damage.as_deref()), (None, Some(text)));
+        }
+        // The kernel must not change its input.
+        let mut after = after;
+        after[256] ^= 1;
+        assert!(arena.judge(&after, &expected).damage.is_some());
+    }
+}

@@ -1,0 +1,262 @@
+//! Input planes, the transforms of a convolution, and squeeze-and-excitation.
+
+use super::super::reference::boards::{
+    Planes, SqueezeExcite, means, planes, squeeze_excite, winograd_input, winograd_output,
+};
+use super::arena::Expected;
+use super::case::{Case, Trial, some};
+use crate::backend::gpu::gemm::chain::WholeConvolution;
+use crate::backend::gpu::gemm::own::{TileSize, tile_sizes};
+use crate::backend::gpu::network::layers::component_type;
+use crate::backend::gpu::runtime::activations::activation;
+use crate::backend::gpu::runtime::ffi::arguments::{
+    ConvolutionArguments, PlanesArguments, SqueezeExciteArguments, WinogradArguments,
+};
+use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape};
+use crate::backend::gpu::runtime::ffi::hip::Address;
+use crate::backend::gpu::runtime::kernels::grid;
+use crate::backend::gpu::runtime::numbers::{allowed, noise};
+use crate::backend::winograd::{COMPONENTS, TILES};
+
+const SQUARES: usize = 64;
+
+/// The number of bitboards of a position.
+const MASKS: usize = 112;
+
+/// The largest error of the means: fp32 sums of 64 numbers.
+const MEAN_ERROR: f64 = 1e-4;
+
+pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
+    let shapes = vec![(112, 64, Some(109)), (12, 0, None), (112, 0, Some(109)), (112, 3, None)];
+    let planes = some(shapes, is_quick, 2).into_iter().map(|shape| planes_case(element, shape));
+    let mut cases: Vec<Case> = planes.collect();
+    for (positions, channels) in some(vec![(2, 72), (1, 8), (3, 136), (3, 384)], is_quick, 1) {
+        cases.push(winograd_input_case(element, positions, channels));
+        for is_whole in [false, true] {
+            cases.push(winograd_output_case(element, positions, channels, is_whole));
+        }
+    }
+    // The kernels of whole convolutions have 128 threads, which their names do not say.
+    for size in tile_sizes().into_iter().filter(|size| size.rows == 64 && size.threads == 128) {
+        let shapes = vec![(37, 72, 40), (2, 16, 136)];
+        let shapes = some(shapes, is_quick, 1).into_iter();
+        cases.extend(shapes.map(|shape| convolution_case(element, size, shape)));
+    }
+    let shapes = vec![(3, 200, 24), (1, 16, 8), (2, 384, 32), (2, 1024, 512)];
+    cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| squeeze_excite_case(element, shape)));
+    cases
+}
+
+fn planes_case(element: ElementType, (count, extra, valued_plane): (usize, usize, Option<usize>)) -> Case {
+    let positions = 3;
+    let valued = valued_plane.map_or(String::new(), |plane| format!(", value in plane {plane}"));
+    let shape = format!("{positions} positions, {count} planes and {extra} constants{valued}");
+    Case::new(("planes", element, ""), shape, move |arena, function| {
+        let mask = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let masks: Vec<u64> = (0..(positions * MASKS) as u64).map(mask).collect();
+        let values = [0.25_f32, 0.5, 99.0];
+        let mask_bytes: Vec<u8> = masks.iter().flat_map(|mask| mask.to_le_bytes()).collect();
+        let value_bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let (table, constants) = arena.numbers(element, &noise(60, SQUARES * extra));
+        let arguments = PlanesArguments {
+            masks: arena.put(&mask_bytes).address,
+            values: arena.put(&value_bytes).address,
+            table: if extra > 0 { table.address } else { Address::NULL },
+            output: Address::NULL,
+            mask_stride: MASKS as i32,
+            planes: count as i32,
+            extra: extra as i32,
+            valued_plane: valued_plane.map_or(-1, |plane| plane as i32),
+        };
+        let output = arena.room(element, positions * SQUARES * (count + extra));
+        let arguments = PlanesArguments { output: output.address, ..arguments };
+        let how = Planes { mask_stride: MASKS, planes: count, extra, valued_plane };
+        let values = planes(&masks, &values, &constants, how);
+        // The numbers are only moved, so they must be exact.
+        let expected = Expected { place: output, element, values, allowed: 1e-9 };
+        Trial::new(function, grid(positions, 1, 256), arguments, vec![expected])
+    })
+}
+
+fn winograd_input_case(element: ElementType, positions: usize, channels: usize) -> Case {
+    let shape = format!("{positions} positions, {channels} channels");
+    Case::new(("winograd_input", element, ""), shape, move |arena, function| {
+        let components = component_type(element);
+        // There are gaps between the components, which the kernel must not write.
+        let stride = TILES * positions * channels + 8;
+        let (input, x) = arena.numbers(element, &noise(70, positions * SQUARES * channels));
+        let output = arena.room(components, COMPONENTS * stride);
+        let arguments = WinogradArguments {
+            input: input.address,
+            output: output.address,
+            bias: Address::NULL,
+            residual: Address::NULL,
+            means: Address::NULL,
+            component_stride: stride as i64,
+            channels: channels as i32,
+            activation: 0,
+        };
+        let values = winograd_input(&x, channels, stride);
+        let expected = Expected { place: output, element: components, values, allowed: allowed(components) };
+        Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, vec![expected])
+    })
+}
+
+/// A whole case has a residual, which is the output, too, and an activation; the other one has means.
+fn winograd_output_case(element: ElementType, positions: usize, channels: usize, is_whole: bool) -> Case {
+    let what = if is_whole { "residual in place, function 6" } else { "means" };
+    let shape = format!("{positions} positions, {channels} channels, {what}");
+    Case::new(("winograd_output", element, ""), shape, move |arena, function| {
+        let components = component_type(element);
+        let count = positions * SQUARES * channels;
+        let stride = TILES * positions * channels + 8;
+        let numbers: Vec<f32> = noise(80, COMPONENTS * stride).iter().map(|x| x * 0.25).collect();
+        let (input, sums) = arena.numbers(components, &numbers);
+        let (bias, bias_values) = arena.numbers(element, &noise(81, channels));
+        let residual = is_whole.then(|| arena.numbers(element, &noise(82, count)));
+        let output = match &residual {
+            Some((place, _)) => *place,
+            None => arena.room(element, count),
+        };
+        let means_place = (!is_whole).then(|| arena.room(ElementType::Fp32, positions * channels));
+        let code = if is_whole { 6 } else { 0 };
+        let arguments = WinogradArguments {
+            input: input.address,
+            output: output.address,
+            bias: bias.address,
+            residual: residual.as_ref().map_or(Address::NULL, |(place, _)| place.address),
+            means: means_place.map_or(Address::NULL, |place| place.address),
+            component_stride: stride as i64,
+            channels: channels as i32,
+            activation: code,
+        };
+        let residual = residual.as_ref().map(|(_, values)| values.as_slice());
+        let sizes = (positions, channels, stride);
+        let sums = winograd_output(&sums, sizes, Some(&bias_values), residual);
+        let means = means_place.map(|place| Expected {
+            place,
+            element: ElementType::Fp32,
+            values: means(&sums, channels),
+            allowed: MEAN_ERROR,
+        });
+        let values = sums.iter().map(|&sum| activation(code, sum)).collect();
+        let results = Expected { place: output, element, values, allowed: allowed(element) };
+        let expected = std::iter::once(results).chain(means).collect();
+        Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, expected)
+    })
+}
+
+/// A whole convolution with a residual and an activation. The shape is positions, inputs, outputs.
+fn convolution_case(
+    element: ElementType,
+    size: TileSize,
+    (positions, inputs, outputs): (usize, usize, usize),
+) -> Case {
+    let text = format!("{positions} positions, {inputs} inputs, {outputs} outputs");
+    let suffix = format!("_{}x{}", size.rows, size.columns);
+    let case = Case::new(("convolution", element, &suffix), text, move |arena, function| {
+        let components = component_type(element);
+        let rows = TILES * positions;
+        let scale = 1.0 / (inputs as f32).sqrt();
+        let scaled: Vec<f32> = noise(71, COMPONENTS * outputs * inputs).iter().map(|x| x * scale).collect();
+        let (board, x) = arena.numbers(element, &noise(70, positions * SQUARES * inputs));
+        let (weights, w) = arena.numbers(components, &scaled);
+        let (bias, bias_values) = arena.numbers(element, &noise(72, outputs));
+        let (residual, added) = arena.numbers(element, &noise(73, positions * SQUARES * outputs));
+        let transformed = arena.room(components, COMPONENTS * rows * inputs);
+        let products = arena.room(components, COMPONENTS * rows * outputs);
+        let code = 6;
+        let transform = |input, output, channels: usize| WinogradArguments {
+            input,
+            output,
+            bias: Address::NULL,
+            residual: Address::NULL,
+            means: Address::NULL,
+            component_stride: (rows * channels) as i64,
+            channels: channels as i32,
+            activation: 0,
+        };
+        let whole = WholeConvolution {
+            element,
+            input: transform(board.address, transformed.address, inputs),
+            shape: GemmShape {
+                batch: COMPONENTS,
+                batch_strides: [outputs * inputs, rows * inputs, rows * outputs],
+                ..GemmShape::plain(rows, outputs, inputs, components)
+            },
+            operands: GemmOperands::plain(weights.address, transformed.address, products.address),
+            output: WinogradArguments {
+                bias: bias.address,
+                residual: residual.address,
+                activation: code,
+                ..transform(products.address, residual.address, outputs)
+            },
+        };
+        let (arguments, blocks) = whole.lay_out(size);
+        let counters = arena.put(&vec![0; 4 * whole.counters(size)]).address;
+        let v = winograd_input(&x, inputs, rows * inputs);
+        let sum = |index: usize| {
+            let (component, row, output) = (index / outputs / rows, index / outputs % rows, index % outputs);
+            let v = &v[(component * rows + row) * inputs..][..inputs];
+            let w = &w[(component * outputs + output) * inputs..][..inputs];
+            v.iter().zip(w).map(|(v, w)| v * w).sum::<f64>()
+        };
+        let sums: Vec<f64> = (0..COMPONENTS * rows * outputs).map(sum).collect();
+        let boards =
+            winograd_output(&sums, (positions, outputs, rows * outputs), Some(&bias_values), Some(&added));
+        let boards = boards.iter().map(|&sum| activation(code, sum)).collect();
+        // Each step reads numbers that the one before has rounded, and the last one adds 36 of them with factors.
+        let one = allowed(components);
+        let expected = vec![
+            Expected { place: transformed, element: components, values: v, allowed: one },
+            Expected { place: products, element: components, values: sums, allowed: 2.0 * one },
+            Expected { place: residual, element, values: boards, allowed: allowed(element) + 32.0 * one },
+        ];
+        let arguments = ConvolutionArguments { counters, ..arguments };
+        Trial::new(function, grid(blocks, 1, size.threads), arguments, expected)
+    });
+    case.optional()
+}
+
+fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usize, usize, usize)) -> Case {
+    let shape = format!("{positions} positions, {channels} channels, {hidden} hidden units");
+    Case::new(("squeeze_excite", element, ""), shape, move |arena, function| {
+        let count = positions * SQUARES * channels;
+        let scaled = |seed: u32, outputs: usize, inputs: usize| -> Vec<f32> {
+            let scale = 2.0 / (inputs as f32).sqrt();
+            noise(seed, outputs * inputs).iter().map(|x| x * scale).collect()
+        };
+        let (branch, x) = arena.numbers(element, &noise(90, count));
+        let (residual, r) = arena.numbers(element, &noise(91, count));
+        let (means, mean_values) = arena.numbers(ElementType::Fp32, &noise(92, positions * channels));
+        let (squeeze, squeeze_values) = arena.numbers(element, &scaled(93, hidden, channels));
+        let (squeeze_bias, squeeze_biases) = arena.numbers(element, &noise(94, hidden));
+        let (excite, excite_values) = arena.numbers(element, &scaled(95, 2 * channels, hidden));
+        let (excite_bias, excite_biases) = arena.numbers(element, &noise(96, 2 * channels));
+        let code = 1;
+        let arguments = SqueezeExciteArguments {
+            branch: branch.address,
+            residual: residual.address,
+            output: residual.address,
+            means: means.address,
+            squeeze: squeeze.address,
+            squeeze_bias: squeeze_bias.address,
+            excite: excite.address,
+            excite_bias: excite_bias.address,
+            channels: channels as i32,
+            hidden: hidden as i32,
+            activation: code,
+            reserved: 0,
+        };
+        let layers = SqueezeExcite {
+            squeeze: &squeeze_values,
+            squeeze_bias: &squeeze_biases,
+            excite: &excite_values,
+            excite_bias: &excite_biases,
+            activation: code,
+        };
+        let values = squeeze_excite(&x, &r, &mean_values, layers);
+        let expected = Expected { place: residual, element, values, allowed: allowed(element) };
+        Trial::new(function, grid(positions, 1, 256), arguments, vec![expected])
+    })
+}

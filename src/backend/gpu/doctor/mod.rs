@@ -1,0 +1,79 @@
+//! Examines a card that the authors have never seen, stage by stage. `rukh doctor` starts a process for each stage.
+//!
+//! Any call of ROCm's libraries may end its process or never return, so a stage says what it begins before it begins
+//! it. If the process ends early, another one goes on without the item that ended it.
+//!
+//! | module | what it does or holds |
+//! |---|---|
+//! | [`devices`] | stage 1: libraries, devices, code objects |
+//! | [`kernels`] | stage 2: our kernels against references |
+//! | [`products`] | stage 3: every algorithm for every product |
+//! | [`graphs`] | stage 4: graphs and branches against single steps |
+//! | [`network`] | stage 5: the network against the processor |
+//! | [`floors`] | stage 6: the costs of launches, copies and waits |
+//! | [`speed`] | stage 7: the network's speed by batch size and setting |
+//! | [`reference`](mod@reference) | what kernels must compute |
+//! | [`bench`] | a stream for single launches |
+//! | [`subject`] | what a stage examines |
+//! | [`reporter`] | tells the parent process what a stage does and finds |
+//! | [`exchange`] | what the two processes exchange |
+//! | [`stage`] | the stages' names and time limits |
+
+mod bench;
+mod devices;
+mod exchange;
+pub(crate) mod floors;
+mod graphs;
+mod kernels;
+mod network;
+mod products;
+mod reference;
+mod reporter;
+mod speed;
+mod stage;
+pub(crate) mod subject;
+
+use crate::backend::gpu::runtime::error;
+use reporter::Reporter;
+use std::io::{self, Read, Write};
+use subject::Subject;
+
+pub use exchange::{Cells, Line, Request};
+pub use stage::Stage;
+pub use subject::Settings;
+
+/// The argument with which this program becomes the process of a stage.
+pub const STAGE_ARGUMENT: &str = "rocm-doctor";
+
+/// Reads a request, runs its stage, and writes one line for each event.
+///
+/// # Errors
+/// The request cannot be read, or the lines cannot be written: the parent process is gone.
+pub fn serve_stage(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut text = String::new();
+    input.read_to_string(&mut text)?;
+    match Request::parse(&text) {
+        Ok(request) => {
+            let mut reporter = Reporter::new(&mut output, request.done.iter().cloned(), &request.killers);
+            let outcome = run(&request, &mut reporter);
+            reporter.finish(outcome)
+        }
+        Err(reason) => writeln!(output, "{}", Line::Failed(reason).text()),
+    }
+}
+
+fn run(request: &Request, report: &mut Reporter<'_>) -> error::Result<()> {
+    if request.stage == Stage::Devices {
+        return devices::run(request, report);
+    }
+    let subject = Subject::open(request)?;
+    match request.stage {
+        Stage::Devices => Ok(()),
+        Stage::Kernels => kernels::run(&subject, report),
+        Stage::Products => products::run(&subject, report),
+        Stage::Graphs => graphs::run(&subject, report),
+        Stage::Network => network::run(&subject, report),
+        Stage::Floors => floors::run(&subject, report),
+        Stage::Speed => speed::run(&subject, report),
+    }
+}

@@ -1,0 +1,342 @@
+//! Stage 3: every matrix product of the network by every library, with every algorithm that it proposes, and by our own
+//! kernels.
+
+use super::bench::examined;
+use super::reporter::Reporter;
+use super::subject::Subject;
+use crate::backend::gpu::gemm::avoided::BlasLibrary;
+use crate::backend::gpu::gemm::gemms::{Effort, GemmChoice, GemmProblem, Gemms};
+use crate::backend::gpu::measure::measurer::{Measurer, Wanted, launches};
+use crate::backend::gpu::measure::samples::{Contents, Difference, Samples};
+use crate::backend::gpu::runtime::error::Result;
+use crate::backend::gpu::runtime::ffi::arguments::DenseArguments;
+use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::backend::gpu::runtime::ffi::hip::Address;
+use crate::backend::gpu::runtime::ffi::pinned::Staging;
+use crate::backend::gpu::runtime::ffi::program::{Program, Step};
+use crate::backend::gpu::runtime::kernels::Kernels;
+use crate::backend::gpu::runtime::numbers::short;
+use crate::backend::gpu::tuning::choices;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The number of hipBLASLt's algorithms to examine for each product. The engine asks for no more than 16.
+const MOST_ALGORITHMS: usize = 16;
+const MOST_QUICK_ALGORITHMS: usize = 3;
+
+/// The most rows of a product that the option `few_rows` lets our own kernel compute.
+const MOST_FEW_ROWS: usize = 1024;
+
+/// hipBLASLt is not asked for other products after so many questions that ended a process.
+const MOST_DEATHS: usize = 4;
+
+/// The name of our own kernels with preshuffled weights.
+const PRESHUFFLED: &str = "Rukh's tiles, preshuffled weights";
+
+/// What the name of a question to hipBLASLt ends with.
+const QUESTION: &str = ", the question for algorithms";
+
+pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
+    let maker = subject.maker()?;
+    let products = {
+        let workspace = maker.workspace()?;
+        choices::products(&maker, &workspace)?
+    };
+    let wanted = |layers: &Vec<GemmProblem>| Wanted { shape: layers[0].shape, layers: layers.len() };
+    // Products of 8-bit numbers are examined with the kernels.
+    let wanted = with_plain(products.iter().map(wanted).filter(|product| !product.shape.is_of_bytes()));
+    let most = if subject.is_quick { MOST_QUICK_ALGORITHMS } else { MOST_ALGORITHMS };
+    let Subject { gpu, gemms, kernels, element, .. } = subject;
+    let mut examiner = Examiner {
+        measurer: Measurer::new(gpu, gemms, kernels, *element, (&wanted, Effort::Quick))?,
+        staging: Staging::new(gpu.device)?,
+        contents: Contents::new(*element),
+        gemms,
+        kernels,
+        most,
+    };
+    let deaths = report.killers().filter(|name| name.ends_with(QUESTION)).count();
+    if deaths >= MOST_DEATHS {
+        report.note("hipBLASLt ends a process again and again, so it is not asked for the other products");
+    }
+    for product in &wanted {
+        examiner.product(product, deaths < MOST_DEATHS, report);
+    }
+    Ok(())
+}
+
+/// The products, and after each one with an epilogue the same without it, which rocBLAS computes instead.
+fn with_plain(products: impl Iterator<Item = Wanted>) -> Vec<Wanted> {
+    let mut seen = BTreeSet::new();
+    let with_plain = products.flat_map(|product| {
+        let plain = product.shape.without_epilogue();
+        [product, Wanted { shape: plain, ..product }]
+    });
+    with_plain.filter(|product| seen.insert(product.shape)).collect()
+}
+
+/// A text that is different for all products of a network.
+fn name(shape: &GemmShape) -> String {
+    let strides = |shape: &GemmShape| [shape.weights_stride, shape.x_stride, shape.y_stride];
+    let dense = GemmShape::plain(shape.rows, shape.outputs, shape.inputs, shape.input_type);
+    let mut text = shape.to_string();
+    if strides(shape) != strides(&dense) {
+        text += &format!(" strides {:?}", strides(shape));
+    }
+    if shape.batch > 1 {
+        text += &format!(" {:?}", shape.batch_strides);
+    }
+    if shape.accumulate {
+        text += " added";
+    }
+    text
+}
+
+/// The device, the matrices, and what they hold.
+struct Examiner<'a> {
+    measurer: Measurer<'a>,
+    staging: Staging,
+    contents: Contents,
+    gemms: &'a Gemms,
+    kernels: &'a Kernels,
+    /// The number of hipBLASLt's algorithms to examine for each product.
+    most: usize,
+}
+
+/// A product under examination.
+struct Trial<'a> {
+    product: &'a Wanted,
+    /// The name in the report.
+    name: String,
+    /// The product with the weights of each layer.
+    layers: Vec<GemmProblem>,
+    samples: Samples,
+}
+
+/// What an algorithm has computed, and how fast it was.
+struct Outcome {
+    algorithm: usize,
+    difference: Difference,
+    microseconds: f64,
+}
+
+impl Examiner<'_> {
+    /// Examines one product by every library that may compute it.
+    fn product(&mut self, product: &Wanted, asks_hipblaslt: bool, report: &mut Reporter<'_>) {
+        let shape = &product.shape;
+        let mut trial = None;
+        let name = name(shape);
+        let gemms = self.gemms;
+        if asks_hipblaslt && gemms.hipblaslt_has_epilogue_of(shape) {
+            let item = format!("hipBLASLt, {name}");
+            report.item(&item, |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let mut proposals = None;
+                report.attempt(&format!("{item}{QUESTION}"), |_| {
+                    proposals = Some(gemms.proposals(&trial.layers[0], WeightLayout::Plain));
+                    Ok(())
+                });
+                // Without an answer, the question ended an earlier process, which the report says.
+                let Some(proposals) = proposals else { return Ok(()) };
+                let choices = proposals.into_iter().take(self.most).collect();
+                self.library("hipBLASLt", &item, trial, choices, report)
+            });
+        }
+        if gemms.has(BlasLibrary::Rocblas) && !shape.has_epilogue() {
+            let item = format!("rocBLAS, {name}");
+            report.item(&item, |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let choices = vec![GemmChoice::ROCBLAS];
+                self.library("rocBLAS", &item, trial, choices, report)
+            });
+        }
+        let own = gemms.own_choices(shape);
+        if !own.is_empty() {
+            let item = format!("Rukh's tiles, {name}");
+            report.item(&item, |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                self.library("Rukh's tiles", &item, trial, own.clone(), report)
+            });
+        }
+        let preshuffled = own.iter().map(|&choice| gemms.with_preshuffled_weights(shape, choice));
+        let preshuffled: Vec<GemmChoice> = preshuffled.flatten().collect();
+        if !preshuffled.is_empty() {
+            let item = format!("{PRESHUFFLED}, {name}");
+            report.item(&item, |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                // Without memory for these weights there is nothing to examine.
+                if !self.measurer.preshuffle(&trial.layers)? {
+                    return Ok(());
+                }
+                self.library(PRESHUFFLED, &item, trial, preshuffled, report)
+            });
+        }
+        if self.own_step(shape, None).is_some() {
+            report.item(&format!("Rukh's kernel, {name}"), |report| {
+                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let own =
+                    |examiner: &Self, layer: &GemmProblem| Ok(examiner.own_step(&layer.shape, Some(layer)));
+                let outcome = self.outcome(trial, 0, own)?;
+                row("Rukh's kernel", trial, (&[outcome], &[]), report);
+                Ok(())
+            });
+        }
+    }
+
+    fn trial<'p>(&self, product: &'p Wanted, name: &str) -> Trial<'p> {
+        let layers = self.measurer.layers(product);
+        let samples = Samples::new(&product.shape, WeightLayout::Plain, &self.contents);
+        Trial { product, name: name.to_owned(), layers, samples }
+    }
+
+    /// Examines the algorithms of a library, or our own, for a product.
+    fn library(
+        &mut self,
+        library: &str,
+        item: &str,
+        trial: &Trial<'_>,
+        choices: Vec<GemmChoice>,
+        report: &mut Reporter<'_>,
+    ) -> Result<()> {
+        let mut outcomes = Vec::new();
+        let name = |choice: &GemmChoice| match choice {
+            GemmChoice::Own(own) => own.name(),
+            GemmChoice::Rocblas { .. } | GemmChoice::HipblasLt { .. } => String::new(),
+        };
+        let names: Vec<String> = choices.iter().map(name).collect();
+        for (algorithm, choice) in choices.into_iter().enumerate() {
+            report.attempt(&format!("{item}, algorithm {algorithm}"), |_| {
+                let step = |examiner: &Self, layer: &GemmProblem| {
+                    examiner.gemms.step_by_choice("an examined product", layer, choice)
+                };
+                outcomes.push(self.outcome(trial, algorithm, step)?);
+                Ok(())
+            });
+        }
+        row(library, trial, (&outcomes, &names), report);
+        Ok(())
+    }
+
+    /// Computes and times a product. `step` makes the step for a layer.
+    fn outcome(
+        &mut self,
+        trial: &Trial<'_>,
+        algorithm: usize,
+        step: impl Fn(&Self, &GemmProblem) -> Result<Option<Step>>,
+    ) -> Result<Outcome> {
+        self.try_outcome(trial, algorithm, step).map_err(|error| examined(self.measurer.stream(), error))
+    }
+
+    fn try_outcome(
+        &mut self,
+        trial: &Trial<'_>,
+        algorithm: usize,
+        step: impl Fn(&Self, &GemmProblem) -> Result<Option<Step>>,
+    ) -> Result<Outcome> {
+        let Trial { layers, samples, .. } = trial;
+        let program = |examiner: &Self, launches: usize| -> Result<Program> {
+            let layers = layers.iter().cycle().take(launches);
+            let steps = layers.filter_map(|layer| step(examiner, layer).transpose());
+            Ok(Program::new(steps.collect::<Result<_>>()?, Vec::new()))
+        };
+        let once = program(self, 1)?;
+        self.measurer.run_once(&once, samples.initial_byte)?;
+        let rows = self.staging.download(self.measurer.results(), &samples.pieces, "a product")?;
+        let difference = samples.compare(&rows);
+        let pilot = self.measurer.time(&once, 1)?;
+        let launches = launches(pilot);
+        let many = program(self, launches)?;
+        let microseconds = f64::from(self.measurer.time(&many, 2)?) / launches as f64;
+        Ok(Outcome { algorithm, difference, microseconds })
+    }
+
+    /// The step by our own kernel for products of few rows, if it computes this product. Without a layer the step must
+    /// not be run.
+    fn own_step(&self, shape: &GemmShape, layer: Option<&GemmProblem>) -> Option<Step> {
+        let &GemmShape { rows, outputs, inputs, input_type, .. } = shape;
+        if rows > MOST_FEW_ROWS || *shape != GemmShape::plain(rows, outputs, inputs, input_type) {
+            return None;
+        }
+        let (function, grid) = self.kernels.dense(rows, (outputs, inputs), false)?;
+        let null = Address::NULL;
+        let (input, weights, output) = layer
+            .map_or((null, null, null), |GemmProblem { operands, .. }| {
+                (operands.x, operands.weights, operands.y)
+            });
+        let arguments = DenseArguments {
+            input,
+            weights,
+            output,
+            bias: null,
+            gammas: null,
+            betas: null,
+            rows: rows as i32,
+            inputs: inputs as i32,
+            outputs: outputs as i32,
+            activation: 0,
+            epsilon: 0.0,
+            reserved: 0,
+        };
+        Some(Step::kernel("an examined product".to_owned(), function, grid, arguments))
+    }
+}
+
+/// Adds the row of a product by a library. If no result is wrong, it names the fastest of our tiles; the names of the
+/// libraries' algorithms are empty.
+fn row(
+    library: &str,
+    trial: &Trial<'_>,
+    (outcomes, names): (&[Outcome], &[String]),
+    report: &mut Reporter<'_>,
+) {
+    let best = outcomes.iter().min_by(|a, b| a.microseconds.total_cmp(&b.microseconds));
+    let error = outcomes.iter().map(|outcome| outcome.difference.error).fold(0.0, f64::max);
+    let rate = |outcome: &Outcome| 2e-6 * trial.product.shape.multiply_adds() / outcome.microseconds;
+    let wrong: Vec<String> = outcomes
+        .iter()
+        .filter_map(|Outcome { algorithm, difference, .. }| {
+            difference.wrong.as_ref().map(|wrong| format!("algorithm {algorithm}: {wrong}"))
+        })
+        .collect();
+    let all = outcomes.iter().map(|outcome| short(outcome.microseconds)).collect::<Vec<_>>();
+    let (verdict, detail) = match (wrong.first(), outcomes.is_empty()) {
+        (Some(first), _) => ("wrong".into(), format!("{} of {} wrong, {first}", wrong.len(), outcomes.len())),
+        (None, true) => (Value::Null, "no algorithm".to_owned()),
+        (None, false) => {
+            let name = best.and_then(|best| names.get(best.algorithm));
+            ("right".into(), name.cloned().unwrap_or_default())
+        }
+    };
+    let cells = [
+        ("product", trial.name.as_str().into()),
+        ("layers", trial.product.layers.into()),
+        ("by", library.into()),
+        ("best", best.map(|best| best.algorithm).into()),
+        ("µs", best.map_or(Value::Null, |best| short(best.microseconds))),
+        ("TFLOP/s", best.map_or(Value::Null, |best| short(rate(best)))),
+        ("error", short(error)),
+        ("allowed", short(trial.samples.allowed())),
+        ("verdict", verdict),
+        ("detail", detail.into()),
+        ("µs of all", all.into()),
+    ];
+    report.row("products", cells);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue};
+
+    #[test]
+    fn a_product_with_an_epilogue_is_followed_by_the_plain_one() {
+        let plain = GemmShape::plain(64, 32, 16, ElementType::Fp16);
+        let shape = GemmShape { epilogue: Epilogue::Bias, is_gated: true, ..plain };
+        let other = GemmShape { accumulate: true, x_stride: 24, ..plain };
+        let wanted = [shape, plain, other].map(|shape| Wanted { shape, layers: 3 });
+        let all = with_plain(wanted.into_iter());
+        assert_eq!(all.iter().map(|product| product.shape).collect::<Vec<_>>(), [shape, plain, other]);
+        let names: BTreeSet<String> = all.iter().map(|product| name(&product.shape)).collect();
+        assert_eq!(names.len(), 3);
+    }
+}

@@ -1,0 +1,173 @@
+//! What a stage examines: the device, the libraries, our kernels and the network, as the engine would use them.
+
+use super::exchange::Request;
+use crate::backend::gpu::gemm::gemms::Gemms;
+use crate::backend::gpu::network::device_network::DeviceNetwork;
+use crate::backend::gpu::options::{GpuOptions, Tuning};
+use crate::backend::gpu::pass::slot::SlotMaker;
+use crate::backend::gpu::runtime::device::Gpu;
+use crate::backend::gpu::runtime::error::{GpuError, Result};
+use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+use crate::backend::gpu::runtime::kernels::Kernels;
+use crate::backend::gpu::runtime::precision::GpuPrecision;
+use crate::backend::gpu::startup::prepare::{MAXIMUM_BATCH, fitting_batch, slot_maker};
+use crate::backend::gpu::tuning::choices;
+use crate::backend::gpu::tuning::kept_tables;
+use crate::backend::gpu::tuning::passes;
+use crate::backend::gpu::tuning::settings::{self, MeasuredSettings};
+use crate::backend::options_dict::ParsedOptions;
+use crate::backend::{BackendError, LARGEST_BATCH};
+use crate::net::{HeadSelection, Network, find_network};
+use crate::options::lc0;
+use std::cell::OnceCell;
+use std::sync::Arc;
+
+/// The largest batch of a quick examination, in positions, if the user gives no limit.
+const MAXIMUM_QUICK_BATCH: usize = 64;
+
+/// The options of a request.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The backend's options.
+    pub options: GpuOptions,
+    /// The heads of the network.
+    pub heads: HeadSelection,
+}
+
+impl Settings {
+    /// Reads the options from the text of `BackendOptions`.
+    ///
+    /// # Errors
+    /// An option is unknown, or its value is invalid.
+    pub fn read(text: &str) -> std::result::Result<Settings, BackendError> {
+        let parsed = ParsedOptions::parse(text)?;
+        let root = parsed.root();
+        let options = GpuOptions::read(root, LARGEST_BATCH)?;
+        let heads = root.heads(HeadSelection::default());
+        parsed.check_all_used("rocm", lc0::is_backend_option)?;
+        Ok(Settings { options, heads })
+    }
+}
+
+/// The device and the libraries that a stage examines, and the network if the stage asks for it.
+pub(crate) struct Subject {
+    pub(crate) options: GpuOptions,
+    /// The user's text of the options.
+    pub(super) options_text: String,
+    /// The number format of the backend that the user has chosen.
+    pub(crate) precision: GpuPrecision,
+    /// The type of activations in this format.
+    pub(crate) element: ElementType,
+    /// Whether to take fewer shapes, batch sizes and repetitions.
+    pub(super) is_quick: bool,
+    pub(crate) gpu: Gpu,
+    /// The kernels of [`Subject::element`].
+    pub(crate) kernels: Kernels,
+    /// The libraries' products. Nothing is avoided or tuned before [`Subject::tune`].
+    pub(crate) gemms: Gemms,
+    /// The largest batch, in positions, if memory allows.
+    maximum_batch: usize,
+    weights: String,
+    heads: HeadSelection,
+    network: OnceCell<Arc<DeviceNetwork>>,
+}
+
+/// Reads the options of a request, as an error of this module.
+pub(super) fn settings(request: &Request) -> Result<Settings> {
+    Settings::read(&request.options).map_err(|error| GpuError::Unsupported(error.to_string()))
+}
+
+impl Subject {
+    /// Opens the device and its libraries.
+    ///
+    /// # Errors
+    /// The options are invalid, ROCm or the device is missing, or a call fails.
+    pub(crate) fn open(request: &Request) -> Result<Subject> {
+        let Settings { options, heads } = settings(request)?;
+        let element = request.precision.element();
+        let gpu = Gpu::open(&options.gpu, options.gemm)?;
+        gpu.device.set_patience(options.timeout);
+        let kernels = Kernels::of(&gpu, element)?;
+        let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
+        let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
+        Ok(Subject {
+            precision: request.precision,
+            element,
+            is_quick: request.is_quick,
+            gpu,
+            kernels,
+            gemms,
+            maximum_batch: options.maximum_batch.unwrap_or(by_default),
+            options,
+            options_text: request.options.clone(),
+            weights: request.weights.clone(),
+            heads,
+            network: OnceCell::new(),
+        })
+    }
+
+    /// Our kernels for another element type.
+    pub(super) fn kernels_of(&self, element: ElementType) -> Result<Kernels> {
+        Kernels::of(&self.gpu, element)
+    }
+
+    /// Reads the network's file.
+    pub(super) fn host_network(&self) -> Result<Network> {
+        let read = find_network(&self.weights, |_| {}).and_then(|file| file.network(&self.heads));
+        read.map_err(|error| GpuError::Unsupported(error.to_string()))
+    }
+
+    /// The network in the device's memory.
+    pub(super) fn network(&self) -> Result<&Arc<DeviceNetwork>> {
+        if self.network.get().is_none() {
+            let made = DeviceNetwork::new(&self.gpu, self.host_network()?, self.precision)?;
+            // The cell is empty, as the test above shows.
+            let _ = self.network.set(Arc::new(made));
+        }
+        self.network.get().ok_or_else(|| GpuError::Unsupported("the network is not loaded".to_owned()))
+    }
+
+    /// A maker of slots with the user's options, and with the settings that `rukh tune` has measured. The caller may change it. It has no more batch sizes than fit into
+    /// the memory.
+    pub(crate) fn maker(&self) -> Result<SlotMaker<'_>> {
+        let Subject { options, gpu, kernels, gemms, maximum_batch, .. } = self;
+        let maker = slot_maker(gpu, self.network()?, kernels, gemms, options);
+        let measured = match options.tuning {
+            Tuning::Off => MeasuredSettings::default(),
+            _ => settings::kept(&self.passes_key()?).ok().flatten().unwrap_or_default(),
+        };
+        let maker = measured.applied(maker, |option| options.leaves(option));
+        let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
+        maker.maximum_batch = fitting_batch(&maker)?;
+        Ok(maker)
+    }
+
+    /// The measured ladder of batch sizes of the network; empty if there is none.
+    pub(crate) fn ladder(&self) -> Result<Vec<usize>> {
+        Ok(passes::kept(&self.passes_key()?).unwrap_or_default())
+    }
+
+    /// The key of what was measured of the network's passes.
+    fn passes_key(&self) -> Result<String> {
+        let origin = kept_tables::origin(&self.gpu, &self.gemms);
+        Ok(passes::key(&origin.versions, self.precision, &self.network()?.layers.architecture))
+    }
+
+    /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier
+    /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
+    pub(crate) fn tune(&self) -> Result<Vec<String>> {
+        let origin = kept_tables::origin(&self.gpu, &self.gemms);
+        let tunes = self.options.tuning != Tuning::Off;
+        match kept_tables::recall(&self.gpu, &self.gemms, &self.options, &origin, tunes) {
+            Some(kept) => Ok(choices::tune(
+                &self.maker()?,
+                &self.options,
+                &origin,
+                kept,
+                &mut self.options.tuning.control(&mut |_, _| true),
+            )?
+            .notices),
+            None => Ok(Vec::new()),
+        }
+    }
+}

@@ -1,0 +1,48 @@
+//! The helper process: it asks the BLAS libraries for matrix products and times them, so that a library that crashes or
+//! hangs does not stop the engine. [`super::probe`] starts it.
+
+use super::report::{Report, Request};
+use crate::backend::gpu::gemm::gemms::Gemms;
+use crate::backend::gpu::measure::measurer::Measurer;
+use crate::backend::gpu::runtime::device::Gpu;
+use crate::backend::gpu::runtime::error;
+use crate::backend::gpu::runtime::kernels::Kernels;
+use std::io::{self, Read, Write};
+
+/// Reads a request, and writes one line for each event. The reader of these lines knows what the process was doing if
+/// it ends early.
+///
+/// # Errors
+/// The request cannot be read, or the lines cannot be written: the engine is gone.
+pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let mut text = String::new();
+    input.read_to_string(&mut text)?;
+    let mut written = Ok(());
+    let mut write = |report: &Report| {
+        let one = writeln!(output, "{}", report.text()).and_then(|()| output.flush());
+        if one.is_err() && written.is_ok() {
+            written = one;
+        }
+        written.is_ok()
+    };
+    let last = match Request::parse(&text).map(|request| measure(&request, &mut write)) {
+        Ok(Ok(())) => Report::Done,
+        Ok(Err(error)) => Report::Failed(error.to_string()),
+        Err(reason) => Report::Failed(reason),
+    };
+    write(&last);
+    written
+}
+
+fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
+    let Request { gpu, library, weights, element, effort, budget, timeout, avoided, products } = request;
+    let gpu = Gpu::open(gpu, *library)?;
+    gpu.device.set_patience(*timeout);
+    let kernels = Kernels::of(&gpu, *element)?;
+    let gemms = Gemms::new(&gpu, &kernels, *library)?.with_weights(*weights);
+    gemms.avoid(avoided.clone());
+    let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *effort))?;
+    write(&Report::Ready);
+    measurer.measure(products, *budget, |event| write(&Report::of(&event)));
+    Ok(())
+}

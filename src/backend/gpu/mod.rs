@@ -1,0 +1,61 @@
+//! The evaluator on graphics cards: HIP, rocBLAS, hipBLASLt and our own kernels.
+//!
+//! The build does not need ROCm. The libraries are loaded when a backend is made. If a library is missing, the error
+//! names the files that were tried.
+//!
+//! The rooms from the top down; a room uses only those below it:
+//!
+//! | module | what it answers |
+//! |---|---|
+//! | [`profile`] | where the time of a pass goes, and what the device can do at most |
+//! | [`doctor`] | whether an unknown card works, stage by stage |
+//! | [`tune`](mod@tune) | what is fastest, if there is more time than at the first start |
+//! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
+//! | [`startup`] | how a device becomes slots whose figures are right |
+//! | [`tuning`] | which library, kernel, setting and batch size is fastest on this card |
+//! | [`options`] | the backend's options |
+//! | [`helper`] | a process that asks the libraries, and may die of it |
+//! | [`table`] | the file that keeps the measured choices for the next start |
+//! | [`measure`] | how long a GEMM takes, and whether its results are right |
+//! | [`pass`] | a batch as a list of steps, and the slot that runs it |
+//! | [`gemm`] | who computes a GEMM, and in which layout |
+//! | [`network`] | a network in the device's memory |
+//! | [`runtime`] | what a card and its libraries can do, and the calls |
+//!
+//! A batch goes through [`backend`]'s batch, a slot's thread and [`pass`]'s slot to a graph launch. A weight goes from
+//! the file through [`crate::net::prepare`] and [`network`]'s uploader to the device. A choice of the tuner is measured
+//! in [`measure`], kept in [`table`], made in [`gemm`], and launched by a step of [`pass`]. A fault comes out of
+//! [`runtime`] as an error of a slot, and [`crate::backend::wrap`] makes the backend anew.
+#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
+
+pub mod doctor;
+pub(crate) mod helper;
+
+mod backend;
+mod gemm;
+mod measure;
+mod network;
+mod options;
+mod pass;
+mod profile;
+mod runtime;
+mod startup;
+mod table;
+mod tune;
+mod tuning;
+
+pub use backend::GpuBackend;
+pub use helper::probe::{HELPER_ARGUMENT, set_helper};
+pub use helper::serve::serve_products;
+pub use options::{GpuOptions, Tuning};
+pub use profile::GpuProfiler;
+pub use runtime::choice::GpuChoice;
+pub use runtime::ffi::wait::Waiting;
+pub use runtime::kernels::AttentionKernel;
+pub use runtime::libraries::GemmLibrary;
+pub use runtime::occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
+pub use runtime::precision::GpuPrecision;
+pub use runtime::weight_bits::WeightBits;
+pub(crate) use table::file::rewritten as rewritten_table;
+pub use tune::{TuneOutcome, TuneStage, tune};
+pub use tuning::passes::PassTime;

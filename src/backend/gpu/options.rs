@@ -1,0 +1,243 @@
+//! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
+
+use crate::backend::BackendError;
+use crate::backend::gpu::gemm::gemms::Effort;
+use crate::backend::gpu::helper::probe::helper;
+use crate::backend::gpu::runtime::choice::GpuChoice;
+use crate::backend::gpu::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
+use crate::backend::gpu::runtime::kernels::AttentionKernel;
+use crate::backend::gpu::runtime::libraries::GemmLibrary;
+use crate::backend::gpu::runtime::weight_bits::WeightBits;
+use crate::backend::options_dict::OptionsDict;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// The effort to find the fastest algorithm for each matrix product.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Tuning {
+    /// Does not tune or read a table. The libraries choose the algorithms.
+    Off,
+    /// Times the libraries' first proposals, for at most ten seconds at the first start. The table is kept.
+    Quick,
+    /// Times all proposals of the libraries, for at most forty seconds.
+    Full,
+}
+
+impl Tuning {
+    /// How thoroughly each product is measured.
+    pub(crate) fn effort(self) -> Effort {
+        match self {
+            Tuning::Off | Tuning::Quick => Effort::Quick,
+            Tuning::Full => Effort::Full,
+        }
+    }
+
+    /// The time after which tuning stops.
+    pub(crate) fn budget(self) -> Duration {
+        match self {
+            Tuning::Off => Duration::ZERO,
+            Tuning::Quick => Duration::from_secs(10),
+            Tuning::Full => Duration::from_secs(40),
+        }
+    }
+}
+
+/// The options of the ROCm backend.
+#[derive(Clone, Debug)]
+pub struct GpuOptions {
+    /// The device.
+    pub gpu: GpuChoice,
+    /// The number of batches in flight. Small batches leave much of a card idle: with three batches in flight, they are
+    /// evaluated a seventh faster than with two. `None` means what `rukh tune` has measured on this card, or else three.
+    pub streams: Option<usize>,
+    /// The most positions in a batch. With `None`, the limit depends on the device's memory.
+    pub maximum_batch: Option<usize>,
+    /// Whether forward passes are captured as graphs. With `None`, `rukh tune` decides, and otherwise they are.
+    pub graph: Option<bool>,
+    /// The largest batch, in positions, whose branches run in parallel. The branches are smolgen beside Q, K and V, and
+    /// the heads. With `None`, no branches run in parallel on an AMD device, because HIP launches a graph with branches
+    /// node by node.
+    pub fork: Option<usize>,
+    /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
+    /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
+    /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
+    pub few_rows: Option<usize>,
+    /// Whether products of our own share a launch with the LayerNorm or the products that follow. `None` means what
+    /// `rukh tune` has measured on this card, or else the default of the architecture.
+    pub fuse: Option<bool>,
+    /// The kernel for attention, where there are several. `None` means the one that `rukh tune` has measured to be faster on
+    /// this card, or else the one with matrix instructions.
+    pub attention: Option<AttentionKernel>,
+    /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
+    /// sleeps otherwise.
+    pub waiting: Option<Waiting>,
+    /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
+    /// the first batch of each size gets six times this time.
+    pub timeout: Duration,
+    /// Who computes the matrix products.
+    pub gemm: GemmLibrary,
+    /// How many bits the weights of products with few rows have.
+    pub weight_bits: WeightBits,
+    /// The effort to tune the products during the warm-up.
+    pub tuning: Tuning,
+    /// The file with the table of tuned products. `None` means a file in the user's cache folder.
+    pub tuning_file: Option<PathBuf>,
+    /// The program that asks the BLAS libraries for products in a process of its own, which may die of it. With `None`
+    /// this process asks. [`set_helper`](crate::backend::gpu::helper::probe::set_helper) sets the default of [`GpuOptions::read`].
+    pub helper: Option<PathBuf>,
+    /// A helper process that says nothing for so long is killed.
+    pub helper_patience: Duration,
+    /// Whether every bucket runs once before the backend is ready. Without a warm-up the first batches are slower, and
+    /// nothing is tuned.
+    pub warm_up: bool,
+    /// The size of a batch whose steps are timed one by one when the backend is made. The table is part of the notices.
+    pub time_steps: Option<usize>,
+}
+
+/// The default of [`GpuOptions::helper_patience`]. A library may load hundreds of megabytes at its first use.
+const HELPER_PATIENCE: u64 = 30;
+
+/// The number of batches in flight, if neither the user nor a measurement has chosen it.
+const DEFAULT_STREAMS: usize = 3;
+
+/// A batch size, in positions, that includes every batch.
+const EVERY_BATCH: usize = 1024;
+
+/// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
+/// H200 through `hip/shims/cuda` (`scripts/checks/cuda.sh FOLDER sweep`).
+impl Default for GpuOptions {
+    fn default() -> GpuOptions {
+        GpuOptions {
+            gpu: GpuChoice::Best,
+            streams: None,
+            maximum_batch: None,
+            graph: None,
+            fork: None,
+            few_rows: None,
+            fuse: None,
+            attention: None,
+            waiting: None,
+            timeout: DEFAULT_PATIENCE,
+            gemm: GemmLibrary::Auto,
+            weight_bits: WeightBits::Sixteen,
+            tuning: Tuning::Quick,
+            tuning_file: None,
+            helper: None,
+            helper_patience: Duration::from_secs(HELPER_PATIENCE),
+            warm_up: true,
+            time_steps: None,
+        }
+    }
+}
+
+impl GpuOptions {
+    /// Reads the options from `BackendOptions`. No option may ask for more than `largest_batch` positions.
+    ///
+    /// # Errors
+    /// A value is invalid or out of range.
+    pub fn read(options: OptionsDict<'_>, largest_batch: usize) -> Result<GpuOptions, BackendError> {
+        let defaults = GpuOptions::default();
+        let positions = |key: &str| match options.text(key) {
+            Some(_) => options.number(key, 1, 1..=largest_batch).map(Some),
+            None => Ok(None),
+        };
+        Ok(GpuOptions {
+            gpu: options.text("gpu").map_or(defaults.gpu, GpuChoice::from_text),
+            streams: match options.text("streams") {
+                Some(_) => Some(options.number("streams", DEFAULT_STREAMS, 1..=16)?),
+                None => None,
+            },
+            maximum_batch: positions("max_batch")?,
+            graph: options
+                .choice("graph", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
+            fork: match options.text("fork") {
+                Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
+                None => None,
+            },
+            few_rows: match options.text("few_rows") {
+                Some(_) => Some(options.number("few_rows", 0, 0..=largest_batch)?),
+                None => None,
+            },
+            fuse: options.choice("fuse", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
+            attention: options.choice(
+                "attention",
+                &[
+                    ("auto", None),
+                    ("matrix", Some(AttentionKernel::Matrix)),
+                    ("other", Some(AttentionKernel::Other)),
+                    ("any", Some(AttentionKernel::Any)),
+                ],
+            )?,
+            waiting: options.choice(
+                "wait",
+                &[
+                    ("auto", None),
+                    ("spin", Some(Waiting::Spin)),
+                    ("yield", Some(Waiting::Yield)),
+                    ("block", Some(Waiting::Block)),
+                ],
+            )?,
+            timeout: Duration::from_secs_f64(options.number(
+                "timeout",
+                defaults.timeout.as_secs_f64(),
+                0.1..=3600.0,
+            )?),
+            gemm: options.choice("gemm", &GemmLibrary::ALL.map(|library| (library.key(), library)))?,
+            weight_bits: options.choice("weight_bits", &WeightBits::ALL.map(|bits| (bits.key(), bits)))?,
+            tuning: options
+                .choice("tune", &[("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)])?,
+            tuning_file: options.text("tuning_file").map(PathBuf::from),
+            helper: options.text("helper").map(PathBuf::from).or_else(helper),
+            helper_patience: Duration::from_secs(options.number(
+                "helper_patience",
+                HELPER_PATIENCE,
+                1..=600,
+            )?),
+            warm_up: options.flag("warm_up", defaults.warm_up)?,
+            time_steps: positions("time_steps")?,
+        })
+    }
+
+    /// Whether the user left the choice of this option to the engine. The name is that in `BackendOptions`.
+    pub(crate) fn leaves(&self, option: &str) -> bool {
+        match option {
+            "streams" => self.streams.is_none(),
+            "fork" => self.fork.is_none(),
+            "few_rows" => self.few_rows.is_none(),
+            "fuse" => self.fuse.is_none(),
+            "attention" => self.attention.is_none(),
+            "wait" => self.waiting.is_none(),
+            "graph" => self.graph.is_none(),
+            _ => false,
+        }
+    }
+
+    /// [`GpuOptions::streams`], or the default.
+    pub(crate) fn settled_streams(&self) -> usize {
+        self.streams.unwrap_or(DEFAULT_STREAMS)
+    }
+
+    /// [`GpuOptions::fork`], or a default for the architecture. AMD's architectures have names like `gfx1100`; on other
+    /// devices, which `hip/shims/cuda` offers, all batches fork.
+    pub(crate) fn settled_fork(&self, architecture: &str) -> usize {
+        let default = if architecture.starts_with("gfx") { 0 } else { EVERY_BATCH };
+        self.fork.unwrap_or(default)
+    }
+
+    /// [`GpuOptions::fuse`], or a default for the architecture. Blocks that wait for each other
+    /// need what others have stored. The dies of gfx94x and gfx950 do not share their second-level caches, which are
+    /// written back for that, and what this costs is not known. On an NVIDIA card it was slower (`docs/benchmarks.md`).
+    pub(crate) fn settled_fuse(&self, architecture: &str) -> bool {
+        let has_one_cache = !["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start));
+        let default = architecture.starts_with("gfx") && has_one_cache;
+        self.fuse.unwrap_or(default)
+    }
+
+    /// [`GpuOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a
+    /// processor from a search thread.
+    pub(crate) fn settled_waiting(&self) -> Waiting {
+        let processors = std::thread::available_parallelism().map_or(1, usize::from);
+        let spare = processors > 4 * self.settled_streams();
+        self.waiting.unwrap_or(if spare { Waiting::Spin } else { Waiting::Block })
+    }
+}

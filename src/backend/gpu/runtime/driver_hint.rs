@@ -1,0 +1,136 @@
+//! Says why HIP may find no device although the machine has one: the driver is not there, or the user may not use it.
+//!
+//! HIP reaches a device through the files `/dev/kfd` and `/dev/dri/renderD…` of Linux's driver amdgpu.
+
+use super::error::GpuError;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
+use std::path::Path;
+
+/// The number of AMD among the vendors of graphics cards on the PCI bus.
+const AMD: &str = "0x1002";
+
+/// Whether this process may use a file of a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Access {
+    Usable,
+    Denied,
+    Missing,
+}
+
+/// What the system says about its driver.
+struct Driver {
+    kfd: Access,
+    /// The file of a device that may be used, if there is one; otherwise one that may not.
+    render: Access,
+    has_gpu: bool,
+}
+
+/// Adds a hint to an error of a start without a device, if the system shows a reason.
+pub(crate) fn explained(error: GpuError) -> GpuError {
+    let hint = Driver::below(Path::new("/")).hint();
+    hint.map_or_else(|| error.clone(), |hint| GpuError::Unsupported(format!("{error}; {hint}")))
+}
+
+impl Driver {
+    /// The state of the driver whose files are below `root`.
+    fn below(root: &Path) -> Driver {
+        if !cfg!(target_os = "linux") {
+            return Driver { kfd: Access::Missing, render: Access::Missing, has_gpu: false };
+        }
+        let renders = fs::read_dir(root.join("dev/dri")).into_iter().flatten().flatten();
+        let renders = renders.filter(|entry| entry.file_name().to_string_lossy().starts_with("renderD"));
+        let renders: Vec<Access> = renders.map(|entry| access(&entry.path())).collect();
+        let best = [Access::Usable, Access::Denied].into_iter().find(|access| renders.contains(access));
+        let devices = fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().flatten();
+        Driver {
+            kfd: access(&root.join("dev/kfd")),
+            render: best.unwrap_or(Access::Missing),
+            has_gpu: devices.into_iter().any(|device| is_amd_gpu(&device.path())),
+        }
+    }
+
+    fn hint(&self) -> Option<&'static str> {
+        match self {
+            Driver { kfd: Access::Denied, .. } => Some(
+                "this user may not open /dev/kfd: add the user to the groups render and video, and log in again",
+            ),
+            Driver { kfd: Access::Usable, render: Access::Denied, .. } => Some(
+                "this user may not open /dev/dri/renderD*: add the user to the groups render and video, and log in \
+                 again",
+            ),
+            Driver { kfd: Access::Missing, has_gpu: true, .. } => Some(
+                "this machine has an AMD GPU but no /dev/kfd: load the driver amdgpu, or give a container the devices \
+                 /dev/kfd and /dev/dri",
+            ),
+            _ => None,
+        }
+    }
+}
+
+fn access(file: &Path) -> Access {
+    match OpenOptions::new().read(true).write(true).open(file) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Access::Denied,
+        Err(error) if error.kind() == ErrorKind::NotFound => Access::Missing,
+        // Whatever else is wrong, HIP's own message is the better one.
+        _ => Access::Usable,
+    }
+}
+
+/// Whether a device on the PCI bus is a display controller (class 3) or an accelerator (class 0x12) from AMD.
+fn is_amd_gpu(device: &Path) -> bool {
+    let text = |name: &str| fs::read_to_string(device.join(name)).unwrap_or_default();
+    let class = text("class");
+    text("vendor").trim() == AMD && (class.starts_with("0x03") || class.starts_with("0x12"))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    /// A folder with these files and their contents.
+    fn system(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (file, content) in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+
+    const RADEON: [(&str, &str); 2] = [
+        ("sys/bus/pci/devices/0000:03:00.0/vendor", "0x1002\n"),
+        ("sys/bus/pci/devices/0000:03:00.0/class", "0x030000\n"),
+    ];
+
+    #[test]
+    fn a_card_without_a_driver_is_noticed() {
+        let hint = Driver::below(system(&RADEON).path()).hint().unwrap();
+        assert!(hint.contains("an AMD GPU but no /dev/kfd"), "{hint}");
+        let with_driver = [&RADEON[..], &[("dev/kfd", ""), ("dev/dri/renderD128", "")]].concat();
+        assert_eq!(Driver::below(system(&with_driver).path()).hint(), None);
+    }
+
+    #[test]
+    fn a_machine_without_an_amd_gpu_gets_no_hint() {
+        assert_eq!(Driver::below(system(&[]).path()).hint(), None);
+        let others = [
+            // An NVIDIA card, and the sound device of an AMD card.
+            ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n"),
+            ("sys/bus/pci/devices/0000:01:00.0/class", "0x030000\n"),
+            ("sys/bus/pci/devices/0000:03:00.1/vendor", "0x1002\n"),
+            ("sys/bus/pci/devices/0000:03:00.1/class", "0x040300\n"),
+        ];
+        assert_eq!(Driver::below(system(&others).path()).hint(), None);
+    }
+
+    #[test]
+    fn a_user_outside_the_groups_is_told_which_to_join() {
+        let denied = |kfd, render| Driver { kfd, render, has_gpu: true }.hint().unwrap_or_default();
+        let hint = denied(Access::Denied, Access::Denied);
+        assert!(hint.contains("/dev/kfd") && hint.contains("groups render and video"), "{hint}");
+        let hint = denied(Access::Usable, Access::Denied);
+        assert!(hint.contains("/dev/dri/renderD*") && hint.contains("groups render and video"), "{hint}");
+    }
+}

@@ -1,0 +1,31 @@
+//! The user's choice of how many bits the weights of products with few rows have.
+
+/// How many bits the weights of products with few rows have. Arithmetic has 16 bits with any of them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WeightBits {
+    /// All weights have 16 bits.
+    Sixteen,
+    /// The weights have 8 bits, where our own kernels have such products.
+    Eight,
+    /// The weights of a product have 8 bits where it was measured to be faster, if the figures stay as near to the
+    /// processor's as the number format allows with 16 bits.
+    Auto,
+}
+
+impl WeightBits {
+    pub(crate) const ALL: [WeightBits; 3] = [WeightBits::Sixteen, WeightBits::Eight, WeightBits::Auto];
+
+    /// The choice's name in the options.
+    pub(crate) fn key(self) -> &'static str {
+        match self {
+            WeightBits::Sixteen => "16",
+            WeightBits::Eight => "8",
+            WeightBits::Auto => "auto",
+        }
+    }
+
+    /// The choice with this [`WeightBits::key`].
+    pub(crate) fn from_key(key: &str) -> Option<WeightBits> {
+        WeightBits::ALL.into_iter().find(|bits| bits.key() == key)
+    }
+}

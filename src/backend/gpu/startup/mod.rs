@@ -1,0 +1,12 @@
+//! How a device becomes slots whose figures are right.
+//!
+//! | module | what it does or holds |
+//! |---|---|
+//! | [`prepare`] | prepares a device for a network |
+//! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
+//! | [`trial`] | lets another process open the device first |
+
+pub(crate) mod prepare;
+pub(crate) mod rungs;
+pub(crate) mod self_check;
+pub(crate) mod trial;

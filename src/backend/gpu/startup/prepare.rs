@@ -1,0 +1,166 @@
+//! Prepares a device for a network: looks up the kernels, uploads the weights, tunes the products, and makes slots whose
+//! figures are checked.
+
+use super::rungs::{Check, checked_slots};
+use crate::backend::gpu::gemm::gemms::Gemms;
+use crate::backend::gpu::network::device_network::DeviceNetwork;
+use crate::backend::gpu::options::{GpuOptions, Tuning};
+use crate::backend::gpu::pass::slot::{Slot, SlotMaker};
+use crate::backend::gpu::runtime::device::Gpu;
+use crate::backend::gpu::runtime::error::Result;
+use crate::backend::gpu::runtime::ffi::gemm::GemmShape;
+use crate::backend::gpu::runtime::kernels::{AttentionKernel, Kernels};
+use crate::backend::gpu::runtime::precision::GpuPrecision;
+use crate::backend::gpu::tuning::choices;
+use crate::backend::gpu::tuning::kept_tables;
+use crate::backend::gpu::tuning::passes;
+use crate::backend::gpu::tuning::settings::{self, MeasuredSettings};
+use crate::cache_folder;
+use crate::net::Network;
+use std::sync::Arc;
+
+/// The default limit on the batch size, in positions. Little device memory lowers the limit.
+pub(crate) const MAXIMUM_BATCH: usize = 512;
+
+/// Little memory does not lower the limit on the batch size below this.
+const LEAST_MAXIMUM_BATCH: usize = 16;
+
+/// The slots, their batch sizes, and notices for the user.
+pub(crate) struct Started {
+    pub(crate) slots: Vec<Slot>,
+    /// The batch sizes that forward passes are laid out for, in ascending order.
+    pub(crate) bucket_sizes: Vec<usize>,
+    pub(crate) notices: Vec<String>,
+}
+
+/// Makes [`GpuOptions::streams`] slots.
+///
+/// # Errors
+/// A layer has a size that the kernels do not support, memory runs out, a call of HIP or a BLAS library fails, or the
+/// figures are wrong whatever is left out.
+pub(crate) fn start(
+    gpu: &Gpu,
+    network: Network,
+    precision: GpuPrecision,
+    options: &GpuOptions,
+    inverse_temperature: f32,
+) -> Result<Started> {
+    gpu.device.set_patience(options.timeout);
+    let kernels = Kernels::of(gpu, precision.element())?;
+    let gemms = Gemms::new(gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
+    let origin = kept_tables::origin(gpu, &gemms);
+    let tunes = options.warm_up && options.tuning != Tuning::Off;
+    let kept = kept_tables::recall(gpu, &gemms, options, &origin, tunes);
+    let mut notices = gemms.refusals().to_vec();
+    notices.extend(without_byte_weights(&gemms, precision));
+    let mut ladder = Vec::new();
+    let mut measured = MeasuredSettings::default();
+    if tunes {
+        let key = passes::key(&origin.versions, precision, &network.architecture);
+        match passes::kept(&key) {
+            Ok(sizes) => ladder = sizes,
+            Err(notice) => notices.push(notice),
+        }
+        match settings::kept(&key) {
+            Ok(settings) => measured = settings.unwrap_or_default(),
+            Err(notice) => notices.push(notice),
+        }
+    }
+    let check = options.warm_up.then(|| {
+        let depends_on = figures_depend_on(gpu, &origin.versions, precision, options);
+        let depends_on = format!("{depends_on},{measured},{ladder:?}");
+        Check::new(&network, inverse_temperature, &depends_on, &gemms)
+    });
+    let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);
+    let maker = slot_maker(gpu, &network, &kernels, &gemms, options);
+    let maker = measured.applied(maker, |option| options.leaves(option));
+    let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? };
+    let mut is_settled = true;
+    if let Some(kept) = kept {
+        let tuned =
+            choices::tune(&maker, options, &origin, kept, &mut options.tuning.control(&mut |_, _| true))?;
+        notices.extend(tuned.notices);
+        is_settled = tuned.is_settled;
+    }
+    let slots = match check {
+        Some(check) => {
+            let checked = checked_slots(&maker, options, check, is_settled)?;
+            notices.extend(checked.notices);
+            checked.slots
+        }
+        None => (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
+    };
+    Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
+}
+
+/// Says so if the user wants weights of 8 bits and no product can have them.
+fn without_byte_weights(gemms: &Gemms, precision: GpuPrecision) -> Option<String> {
+    let usual = GemmShape { may_round: true, ..GemmShape::plain(64, 64, 64, precision.element()) };
+    let is_missed = gemms.rounds_weights() && !gemms.may_use_bytes(&usual);
+    is_missed.then(|| {
+        format!(
+            "weight_bits={} changes nothing: only Rukh's own kernels (gemm=auto or gemm=own) in fp16 or bf16 read weights of 8 bits",
+            gemms.weights().key()
+        )
+    })
+}
+
+/// What the figures depend on, apart from the network and the products.
+fn figures_depend_on(gpu: &Gpu, versions: &str, precision: GpuPrecision, options: &GpuOptions) -> String {
+    let GpuOptions {
+        streams, maximum_batch, graph, fork, few_rows, fuse, attention, gemm, weight_bits, ..
+    } = options;
+    format!(
+        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
+        env!("RUKH_VERSION"),
+        cache_folder::hash_of(&gpu.code.0),
+        precision.key(),
+        gemm.key(),
+        weight_bits.key()
+    )
+}
+
+/// A maker of slots with these options, for batches of [`MAXIMUM_BATCH`] and without a temperature.
+pub(crate) fn slot_maker<'a>(
+    gpu: &'a Gpu,
+    network: &'a Arc<DeviceNetwork>,
+    kernels: &'a Kernels,
+    gemms: &'a Gemms,
+    options: &GpuOptions,
+) -> SlotMaker<'a> {
+    SlotMaker {
+        gpu,
+        network,
+        kernels,
+        gemms,
+        inverse_temperature: 1.0,
+        maximum_batch: MAXIMUM_BATCH,
+        streams: options.settled_streams(),
+        ladder: &[],
+        has_graphs: options.graph.unwrap_or(true),
+        fork: options.settled_fork(&gpu.architecture),
+        few_rows: options.few_rows.unwrap_or(0),
+        fuse: options.settled_fuse(&gpu.architecture),
+        attention: options.attention.unwrap_or(AttentionKernel::Matrix),
+        waiting: options.settled_waiting(),
+    }
+}
+
+/// The maker with the largest batch that the user wants, or else that fits into the memory.
+pub(crate) fn sized_maker<'a>(maker: SlotMaker<'a>, options: &GpuOptions) -> Result<SlotMaker<'a>> {
+    let maximum_batch = match options.maximum_batch {
+        Some(maximum) => maximum,
+        None => fitting_batch(&maker)?,
+    };
+    Ok(SlotMaker { maximum_batch, ..maker })
+}
+
+/// The largest batch with which all slots together take at most half of the free memory. The desktop may need the rest.
+pub(crate) fn fitting_batch(maker: &SlotMaker<'_>) -> Result<usize> {
+    let budget = maker.gpu.free_memory.saturating_sub(maker.network.bytes()) / 2 / maker.streams;
+    let mut batch = maker.maximum_batch;
+    while batch > LEAST_MAXIMUM_BATCH && maker.scratch_sizes(batch)?.total() > budget {
+        batch /= 2;
+    }
+    Ok(batch)
+}

@@ -1,0 +1,252 @@
+//! Makes slots whose figures are right: if they are not, it goes down a ladder until they are.
+//!
+//! Each rung gives up something that may be at fault: the graphs, launches of several steps, one BLAS library, or both. Below the last rung is the
+//! processor. A rung that passed is kept in the cache folder with everything that it depends on, so that the next start
+//! neither evaluates on the processor nor checks.
+
+use super::self_check::Reference;
+use crate::backend::gpu::gemm::avoided::BlasLibrary;
+use crate::backend::gpu::gemm::gemms::Gemms;
+use crate::backend::gpu::options::GpuOptions;
+use crate::backend::gpu::pass::slot::{Slot, SlotMaker};
+use crate::backend::gpu::runtime::error::{GpuError, Result};
+use crate::backend::gpu::runtime::weight_bits::WeightBits;
+use crate::cache_folder;
+use crate::net::Network;
+use std::fmt::{self, Write};
+use std::hash::{DefaultHasher, Hasher};
+
+/// The first part of the names of the files that keep a rung.
+const NAME: &str = "checked";
+
+/// A way to evaluate, from the fastest to the most careful.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Rung {
+    AsAsked,
+    WithoutByteWeights,
+    WithoutGraphs,
+    WithoutSharedLaunches,
+    WithoutHipblasLt,
+    WithoutRocblas,
+    WithoutLibraries,
+}
+
+impl Rung {
+    const ALL: [Rung; 7] = [
+        Rung::AsAsked,
+        Rung::WithoutByteWeights,
+        Rung::WithoutGraphs,
+        Rung::WithoutSharedLaunches,
+        Rung::WithoutHipblasLt,
+        Rung::WithoutRocblas,
+        Rung::WithoutLibraries,
+    ];
+
+    /// The rung's name in messages and in the cache folder.
+    fn name(self) -> &'static str {
+        match self {
+            Rung::AsAsked => "with these options",
+            Rung::WithoutByteWeights => "without weights of 8 bits",
+            Rung::WithoutGraphs => "without graphs",
+            Rung::WithoutSharedLaunches => "without launches that products share",
+            Rung::WithoutHipblasLt => "without hipBLASLt",
+            Rung::WithoutRocblas => "without rocBLAS",
+            Rung::WithoutLibraries => "without rocBLAS and hipBLASLt",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Rung> {
+        Rung::ALL.into_iter().find(|rung| rung.name() == name)
+    }
+
+    /// The rung changes something for this maker.
+    fn applies(self, maker: &SlotMaker<'_>) -> bool {
+        let has = |library| maker.gemms.has(library);
+        let has_both = has(BlasLibrary::Rocblas) && has(BlasLibrary::HipblasLt);
+        let has_one = has(BlasLibrary::Rocblas) || has(BlasLibrary::HipblasLt);
+        match self {
+            Rung::AsAsked => true,
+            Rung::WithoutByteWeights => maker.gemms.rounds_weights() && has(BlasLibrary::Own),
+            Rung::WithoutGraphs => maker.has_graphs,
+            Rung::WithoutSharedLaunches => maker.fuse && has(BlasLibrary::Own),
+            Rung::WithoutHipblasLt | Rung::WithoutRocblas => has_both,
+            Rung::WithoutLibraries => has_one && has(BlasLibrary::Own),
+        }
+    }
+}
+
+/// What a check depends on, and what an earlier check said.
+pub(crate) struct Check {
+    reference: Option<Reference>,
+    /// Everything apart from the table of products.
+    key: String,
+    notices: Vec<String>,
+}
+
+impl Check {
+    /// Prepares the check of a network's figures. If no earlier check is known, evaluates some positions on the
+    /// processor.
+    pub(crate) fn new(network: &Network, inverse_temperature: f32, depends_on: &str, gemms: &Gemms) -> Check {
+        let mut notices = Vec::new();
+        let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
+        for line in gemms.avoided().lines() {
+            let _ = write!(key, ",{line}");
+        }
+        let known = kept(&with_table(&key, gemms));
+        let reference = if known.is_some() {
+            None
+        } else {
+            match Reference::new(network, 1.0 / inverse_temperature) {
+                Ok(reference) => Some(reference),
+                Err(error) => {
+                    notices.push(format!("figures are not checked: {error}"));
+                    None
+                }
+            }
+        };
+        Check { reference, key, notices }
+    }
+}
+
+/// Slots that passed, and notices for the user.
+pub(crate) struct Checked {
+    pub(crate) slots: Vec<Slot>,
+    pub(crate) notices: Vec<String>,
+}
+
+/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `is_settled` says that the table
+/// of products will be the same at the next start.
+///
+/// # Errors
+/// A slot cannot be made, or the figures are wrong on every rung.
+pub(crate) fn checked_slots(
+    maker: &SlotMaker<'_>,
+    options: &GpuOptions,
+    check: Check,
+    is_settled: bool,
+) -> Result<Checked> {
+    let Check { reference, key, mut notices } = check;
+    let key = with_table(&key, maker.gemms);
+    let Some(reference) = reference else {
+        let rung = kept(&key).unwrap_or(Rung::AsAsked);
+        if rung != Rung::AsAsked {
+            notices.push(format!(
+                "the card's figures were wrong at an earlier start, so Rukh runs {}",
+                rung.name()
+            ));
+        }
+        let slots = slots_on(rung, maker, options, None)?.map_err(GpuError::Unsupported)?;
+        notices.extend(slots.iter().find_map(Slot::notice));
+        return Ok(Checked { slots, notices });
+    };
+    let mut failed: Option<(Rung, String)> = None;
+    for rung in Rung::ALL {
+        if !rung.applies(maker) {
+            continue;
+        }
+        if let Some((before, reason)) = &failed {
+            notices.push(format!(
+                "the card's figures are wrong {}: {reason}; trying {}",
+                before.name(),
+                rung.name()
+            ));
+        }
+        match slots_on(rung, maker, options, Some(&reference)) {
+            Ok(Ok(slots)) => {
+                if rung != Rung::AsAsked {
+                    notices.push(format!("the card's figures are right {}", rung.name()));
+                }
+                notices.extend(slots.iter().find_map(Slot::notice));
+                if is_settled {
+                    // Without a cache folder the next start checks again.
+                    let _ = cache_folder::keep_line(NAME, &key, rung.name());
+                }
+                return Ok(Checked { slots, notices });
+            }
+            Ok(Err(reason)) => failed = Some((rung, reason)),
+            // Nothing can run on a device that hangs.
+            Err(error @ GpuError::Hang(_)) => return Err(error),
+            // Any other error on a lower rung is only one more reason to go on.
+            Err(error) if failed.is_some() => failed = Some((rung, error.to_string())),
+            Err(error) => return Err(error),
+        }
+    }
+    let (rung, reason) = failed.unwrap_or((Rung::AsAsked, String::new()));
+    Err(GpuError::Figures { reason: format!("wrong figures {}: {reason}", rung.name()), notices })
+}
+
+/// The slots of one rung, or the reason why their figures are wrong. Without a reference nothing is checked.
+fn slots_on(
+    rung: Rung,
+    maker: &SlotMaker<'_>,
+    options: &GpuOptions,
+    reference: Option<&Reference>,
+) -> Result<std::result::Result<Vec<Slot>, String>> {
+    let left_out: &[BlasLibrary] = match rung {
+        Rung::AsAsked | Rung::WithoutByteWeights | Rung::WithoutGraphs | Rung::WithoutSharedLaunches => &[],
+        Rung::WithoutHipblasLt => &[BlasLibrary::HipblasLt],
+        Rung::WithoutRocblas => &[BlasLibrary::Rocblas],
+        Rung::WithoutLibraries => &[BlasLibrary::HipblasLt, BlasLibrary::Rocblas],
+    };
+    // What is given up once stays so.
+    let weights = if rung == Rung::AsAsked { maker.gemms.weights() } else { WeightBits::Sixteen };
+    let limited = (!left_out.is_empty() || weights != maker.gemms.weights())
+        .then(|| -> Result<Gemms> {
+            let gemms = Gemms::new(maker.gpu, maker.kernels, options.gemm)?.with_weights(weights);
+            let gemms = left_out.iter().fold(gemms, |gemms, &library| gemms.without(library));
+            gemms.avoid(maker.gemms.avoided());
+            gemms.limit_to(maker.gemms.limits());
+            gemms.set_table(maker.gemms.table());
+            Ok(gemms)
+        })
+        .transpose()?;
+    let maker = SlotMaker {
+        gemms: limited.as_ref().unwrap_or(maker.gemms),
+        has_graphs: maker.has_graphs && rung != Rung::WithoutGraphs,
+        fuse: maker.fuse && rung != Rung::WithoutSharedLaunches,
+        ..*maker
+    };
+    let mut slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
+    slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
+    let Some(reference) = reference else {
+        return Ok(Ok(slots));
+    };
+    let sizes = maker.bucket_sizes();
+    for (index, slot) in slots.iter_mut().enumerate() {
+        // All slots run the same programs, each with graphs of its own. Small batches show whether these work.
+        let sizes = if index == 0 { &sizes[..] } else { &sizes[..sizes.len().min(3)] };
+        let precision = maker.network.precision;
+        if let Some(reason) = reference.difference(slot, sizes, (precision, maker.gemms.weights()))? {
+            return Ok(Err(reason));
+        }
+    }
+    Ok(Ok(slots))
+}
+
+/// The key with the table of products.
+fn with_table(key: &str, gemms: &Gemms) -> String {
+    let table = gemms.table();
+    let choices: Vec<_> = table.iter().map(|(shape, measured)| (shape, measured.choice)).collect();
+    format!("{key},{:016x}", cache_folder::hash_of(&choices))
+}
+
+/// A number that differs between networks: a hash of the architecture and of the small heads' weights, which no two
+/// trainings share.
+fn fingerprint(network: &Network) -> u64 {
+    struct HashedText(DefaultHasher);
+    impl fmt::Write for HashedText {
+        fn write_str(&mut self, text: &str) -> fmt::Result {
+            self.0.write(text.as_bytes());
+            Ok(())
+        }
+    }
+    let mut text = HashedText(DefaultHasher::new());
+    let Network { architecture, value, value_error, moves_left, .. } = network;
+    let _ = write!(text, "{architecture:?} {value:?} {value_error:?} {moves_left:?}");
+    text.0.finish()
+}
+
+/// The rung that passed an earlier check with the same key.
+fn kept(key: &str) -> Option<Rung> {
+    Rung::from_name(&cache_folder::kept_line(NAME, key)?)
+}

@@ -1,0 +1,245 @@
+//! Checks a slot's figures against the processor's, before the first search.
+//!
+//! A library may report success and compute something else, and a graph may read the input of an earlier batch. A few
+//! positions are therefore evaluated in every bucket, at changing places, and each result is compared with the one of
+//! the CPU backend for the same network.
+
+use crate::backend::cpu::{CpuBackend, CpuOptions, Precision};
+use crate::backend::gpu::pass::slot::{Requests, Slot};
+use crate::backend::gpu::runtime::error::Result;
+use crate::backend::gpu::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
+use crate::backend::gpu::runtime::weight_bits::WeightBits;
+use crate::backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
+use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
+use crate::net::Network;
+use crate::net::input::{HistoryFill, InputPlanes, encode};
+use crate::net::policy_index::index_of;
+use std::sync::Arc;
+
+/// The positions to evaluate: a FEN, and moves from there. They have castling, en passant, checks and promotions, and
+/// histories of different lengths.
+const POSITIONS: [(&str, &str); 4] = [
+    ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", ""),
+    (
+        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
+        "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5c6 d7c6 f3e5",
+    ),
+    ("r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1", ""),
+    ("n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 12 40", ""),
+];
+
+/// A network with more floating-point operations per position is slow on the processor, so that only
+/// [`FEW_POSITIONS`] are evaluated.
+const SLOW_NETWORK: u64 = 2_000_000_000;
+const FEW_POSITIONS: usize = 2;
+
+/// A position, encoded for the device, with the processor's results.
+struct Expected {
+    planes: InputPlanes,
+    /// The policy indices of the legal moves.
+    moves: Vec<u16>,
+    value: Value,
+    priors: Vec<f32>,
+}
+
+/// The largest differences of a batch from the processor's figures. What is not a number counts as infinitely far.
+#[derive(Clone, Copy, Default, Debug)]
+pub(crate) struct Differences {
+    pub(crate) q: f32,
+    pub(crate) d: f32,
+    /// The moves left, in plies.
+    pub(crate) m: f32,
+    pub(crate) e: f32,
+    pub(crate) prior: f32,
+}
+
+/// The processor's results for a few positions.
+pub(crate) struct Reference {
+    positions: Vec<Expected>,
+    has_value_error: bool,
+}
+
+impl Reference {
+    /// Evaluates the positions with the CPU backend. The network is copied for that.
+    ///
+    /// # Errors
+    /// The CPU backend cannot be made, or its evaluation fails.
+    pub(crate) fn new(network: &Network, temperature: f32) -> std::result::Result<Reference, BackendError> {
+        let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
+        let options = CpuOptions { threads, maximum_batch_size: count, instructions: None };
+        let fill = HistoryFill::FenOnly;
+        let cpu = CpuBackend::new(Arc::new(network.clone()), Precision::Fp32, &options, temperature, fill)?;
+        let histories: Vec<PositionHistory> =
+            POSITIONS.into_iter().take(count).filter_map(|(fen, moves)| history(fen, moves)).collect();
+        let legal = |history: &PositionHistory| -> Vec<PackedMove> {
+            history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect()
+        };
+        let mut batch = cpu.new_batch();
+        for history in &histories {
+            batch.add(EvalRequest { history, moves: &legal(history) });
+        }
+        let evaluations: Evaluations = batch.submit().wait()?;
+        let positions = histories.iter().zip(evaluations.iter()).map(|(history, (value, priors))| {
+            let (planes, transform) = encode(history, network.architecture.input_format, fill);
+            let side = history.last().side_to_move();
+            let moves = legal(history).into_iter().map(|m| index_of(m, side, transform)).collect();
+            Expected { planes, moves, value, priors: priors.to_vec() }
+        });
+        Ok(Reference { positions: positions.collect(), has_value_error: network.value_error.is_some() })
+    }
+
+    /// Evaluates the positions in a batch that fills each bucket of `sizes`. Returns the first difference that is too
+    /// large, in words.
+    ///
+    /// # Errors
+    /// A batch fails.
+    pub(crate) fn difference(
+        &self,
+        slot: &mut Slot,
+        sizes: &[usize],
+        (precision, weights): (GpuPrecision, WeightBits),
+    ) -> Result<Option<String>> {
+        let tolerance = tolerance_of(precision, weights);
+        for (rotation, &size) in sizes.iter().enumerate() {
+            let (requests, expected) = self.batch(size, rotation);
+            let mut expected = expected.enumerate();
+            let mut found = None;
+            slot.evaluate(&requests, |answer| {
+                let Some((place, expected)) = expected.next() else {
+                    return;
+                };
+                if found.is_some() {
+                    return;
+                }
+                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), tolerance);
+                found = wrong.map(|(name, card, processor)| {
+                    format!(
+                        "in a batch of {size}, position {} has {name} {card:.4} instead of {processor:.4}",
+                        place + 1
+                    )
+                });
+            })?;
+            if found.is_some() {
+                return Ok(found);
+            }
+        }
+        Ok(None)
+    }
+
+    /// A batch of `size` with the positions in turn, beginning with the one at `rotation`, and the results to expect.
+    fn batch(&self, size: usize, rotation: usize) -> (Requests, impl Iterator<Item = &Expected>) {
+        let places =
+            move || (0..size).map(move |place| &self.positions[(place + rotation) % self.positions.len()]);
+        let mut requests = Requests::default();
+        places().for_each(|expected| requests.push(&expected.planes, expected.moves.iter().copied()));
+        (requests, places())
+    }
+
+    /// Evaluates the positions in a batch of `size`, beginning with the one at `rotation`, and returns the largest
+    /// difference of each figure.
+    ///
+    /// # Errors
+    /// The batch fails.
+    pub(crate) fn differences(&self, slot: &mut Slot, size: usize, rotation: usize) -> Result<Differences> {
+        let (requests, mut expected) = self.batch(size, rotation);
+        let mut largest = Differences::default();
+        let note = |largest: &mut f32, found: f32, expected: f32| {
+            let difference = (found - expected).abs();
+            *largest = largest.max(if difference.is_nan() { f32::INFINITY } else { difference });
+        };
+        slot.evaluate(&requests, |answer| {
+            let Some(Expected { value, priors, .. }) = expected.next() else { return };
+            let found = answer.value();
+            note(&mut largest.q, found.q, value.q);
+            note(&mut largest.d, found.d, value.d);
+            note(&mut largest.m, found.m, value.m);
+            if self.has_value_error {
+                note(&mut largest.e, found.e, value.e);
+            }
+            answer.priors().zip(priors).for_each(|(found, &expected)| {
+                note(&mut largest.prior, found, expected);
+            });
+        })?;
+        Ok(largest)
+    }
+
+    /// The first figure that is too far from the processor's: its name, the card's figure, the processor's.
+    fn wrong_figure(
+        &self,
+        expected: &Expected,
+        found: &Value,
+        priors: impl Iterator<Item = f32>,
+        tolerance: f32,
+    ) -> Option<(&'static str, f32, f32)> {
+        let Value { q, d, m, e } = expected.value;
+        let value_error = if self.has_value_error { (found.e, e) } else { (0.0, 0.0) };
+        let pairs = [
+            ("q", found.q, q, tolerance),
+            ("d", found.d, d, tolerance),
+            ("m", found.m, m, tolerance * MOVES_LEFT),
+            ("e", value_error.0, value_error.1, tolerance),
+        ];
+        let priors =
+            priors.zip(&expected.priors).map(|(found, &expected)| ("a prior of", found, expected, tolerance));
+        let is_wrong = |&(_, found, expected, tolerance): &(&str, f32, f32, f32)| {
+            let difference = (found - expected).abs();
+            difference.is_nan() || difference > tolerance
+        };
+        pairs
+            .into_iter()
+            .chain(priors)
+            .find(is_wrong)
+            .map(|(name, found, expected, _)| (name, found, expected))
+    }
+}
+
+/// The same with weights of these bits. Weights of 8 bits that the user asked for are allowed what 8-bit integers are.
+/// Otherwise they must be as near as weights of 16 bits.
+fn tolerance_of(precision: GpuPrecision, weights: WeightBits) -> f32 {
+    let usual = tolerance(precision);
+    match weights {
+        WeightBits::Sixteen | WeightBits::Auto => usual,
+        WeightBits::Eight => usual.max(tolerance(GpuPrecision::Int8)),
+    }
+}
+
+/// The history of a position of [`POSITIONS`].
+fn history(fen: &str, moves: &str) -> Option<PositionHistory> {
+    let mut history = PositionHistory::new(Position::from_fen(fen).ok()?);
+    for text in moves.split_whitespace() {
+        let next = uci_move::parse(history.last(), text).ok()?;
+        history.push(next);
+    }
+    Some(history)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_position_can_be_played() {
+        for (fen, moves) in POSITIONS {
+            let history = history(fen, moves).unwrap();
+            assert!(!history.last().legal_moves().is_empty(), "{fen} {moves}");
+        }
+    }
+
+    #[test]
+    fn a_figure_that_is_no_number_is_wrong() {
+        let value = Value { q: 0.5, d: 0.25, m: 30.0, e: 0.0 };
+        let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
+        let expected = Expected { planes, moves: vec![0, 1], value, priors: vec![0.75, 0.25] };
+        let reference = Reference { positions: Vec::new(), has_value_error: false };
+        let wrong = |value: Value, priors: [f32; 2]| {
+            let found =
+                reference.wrong_figure(&expected, &value, priors.into_iter(), tolerance(GpuPrecision::Fp16));
+            found.map(|(name, ..)| name)
+        };
+        assert_eq!(wrong(Value { q: 0.505, m: 30.5, ..value }, [0.745, 0.255]), None);
+        assert_eq!(wrong(Value { q: 0.52, ..value }, [0.75, 0.25]), Some("q"));
+        assert_eq!(wrong(Value { d: f32::NAN, ..value }, [0.75, 0.25]), Some("d"));
+        assert_eq!(wrong(value, [0.5, 0.5]), Some("a prior of"));
+    }
+}

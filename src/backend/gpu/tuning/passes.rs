@@ -1,0 +1,122 @@
+//! The time of whole forward passes by batch size, and the ladder of batch sizes that follows from it.
+//!
+//! The ladder of a network on a device is kept in the cache folder, with the versions that it was measured with.
+
+use super::load::{Run, run_together, start_positions};
+use crate::backend::gpu::measure::measurer::median;
+use crate::backend::gpu::pass::buckets::{ladder, padding};
+use crate::backend::gpu::pass::slot::{Requests, Slot, SlotMaker};
+use crate::backend::gpu::runtime::error::Result;
+use crate::backend::gpu::runtime::precision::GpuPrecision;
+use crate::cache_folder;
+use crate::net::architecture::Architecture;
+use crate::quote::quoted;
+use std::io;
+use std::time::Duration;
+
+/// The first part of the names of the files that keep a ladder.
+const NAME: &str = "ladder";
+
+/// How often each batch size is timed, unless the time is over before.
+const ROUNDS: usize = 9;
+
+/// The batches and the time of a measurement in each slot, at least.
+const LEAST_BATCHES: usize = 2;
+const LEAST_TIME: Duration = Duration::from_millis(12);
+
+/// The time in which the device evaluates a batch of a size while all slots are busy, with the copies of its input and
+/// output. A pass alone takes longer where several run at once.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct PassTime {
+    /// The number of positions.
+    pub positions: usize,
+    /// The median time.
+    pub milliseconds: f32,
+}
+
+/// The key under which the ladder of a network is kept. The speed depends on its layers and not on their weights.
+pub(crate) fn key(versions: &str, precision: GpuPrecision, architecture: &Architecture) -> String {
+    let architecture = format!("{architecture:?}").replace(['\n', '\r'], " ");
+    format!("{versions},{},{architecture}", precision.key())
+}
+
+/// The ladder that was kept under `key`; empty if there is none.
+///
+/// # Errors
+/// A message about a damaged file.
+pub(crate) fn kept(key: &str) -> std::result::Result<Vec<usize>, String> {
+    let Some(line) = cache_folder::kept_line(NAME, key) else { return Ok(Vec::new()) };
+    let sizes: Option<Vec<usize>> = line.split(' ').map(|size| size.parse().ok()).collect();
+    let is_ladder = |sizes: &Vec<usize>| sizes[0] > 0 && sizes.is_sorted_by(|a, b| a < b);
+    sizes.filter(is_ladder).ok_or_else(|| format!("the kept batch sizes {} are ignored", quoted(&line)))
+}
+
+/// Keeps a ladder for the next start.
+///
+/// # Errors
+/// There is no cache folder, or it cannot be written.
+pub(crate) fn keep(key: &str, sizes: &[usize]) -> io::Result<()> {
+    let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+    cache_folder::keep_line(NAME, key, &sizes.join(" "))
+}
+
+/// The ladder that follows from these times, which are in ascending order of the sizes.
+pub(crate) fn ladder_of(times: &[PassTime]) -> Vec<usize> {
+    ladder(&pairs(times))
+}
+
+/// [`padding`] of a ladder with these times.
+pub(crate) fn padding_of(times: &[PassTime], ladder: &[usize]) -> f32 {
+    padding(&pairs(times), ladder)
+}
+
+fn pairs(times: &[PassTime]) -> Vec<(usize, f32)> {
+    times.iter().map(|time| (time.positions, time.milliseconds)).collect()
+}
+
+/// Times batches of each of the maker's sizes while all slots evaluate, as in a search, all sizes in turn, so that all of
+/// them meet the same changes of the device's clock. `tell` gets the number of rounds that are done, and of all. If it
+/// returns false before the first round is done, there are no times.
+///
+/// # Errors
+/// The memory for the slots is missing, or a pass fails.
+pub(crate) fn times(
+    maker: &SlotMaker<'_>,
+    tell: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Vec<PassTime>> {
+    let mut slots = (0..maker.streams.max(1)).map(|_| maker.slot()).collect::<Result<Vec<Slot>>>()?;
+    let sizes = maker.bucket_sizes();
+    let batches: Vec<Requests> = sizes.iter().map(|&size| start_positions(size, maker)).collect();
+    let mut found: Vec<Vec<f32>> = vec![Vec::new(); sizes.len()];
+    // The first batch of a size runs step by step, and the second one captures the graph.
+    for round in 0..=ROUNDS {
+        for (times, batch) in found.iter_mut().zip(&batches) {
+            if !tell(round.saturating_sub(1), ROUNDS) {
+                let is_whole = round > 1;
+                return Ok(if is_whole { medians(&sizes, found) } else { Vec::new() });
+            }
+            let time = time_of_a_batch(&mut slots, batch, 0)?;
+            if round > 0 {
+                times.push(time);
+            }
+        }
+    }
+    Ok(medians(&sizes, found))
+}
+
+/// The milliseconds of the host's clock in which all slots together evaluate a batch, while each of them evaluates one
+/// after another, after `warm_up` batches that are not timed. The launches, the waits and the copies count, as in a
+/// search. The speeds of the slots are added up, because one that has ended waits for the others.
+pub(crate) fn time_of_a_batch(slots: &mut [Slot], batch: &Requests, warm_up: usize) -> Result<f32> {
+    let runs = run_together(slots, batch, warm_up, (LEAST_BATCHES, LEAST_TIME))?;
+    let batches_per_second: f32 = runs.iter().map(Run::batches_per_second).sum();
+    Ok(1e3 / batches_per_second.max(f32::MIN_POSITIVE))
+}
+
+fn medians(sizes: &[usize], found: Vec<Vec<f32>>) -> Vec<PassTime> {
+    let times = sizes
+        .iter()
+        .zip(found)
+        .filter_map(|(&positions, times)| Some(PassTime { positions, milliseconds: median(times)? }));
+    times.collect()
+}

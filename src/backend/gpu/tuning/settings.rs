@@ -1,0 +1,308 @@
+//! The settings of passes that only a measurement can choose: how many are in flight, what runs in parallel, which kernels
+//! share a launch, and how a thread waits. This finds the fastest ones for a network, and keeps them for the next start.
+
+use super::load::Load;
+use crate::backend::gpu::pass::slot::SlotMaker;
+use crate::backend::gpu::runtime::error::Result;
+use crate::backend::gpu::runtime::ffi::wait::Waiting;
+use crate::backend::gpu::runtime::kernels::AttentionKernel;
+use crate::backend::gpu::runtime::precision::tolerance;
+use crate::cache_folder;
+use crate::quote::quoted;
+use std::fmt;
+use std::io;
+
+/// The first part of the names of the files that keep the settings.
+const NAME: &str = "settings";
+
+/// A setting is worth a change if it is faster by this factor.
+const WORTH: f64 = 1.02;
+
+/// It must not make batches of another size slower than this factor.
+const TOLERATED: f64 = 0.98;
+
+/// The best settings and the former ones are measured in turn so many times, because a card's clock changes.
+const ROUNDS: usize = 2;
+
+/// The value of an option of the backend, and what it does.
+#[derive(Clone, Copy)]
+pub(crate) struct Setting {
+    /// The option's name and value.
+    pub(crate) text: &'static str,
+    change: fn(&mut SlotMaker<'_>),
+}
+
+/// The settings to try, each instead of the present one.
+pub(crate) const SETTINGS: [Setting; 17] = [
+    Setting { text: "streams=1", change: |maker| maker.streams = 1 },
+    Setting { text: "streams=2", change: |maker| maker.streams = 2 },
+    Setting { text: "streams=3", change: |maker| maker.streams = 3 },
+    Setting { text: "streams=4", change: |maker| maker.streams = 4 },
+    Setting { text: "fork=0", change: |maker| maker.fork = 0 },
+    Setting { text: "fork=1024", change: |maker| maker.fork = 1024 },
+    Setting { text: "few_rows=0", change: |maker| maker.few_rows = 0 },
+    Setting { text: "few_rows=64", change: |maker| maker.few_rows = 64 },
+    Setting { text: "fuse=true", change: |maker| maker.fuse = true },
+    Setting { text: "fuse=false", change: |maker| maker.fuse = false },
+    Setting { text: "wait=spin", change: |maker| maker.waiting = Waiting::Spin },
+    Setting { text: "wait=yield", change: |maker| maker.waiting = Waiting::Yield },
+    Setting { text: "wait=block", change: |maker| maker.waiting = Waiting::Block },
+    Setting { text: "graph=false", change: |maker| maker.has_graphs = false },
+    Setting { text: "attention=matrix", change: |maker| maker.attention = AttentionKernel::Matrix },
+    Setting { text: "attention=other", change: |maker| maker.attention = AttentionKernel::Other },
+    Setting { text: "attention=any", change: |maker| maker.attention = AttentionKernel::Any },
+];
+
+impl Setting {
+    /// The option's name.
+    pub(crate) fn option(self) -> &'static str {
+        option_of(self.text)
+    }
+
+    /// The maker with this setting.
+    pub(crate) fn applied<'a>(self, maker: &SlotMaker<'a>) -> SlotMaker<'a> {
+        let mut changed = *maker;
+        (self.change)(&mut changed);
+        changed
+    }
+
+    /// Whether the setting changes nothing.
+    pub(crate) fn is_that_of(self, maker: &SlotMaker<'_>) -> bool {
+        let facts = |maker: &SlotMaker<'_>| {
+            let SlotMaker { streams, has_graphs, fork, few_rows, fuse, waiting, .. } = *maker;
+            (streams, has_graphs, fork, few_rows, fuse, maker.attention_kernel(), waiting)
+        };
+        facts(&self.applied(maker)) == facts(maker)
+    }
+}
+
+/// The name of the option in `name=value`.
+pub(crate) fn option_of(text: &str) -> &str {
+    text.split('=').next().unwrap_or(text).trim()
+}
+
+/// MeasuredSettings that were measured to be faster than the defaults, each with another option.
+#[derive(Clone, Default)]
+pub(crate) struct MeasuredSettings(Vec<Setting>);
+
+impl MeasuredSettings {
+    /// The maker with those settings whose options the user did not choose.
+    pub(crate) fn applied<'a>(&self, maker: SlotMaker<'a>, is_free: impl Fn(&str) -> bool) -> SlotMaker<'a> {
+        let free = self.0.iter().filter(|setting| is_free(setting.option()));
+        free.fold(maker, |maker, setting| setting.applied(&maker))
+    }
+
+    /// The settings as in `BackendOptions`.
+    pub(crate) fn texts(&self) -> Vec<&'static str> {
+        self.0.iter().map(|setting| setting.text).collect()
+    }
+
+    fn from_text(text: &str) -> Option<MeasuredSettings> {
+        let named = |text: &str| SETTINGS.into_iter().find(|setting| setting.text == text);
+        text.split(',')
+            .filter(|text| !text.is_empty())
+            .map(named)
+            .collect::<Option<_>>()
+            .map(MeasuredSettings)
+    }
+}
+
+impl fmt::Display for MeasuredSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.texts().join(","))
+    }
+}
+
+/// The settings that were kept under `key`; `None` if there are none.
+///
+/// # Errors
+/// A message about a damaged file.
+pub(crate) fn kept(key: &str) -> std::result::Result<Option<MeasuredSettings>, String> {
+    let Some(line) = cache_folder::kept_line(NAME, key) else { return Ok(None) };
+    let settings = MeasuredSettings::from_text(&line);
+    settings.map(Some).ok_or_else(|| format!("the kept settings {} are ignored", quoted(&line)))
+}
+
+/// Keeps the settings for the next start.
+///
+/// # Errors
+/// There is no cache folder, or it cannot be written.
+pub(crate) fn keep(key: &str, settings: &MeasuredSettings) -> io::Result<()> {
+    cache_folder::keep_line(NAME, key, &settings.to_string())
+}
+
+/// Tries each setting alone with batches of each size, and then the best of each option together. Returns those that are
+/// faster with batches of the first size and make no other size slower. A setting whose figures differ is not timed, and
+/// `notices` get a line. `tell` gets the number of measurements that are done, and of all; if it returns false, nothing is
+/// returned.
+///
+/// # Errors
+/// The memory for the slots is missing, or a pass fails.
+pub(crate) fn fastest(
+    load: &Load<'_>,
+    sizes: &[usize],
+    is_free: impl Fn(&str) -> bool,
+    notices: &mut Vec<String>,
+    tell: &mut dyn FnMut(usize, usize) -> bool,
+) -> Result<Option<MeasuredSettings>> {
+    let is_tried = |setting: &Setting| is_free(setting.option()) && !setting.is_that_of(&load.maker);
+    let mut tried: Vec<Setting> = SETTINGS.into_iter().filter(is_tried).collect();
+    for wrong in with_other_figures(load, &tried, sizes.first().copied().unwrap_or(1))? {
+        tried.retain(|setting| setting.text != wrong.text);
+        notices.push(format!("tuning: {} gives other figures, so it is not used", wrong.text));
+    }
+    // Each size, alone and with each setting, and the comparison at the end.
+    let all = sizes.len() * (1 + tried.len()) + 1;
+    let mut done = 0;
+    let mut goes_on = || {
+        done += 1;
+        tell(done - 1, all)
+    };
+    let mut gains = Vec::new();
+    for &size in sizes {
+        if !goes_on() {
+            return Ok(None);
+        }
+        let base = load.positions_per_second(size)?;
+        let mut of_size = Vec::new();
+        for &setting in &tried {
+            if !goes_on() {
+                return Ok(None);
+            }
+            let changed = Load { maker: setting.applied(&load.maker), ..*load };
+            of_size.push((setting, changed.positions_per_second(size)? / base));
+        }
+        gains.push(of_size);
+    }
+    if !goes_on() {
+        return Ok(None);
+    }
+    let best = best_of_each(&harmless(&gains));
+    let comparison = compare(load, &best, sizes)?;
+    Ok(Some(if is_worth_it(&comparison) { best } else { MeasuredSettings::default() }))
+}
+
+/// Those of the settings with which a batch of `size` positions has other figures than without.
+fn with_other_figures(load: &Load<'_>, settings: &[Setting], size: usize) -> Result<Vec<Setting>> {
+    if settings.is_empty() {
+        return Ok(Vec::new());
+    }
+    let expected = load.figures(size)?;
+    let allowed = tolerance(load.maker.network.precision);
+    let mut wrong = Vec::new();
+    for &setting in settings {
+        let found = Load { maker: setting.applied(&load.maker), ..*load }.figures(size)?;
+        let is_near = |(found, expected): (&f32, &f32)| (found - expected).abs() <= allowed;
+        if found.len() != expected.len() || !found.iter().zip(&expected).all(is_near) {
+            wrong.push(setting);
+        }
+    }
+    Ok(wrong)
+}
+
+/// The speed with batches of a size before and after a change, in positions per second.
+#[derive(Clone, Copy)]
+pub(crate) struct Comparison {
+    pub(crate) size: usize,
+    pub(crate) before: f64,
+    pub(crate) after: f64,
+}
+
+/// Measures the settings together, with batches of each size.
+///
+/// # Errors
+/// The memory for the slots is missing, or a pass fails.
+pub(crate) fn compare(
+    load: &Load<'_>,
+    settings: &MeasuredSettings,
+    sizes: &[usize],
+) -> Result<Vec<Comparison>> {
+    if settings.0.is_empty() {
+        return Ok(Vec::new());
+    }
+    let changed = Load { maker: settings.applied(load.maker, |_| true), ..*load };
+    let compared = sizes.iter().map(|&size| {
+        let (mut before, mut after) = (0.0_f64, 0.0_f64);
+        for _ in 0..ROUNDS {
+            before = before.max(load.positions_per_second(size)?);
+            after = after.max(changed.positions_per_second(size)?);
+        }
+        Ok(Comparison { size, before, after })
+    });
+    compared.collect()
+}
+
+/// Whether a change is faster with batches of the first size, and slower with no other.
+pub(crate) fn is_worth_it(comparison: &[Comparison]) -> bool {
+    let limits = std::iter::once(WORTH).chain(std::iter::repeat(TOLERATED));
+    !comparison.is_empty()
+        && comparison.iter().zip(limits).all(|(speeds, limit)| speeds.after >= speeds.before * limit)
+}
+
+/// The gains for the first batch size, of the settings that make no other size slower.
+pub(crate) fn harmless(gains: &[Vec<(Setting, f64)>]) -> Vec<(Setting, f64)> {
+    let Some((first, others)) = gains.split_first() else { return Vec::new() };
+    let is_harmless = |setting: &Setting| {
+        others.iter().flatten().all(|(other, gain)| other.text != setting.text || *gain >= TOLERATED)
+    };
+    first.iter().filter(|(setting, _)| is_harmless(setting)).copied().collect()
+}
+
+/// The fastest value of each option that is worth it.
+pub(crate) fn best_of_each(gains: &[(Setting, f64)]) -> MeasuredSettings {
+    let mut best: Vec<(Setting, f64)> = Vec::new();
+    for &(setting, gain) in gains.iter().filter(|(_, gain)| *gain >= WORTH) {
+        match best.iter_mut().find(|(known, _)| known.option() == setting.option()) {
+            Some(known) if known.1 < gain => *known = (setting, gain),
+            Some(_) => {}
+            None => best.push((setting, gain)),
+        }
+    }
+    MeasuredSettings(best.into_iter().map(|(setting, _)| setting).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_best_value_of_each_option_is_taken_if_it_is_worth_it() {
+        let gains: Vec<(Setting, f64)> =
+            SETTINGS.into_iter().zip([0.9, 1.1, 1.0, 1.05, 1.0, 1.01, 1.0, 1.3]).collect();
+        assert_eq!(best_of_each(&gains).texts(), ["streams=2", "few_rows=64"]);
+    }
+
+    #[test]
+    fn a_setting_that_makes_other_batches_slower_is_left_out() {
+        let gains = |factors: [f64; 3]| SETTINGS.into_iter().zip(factors).collect::<Vec<_>>();
+        let left = harmless(&[gains([1.1, 1.2, 1.3]), gains([1.0, 0.8, 0.99])]);
+        assert_eq!(
+            left.iter().map(|(setting, _)| setting.text).collect::<Vec<_>>(),
+            ["streams=1", "streams=3"]
+        );
+    }
+
+    #[test]
+    fn settings_together_must_be_faster_with_the_first_size_and_slower_with_none() {
+        let comparison = |gains: &[f64]| -> Vec<Comparison> {
+            gains.iter().map(|&gain| Comparison { size: 8, before: 100.0, after: 100.0 * gain }).collect()
+        };
+        assert!(is_worth_it(&comparison(&[1.05, 0.99])));
+        assert!(!is_worth_it(&comparison(&[1.01, 1.5])));
+        assert!(!is_worth_it(&comparison(&[1.5, 0.9])));
+        assert!(!is_worth_it(&[]));
+    }
+
+    #[test]
+    fn settings_are_read_as_they_are_written() {
+        for text in ["", "streams=2", "streams=4,few_rows=64,wait=yield"] {
+            assert_eq!(
+                MeasuredSettings::from_text(text).map(|settings| settings.to_string()).as_deref(),
+                Some(text)
+            );
+        }
+        for damaged in ["streams=99", "streams", "fork=0;fuse=true", "\u{0}"] {
+            assert!(MeasuredSettings::from_text(damaged).is_none(), "{damaged}");
+        }
+    }
+}

@@ -158,6 +158,16 @@ pub trait Backend: Send + Sync {
     }
 }
 
+/// Evaluates single positions beside a backend that may hang or fail. Each function may take as long as the loading of
+/// a network.
+pub trait Fallback: Send + Sync {
+    /// The priors by the embedded network, in the order of the request's moves. `None` if the evaluation fails.
+    fn embedded_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>>;
+
+    /// The priors by the user's network. `None` if that is the embedded one, or if the evaluation fails.
+    fn chosen_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>>;
+}
+
 /// A batch that one search thread fills.
 pub trait Batch: Send {
     /// The number of requests queued so far.

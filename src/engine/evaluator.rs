@@ -5,8 +5,8 @@
 //! error, and the engine goes on with the choice that worked last. If there was none, it takes the processor with the
 //! user's network, or else with the embedded one. The refused choice is tried again after [`Evaluator::try_again`].
 
-use crate::backend::registry::{self, BackendConfig, CreatedBackend, Fallback, Recovery};
-use crate::backend::{Backend, BackendError};
+use crate::backend::registry::{self, BackendConfig, CreatedBackend, ProcessorFallback, Recovery};
+use crate::backend::{Backend, BackendError, Fallback};
 use crate::net::discover::{EMBEDDED, OWN_NETWORK};
 use crate::net::fingerprint::Fingerprint;
 use crate::options::BackendName;
@@ -22,7 +22,7 @@ struct Current {
     /// The network, as the user is told its name; `None` if the backend has none.
     network: Option<String>,
     /// Evaluates single positions if the backend does not. `None` if a fault is an error.
-    fallback: Option<Arc<Fallback>>,
+    fallback: Option<Arc<dyn Fallback>>,
 }
 
 /// The backend for a configuration.
@@ -58,7 +58,7 @@ impl Evaluator {
     }
 
     /// The evaluator of single positions in case the backend gives no evaluation.
-    pub(super) fn fallback(&self) -> Option<&Arc<Fallback>> {
+    pub(super) fn fallback(&self) -> Option<&Arc<dyn Fallback>> {
         self.current.as_ref()?.fallback.as_ref()
     }
 
@@ -156,7 +156,8 @@ impl Evaluator {
             responder.message(notice);
         }
         self.is_outdated = false;
-        let fallback = self.recovery.is_some().then(|| Arc::new(Fallback::new(&config)));
+        let fallback =
+            self.recovery.is_some().then(|| Arc::new(ProcessorFallback::new(&config)) as Arc<dyn Fallback>);
         self.current = Some(Current { config, files, backend: Arc::clone(&backend), network, fallback });
         Obtained { backend, is_new: true }
     }

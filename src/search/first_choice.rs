@@ -5,8 +5,7 @@
 //! milliseconds, and then with the user's network, whose answer counts if it comes in time.
 
 use super::state::{Control, FirstChoice, SearchContext};
-use crate::backend::EvalRequest;
-use crate::backend::registry::Fallback;
+use crate::backend::{EvalRequest, Fallback};
 use crate::chess::{Move, PackedMove, PositionHistory};
 use crate::sync::thread::Builder;
 use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, STACK_BYTES};
@@ -65,7 +64,7 @@ pub(super) fn seek(context: &SearchContext, control: &Control) {
 /// Everything that the thread needs. It shares neither the tree nor the backend of the search, so it may outlive the
 /// search.
 struct Seeker {
-    fallback: Arc<Fallback>,
+    fallback: Arc<dyn Fallback>,
     root: Root,
     /// Whether the user's network is worth the time and memory that it takes to load.
     loads_chosen_network: bool,

@@ -6,37 +6,22 @@
 use super::config::BackendConfig;
 use super::create::create;
 use crate::backend::ticket::evaluate_one;
-use crate::backend::{Backend, EvalRequest};
+use crate::backend::{Backend, EvalRequest, Fallback};
 use crate::net::discover::{EMBEDDED, OWN_NETWORK};
 use crate::options::BackendName;
 use std::sync::{Arc, OnceLock};
 
 /// Two networks on the processor. Each is loaded when it is first used.
-pub struct Fallback {
+pub struct ProcessorFallback {
     config: BackendConfig,
     embedded: OnceLock<Option<Arc<dyn Backend>>>,
     chosen: OnceLock<Option<Arc<dyn Backend>>>,
 }
 
-impl Fallback {
+impl ProcessorFallback {
     /// The embedded network, and the network of `config`. Both use the other settings of `config`.
-    pub fn new(config: &BackendConfig) -> Fallback {
-        Fallback { config: config.clone(), embedded: OnceLock::new(), chosen: OnceLock::new() }
-    }
-
-    /// The priors of the project's own network, which is small and part of the binary.
-    pub(crate) fn embedded_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>> {
-        let backend = self.embedded.get_or_init(|| self.make(OWN_NETWORK));
-        priors(&**backend.as_ref()?, request)
-    }
-
-    /// The priors of the user's network, which may take long to load. `None` if that is the embedded one.
-    pub(crate) fn chosen_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>> {
-        if [EMBEDDED, OWN_NETWORK].contains(&self.config.network.as_str()) {
-            return None;
-        }
-        let backend = self.chosen.get_or_init(|| self.make(&self.config.network));
-        priors(&**backend.as_ref()?, request)
+    pub fn new(config: &BackendConfig) -> ProcessorFallback {
+        ProcessorFallback { config: config.clone(), embedded: OnceLock::new(), chosen: OnceLock::new() }
     }
 
     fn make(&self, network: &str) -> Option<Arc<dyn Backend>> {
@@ -52,6 +37,21 @@ impl Fallback {
             ..self.config.clone()
         };
         Some(create(&config).ok()?.backend)
+    }
+}
+
+impl Fallback for ProcessorFallback {
+    fn embedded_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>> {
+        let backend = self.embedded.get_or_init(|| self.make(OWN_NETWORK));
+        priors(&**backend.as_ref()?, request)
+    }
+
+    fn chosen_priors(&self, request: EvalRequest<'_>) -> Option<Vec<f32>> {
+        if [EMBEDDED, OWN_NETWORK].contains(&self.config.network.as_str()) {
+            return None;
+        }
+        let backend = self.chosen.get_or_init(|| self.make(&self.config.network));
+        priors(&**backend.as_ref()?, request)
     }
 }
 

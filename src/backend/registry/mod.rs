@@ -22,7 +22,7 @@ mod recovery;
 pub use config::BackendConfig;
 pub(crate) use config::memory_limit;
 pub use create::{CreatedBackend, create, create_alone, create_without_cache};
-pub use fallback::Fallback;
+pub use fallback::ProcessorFallback;
 pub(crate) use fallback::priors;
 pub use kinds::BACKENDS;
 pub use maker::{BackendKind, Selection};

@@ -1,8 +1,7 @@
 //! The part of a search's state that is constant while the search runs, and queries of its tree and root.
 
 use super::setup::SearchSetup;
-use crate::backend::Backend;
-use crate::backend::registry::Fallback;
+use crate::backend::{Backend, Fallback};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{Move, PackedMove, PositionHistory};
 use crate::options::ScoreType;
@@ -22,7 +21,7 @@ pub(crate) struct SearchContext {
     pub(crate) tree: Arc<Tree>,
     pub(crate) backend: Arc<dyn Backend>,
     /// Evaluates the root if `backend` does not.
-    pub(crate) fallback: Option<Arc<Fallback>>,
+    pub(crate) fallback: Option<Arc<dyn Fallback>>,
     pub(crate) params: SearchParams,
     pub(crate) score_type: ScoreType,
     /// The game up to the root.

@@ -1,7 +1,6 @@
 //! The arguments of a search.
 
-use crate::backend::Backend;
-use crate::backend::registry::Fallback;
+use crate::backend::{Backend, Fallback};
 use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::{Options, ScoreType};
@@ -21,7 +20,7 @@ pub struct SearchSetup {
     /// The evaluator of leaves.
     pub backend: Arc<dyn Backend>,
     /// Evaluates the root if the backend does not. Without it, the move is then any legal one.
-    pub fallback: Option<Arc<Fallback>>,
+    pub fallback: Option<Arc<dyn Fallback>>,
     /// Parameters of selection, backup, batches and reports.
     pub params: SearchParams,
     /// The unit of the scores in info lines.

@@ -58,27 +58,16 @@ VARIANTS = {
     "variance-cpuct": "UseVarianceScaling=true",
     "variance-cpuct-katago": "UseVarianceScaling=true,CpuctUtilityStdevPrior=0.4,"
     "CpuctUtilityStdevPriorWeight=2,CpuctUtilityStdevScale=0.85",
-    "correction-history": "UseCorrectionHistory=true",
-    "correction-history-half": "UseCorrectionHistory=true,CorrectionHistoryLambda=0.5",
     "optimistic-policy": "PolicyOptimism=0.5",
     "moves-left-wide": "MovesLeftThreshold=0.5",
     "moves-left-strong": "MovesLeftMaxEffect=0.07,MovesLeftSlope=0.0054",
     "prefetch-classic": "PrefetchByVisits=false",
     "root-temperature-1.2": "RootPolicyTemperature=1.2",
     "root-temperature-1.5": "RootPolicyTemperature=1.5",
-    "temperature-by-depth-monty": "UsePolicyTemperatureByDepth=true",
-    "temperature-by-depth-mild": "UsePolicyTemperatureByDepth=true,PolicyTemperatureBase=0.95,"
-    "PolicyTemperatureAmount=0.3",
     "graph-backup": "UseGraphBackup=true",
     "value-weights": "ValueWeightExponent=0.25",
-    "noise-pruning": "NoisePruneUtilityScale=0.15",
-    "value-weights-noise-pruning": "ValueWeightExponent=0.25,NoisePruneUtilityScale=0.15",
-    "subtree-bias": "SubtreeValueBiasFactor=0.45",
-    "subtree-bias-weak": "SubtreeValueBiasFactor=0.2",
-    "tempered-backup": "TemperedBackupTemperature=0.25",
-    "tempered-backup-warm": "TemperedBackupTemperature=1",
     "katago": "UseVarianceScaling=true,CpuctUtilityStdevPrior=0.4,CpuctUtilityStdevPriorWeight=2,"
-    "CpuctUtilityStdevScale=0.85,ValueWeightExponent=0.25,NoisePruneUtilityScale=0.15,SubtreeValueBiasFactor=0.45",
+    "CpuctUtilityStdevScale=0.85,ValueWeightExponent=0.25",
 }
 
 

@@ -2,7 +2,7 @@
 """Measures the effects of many options at once, by matches of `rukh selfplay` between option sets and one opponent.
 
     scripts/matches/screen.py --engine target/release/rukh --save screen.jsonl \\
-        --factor root-policy-temperature=1.6 --factor fpu-value=0.22 --factor subtree-value-bias-factor=0.3 \\
+        --factor root-policy-temperature=1.6 --factor fpu-value=0.22 --factor value-weight-exponent=0.25 \\
         -- --weights=net.pb.gz --visits=800 --games=480 --openings-pgn=tests/data/openings.epd
 
 In each match player 1 has about half of the factors, and player 2 has none of them. Which ones is laid down by a design

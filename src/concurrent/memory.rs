@@ -3,7 +3,7 @@
 use crate::backend::registry::memory_limit;
 use crate::backend::wrap::{BYTES_PER_ENTRY, fitting_entries};
 use crate::options::Options;
-use crate::search::memory::{TableBytes, tree_limit};
+use crate::search::memory::{CacheBytes, tree_limit};
 
 /// A tree's memory, in bytes for each visit of a search. With more, the tree would hold many positions that the game has
 /// left behind, and the processor's caches would not.
@@ -29,9 +29,9 @@ impl Shares {
         // As in a single search, the caches take at most a quarter of the user's limit.
         let entries = allowed.map_or(entries, |bytes| entries.min(bytes / 4 / BYTES_PER_ENTRY));
         let cache_bytes = entries * BYTES_PER_ENTRY;
-        let tables = TableBytes { full: cache_bytes, missing: cache_bytes };
+        let cache = CacheBytes { full: cache_bytes, missing: cache_bytes };
         Shares {
-            tree_bytes: tree_limit(allowed, tables, 0) / trees.max(1) as u64,
+            tree_bytes: tree_limit(allowed, cache, 0) / trees.max(1) as u64,
             cache_entries: (entries / caches.max(1) as u64) as usize,
         }
     }

@@ -11,6 +11,7 @@ use crate::net::discover::{EMBEDDED, OWN_NETWORK};
 use crate::net::fingerprint::Fingerprint;
 use crate::options::BackendName;
 use crate::search::Responder;
+use crate::search::memory::CacheBytes;
 use crate::sync::Arc;
 
 /// A backend that was made, and what it was made from.
@@ -62,12 +63,12 @@ impl Evaluator {
         self.current.as_ref()?.fallback.as_ref()
     }
 
-    /// The memory of the cache in bytes: what it takes when it is full, and the part of it that is not filled yet.
-    pub(super) fn cache_bytes(&self) -> (u64, u64) {
-        let Some(backend) = self.current() else { return (0, 0) };
+    /// The memory of the cache.
+    pub(super) fn cache_bytes(&self) -> CacheBytes {
+        let Some(backend) = self.current() else { return CacheBytes::default() };
         let filled_permille = u64::from(backend.cache_fullness_permille().unwrap_or(0).min(1000));
-        let bytes = backend.cache_bytes();
-        (bytes, bytes / 1000 * (1000 - filled_permille))
+        let full = backend.cache_bytes();
+        CacheBytes { full, missing: full / 1000 * (1000 - filled_permille) }
     }
 
     /// Gives the cache the size that `wanted` asks for, if the backend differs from `wanted` in nothing else. A new

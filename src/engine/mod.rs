@@ -37,9 +37,7 @@ use crate::chess::{PackedMove, Position, uci_move};
 use crate::net::discover::check_network;
 use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
-use crate::search::memory::{self, TableBytes};
-use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::policy::subtree_bias::SubtreeBias;
+use crate::search::memory;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
 use crate::search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
@@ -73,10 +71,6 @@ pub struct Engine {
     /// How late the moves come on this machine.
     lag: LagMeter,
     tablebases: RootTablebases,
-    /// The network's errors that the searches of this game have found, if `UseCorrectionHistory` was ever on.
-    correction_history: Option<Arc<CorrectionHistory>>,
-    /// The biases of the network's values that the searches of this game have found, if they were ever asked for.
-    subtree_bias: Option<Arc<SubtreeBias>>,
     game: Game,
     /// Why the last position was refused, if it was. Then `game` is not the one that the GUI asks about.
     refusal: Option<String>,
@@ -108,8 +102,6 @@ impl Engine {
             evaluator: Evaluator::new(Some(Recovery::new(move |text| reports.message(text)))),
             time_manager: None,
             lag: LagMeter::default(),
-            correction_history: None,
-            subtree_bias: None,
             tablebases: RootTablebases::default(),
             game: Game::standard_start(),
             refusal: None,
@@ -180,15 +172,13 @@ impl Engine {
         missing.map(|error| error.to_string())
     }
 
-    /// Starts a new game: clears the tree, the cache, the correction history, and what the time manager remembers. Tries
-    /// again to use a device that was lost, or a backend that could not be made.
+    /// Starts a new game: clears the tree, the cache, and what the time manager remembers. Tries again to use a device
+    /// that was lost, or a backend that could not be made.
     pub fn new_game(&mut self) {
         self.end_search();
         self.tree.discard();
         self.time_manager = None;
         self.lag.forget_move();
-        self.correction_history = None;
-        self.subtree_bias = None;
         self.evaluator.try_again();
         if let Some(backend) = self.evaluator.current() {
             backend.clear_cache();
@@ -218,8 +208,6 @@ impl Engine {
         if game.start != self.game.start {
             // This is another game, although no `ucinewgame` came. The time saved in the last game no longer counts.
             self.time_manager = None;
-            self.correction_history = None;
-            self.subtree_bias = None;
             self.lag.forget_move();
         }
         self.tree.follow(&self.game, &game);
@@ -374,10 +362,8 @@ impl Engine {
         let config = BackendConfig::from_options(&self.options);
         let obtained = self.evaluator.get(&config, &*self.responder)?;
         if obtained.is_new {
-            // The tree and the correction history contain values of another network.
+            // The tree contains values of another network.
             self.tree.discard();
-            self.correction_history = None;
-            self.subtree_bias = None;
         }
         Ok(obtained.backend)
     }
@@ -479,13 +465,6 @@ impl Engine {
             }),
             None => self.responder.clone(),
         };
-        let correction_history = params.uses_correction_history.then(|| {
-            Arc::clone(self.correction_history.get_or_insert_with(|| Arc::new(CorrectionHistory::new())))
-        });
-        let subtree_bias = params
-            .backup
-            .has_bias()
-            .then(|| Arc::clone(self.subtree_bias.get_or_insert_with(|| Arc::new(SubtreeBias::new()))));
         let setup = SearchSetup {
             tree: self.tree.tree().clone(),
             backend,
@@ -496,8 +475,6 @@ impl Engine {
             searchmoves: choice.searchmoves.clone(),
             tablebases,
             tablebase_hits,
-            correction_history,
-            subtree_bias,
             memory_limit,
             // After `go nodes 0`, a root without visits gets one, so that the search has something to report.
             visit_limit: visit_limit.map(|limit| limit.max(1)),
@@ -516,14 +493,7 @@ impl Engine {
     /// the user, and says once if the search needs more than that limit.
     fn limit_memory(&mut self, params: &SearchParams) -> u64 {
         let allowed = memory_limit(&self.options);
-        let (cache, cache_missing) = self.evaluator.cache_bytes();
-        let correction_bytes = if params.uses_correction_history { CorrectionHistory::BYTES } else { 0 };
-        let bias_bytes = if params.backup.has_bias() { SubtreeBias::BYTES } else { 0 };
-        let tables = TableBytes {
-            full: cache + correction_bytes + bias_bytes,
-            missing: cache_missing + correction_bytes + bias_bytes,
-        };
-        let limit = memory::tree_limit(allowed, tables, self.tree.used_bytes());
+        let limit = memory::tree_limit(allowed, self.evaluator.cache_bytes(), self.tree.used_bytes());
         self.tree.keep_to(allowed.map(|_| limit));
         let Some(allowed) = allowed else { return limit };
         if !memory::is_enough(limit, params) && self.warned_of_limit != Some(limit) {

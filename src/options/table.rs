@@ -113,8 +113,8 @@ options! {
 
     ["Search"]
     /// The search: `default` is Rukh's own, and `classic` is lc0's classic search. `classic` ignores the options of the
-    /// sections Uncertainty and Backup, `PrefetchByVisits`, `RootPolicyTemperature`, `UsePolicyTemperatureByDepth`,
-    /// `LowerBoundDeviation` and `InFlightShare`.
+    /// sections Uncertainty and Backup, `PrefetchByVisits`, `RootPolicyTemperature`, `LowerBoundDeviation` and
+    /// `InFlightShare`.
     search: SearchName = SearchName::Default, choice(SearchName::NAMES).uci("Search");
 
     ["Exploration"]
@@ -174,51 +174,17 @@ options! {
         float(0.0, 10000.0).uci("CpuctUtilityStdevPriorWeight").hidden();
     /// How closely the factor follows the standard deviation: 0 not at all, 1 in proportion.
     cpuct_utility_stdev_scale: f32 = 0.3437, float(0.0, 1.0).uci("CpuctUtilityStdevScale").hidden();
-    /// Corrects new evaluations by the error that the search has measured for the network in positions with the same
-    /// pawns, kings and piece counts.
-    use_correction_history: bool = false, check().uci("UseCorrectionHistory").hidden();
-    /// Share of the correction that is applied.
-    correction_history_lambda: f32 = 0.3, float(0.0, 1.0).uci("CorrectionHistoryLambda").hidden();
-
-    /// Changes the softmax temperature of the policy with the depth, as Monty does: `PolicyTemperatureBase` plus
-    /// `PolicyTemperatureAmount` times (plies below the root + 1 - `PolicyTemperatureOffset`) to the power of
-    /// -`PolicyTemperatureExponent`. It multiplies `PolicyTemperature`.
-    use_policy_temperature_by_depth: bool = false, check().uci("UsePolicyTemperatureByDepth").hidden();
-    /// The factor of the temperature far below the root.
-    policy_temperature_base: f32 = 0.8945, float(0.1, 10.0).uci("PolicyTemperatureBase").hidden();
-    /// How much higher the temperature is near the root.
-    policy_temperature_amount: f32 = 1.0, float(0.0, 10.0).uci("PolicyTemperatureAmount").hidden();
-    /// Plies by which the fall of the temperature begins earlier.
-    policy_temperature_offset: f32 = 0.3405, float(0.0, 0.99).uci("PolicyTemperatureOffset").hidden();
-    /// How fast the temperature falls with the depth.
-    policy_temperature_exponent: f32 = 1.788, float(0.1, 10.0).uci("PolicyTemperatureExponent").hidden();
     /// A factor of the policy's temperature at the root only: above 1 the search looks at more root moves.
     root_policy_temperature: f32 = 1.0, float(0.1, 10.0).uci("RootPolicyTemperature").hidden();
 
     ["Backup"]
     /// Computes a node's value anew from its children's values after each batch, so that it contains all that is known
-    /// of a transposition, and not only the visits that came this way. The other options of this section imply it if
-    /// they are on.
+    /// of a transposition, and not only the visits that came this way. `ValueWeightExponent` implies it if it is on.
     use_graph_backup: bool = false, check().uci("UseGraphBackup").hidden();
     /// Weighs children whose value is low for their number of visits less, as KataGo does (0.25 there): the exponent of
     /// the probability that such a value is due to chance. 0 turns this off, and then a node's value is the mean of its
     /// visits.
     value_weight_exponent: f32 = 0.5, float(0.0, 2.0).uci("ValueWeightExponent").hidden();
-    /// Weighs visits beyond twice a move's share by policy less if the moves before it are better, as KataGo does: the
-    /// difference of values at which such visits lose 63 % of their weight (0.15 there). 0 turns this off.
-    noise_prune_utility_scale: f32 = 0.0, float(0.0, 2.0).uci("NoisePruneUtilityScale").hidden();
-    /// Share of the corrections of a node's own evaluation that its subtrees' values suggest for positions after the
-    /// same two moves with the same pieces nearby: KataGo's subtree value bias (0.45 there). 0 turns this off.
-    subtree_value_bias_factor: f32 = 0.0, float(0.0, 1.0).uci("SubtreeValueBiasFactor").hidden();
-    /// How a subtree's weight in these corrections grows with its visits.
-    subtree_value_bias_exponent: f32 = 0.85, float(0.0, 1.0).uci("SubtreeValueBiasExponent").hidden();
-    /// Backs up the values of a tempered posterior over the moves instead of the mean of the visits, as Ceres can: the
-    /// posterior's temperature in units of the values' noise (0.25 there). 0 turns this off.
-    tempered_backup_temperature: f32 = 0.0, float(0.0, 10.0).uci("TemperedBackupTemperature").hidden();
-    /// The standard error of a child's value at which the tempered backup trusts it half.
-    tempered_backup_error: f32 = 0.1, float(0.001, 2.0).uci("TemperedBackupError").hidden();
-    /// How far the values that the tempered backup assumes for uncertain moves spread with the policy.
-    tempered_backup_spread: f32 = 0.15, float(0.0, 2.0).uci("TemperedBackupSpread").hidden();
 
     ["Choice of the move"]
     /// Plays the move whose value less this number divided by the square root of its visits is the highest, as KataGo

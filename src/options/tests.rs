@@ -29,11 +29,9 @@ const OWN_UCI_NAMES: &str = "\
     GraphSearch MoveRuleBucketSize PolicyOptimism UseUncertaintyWeighting UncertaintyWeightingCap \
     UncertaintyWeightingCoefficient UncertaintyWeightingExponent UseCpuctUncertainty CpuctUncertaintyMinFactor \
     CpuctUncertaintyMaxFactor CpuctUncertaintyMinUncertainty CpuctUncertaintyMaxUncertainty \
-    UseVarianceScaling CpuctUtilityStdevPrior CpuctUtilityStdevPriorWeight CpuctUtilityStdevScale \
-    UseCorrectionHistory CorrectionHistoryLambda Search UsePolicyTemperatureByDepth PolicyTemperatureBase \
-    PolicyTemperatureAmount PolicyTemperatureOffset PolicyTemperatureExponent RootPolicyTemperature UseGraphBackup \
-    ValueWeightExponent NoisePruneUtilityScale SubtreeValueBiasFactor SubtreeValueBiasExponent \
-    TemperedBackupTemperature TemperedBackupError TemperedBackupSpread LowerBoundDeviation LowerBoundLeastVisits InFlightShare PrefetchByVisits Hash";
+    UseVarianceScaling CpuctUtilityStdevPrior CpuctUtilityStdevPriorWeight CpuctUtilityStdevScale Search \
+    RootPolicyTemperature UseGraphBackup ValueWeightExponent LowerBoundDeviation LowerBoundLeastVisits \
+    InFlightShare PrefetchByVisits Hash";
 
 #[test]
 fn has_every_name_of_lc0_once_and_its_own() {
@@ -189,7 +187,7 @@ fn uci_lines_are_lc0s() {
     ] {
         assert!(lines.iter().any(|ours| ours == line), "no `{line}`");
     }
-    assert_eq!(lines.len(), 132);
+    assert_eq!(lines.len(), 119);
     // 26 of lc0's are hidden.
     assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 70);
 }

@@ -21,10 +21,10 @@ const LESS_FOR_EXCESS: u64 = 3;
 /// The smallest limit, in bytes. With less, a search would only recycle.
 const LEAST_LIMIT: u64 = 700_000;
 
-/// The memory of the tables that a search fills beside its tree, above all the evaluation cache, in bytes.
+/// The memory of the evaluation cache, which a search fills beside its tree, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct TableBytes {
-    /// What they take when they are full.
+pub(crate) struct CacheBytes {
+    /// What it takes when it is full.
     pub(crate) full: u64,
     /// The part of it that the system has not provided yet.
     pub(crate) missing: u64,
@@ -32,23 +32,23 @@ pub(crate) struct TableBytes {
 
 /// The number of bytes that a tree may use.
 ///
-/// `allowed` is the user's limit in bytes. The tables beside the tree and the share of free memory are subtracted from
-/// it. Without a limit by the user, the limit is a share of the memory that the process can still get, less what the
-/// tables will take of it, and with the `tree_bytes` that the tree already uses.
-pub(crate) fn tree_limit(allowed: Option<u64>, tables: TableBytes, tree_bytes: u64) -> u64 {
+/// `allowed` is the user's limit in bytes. The cache and the share of free memory are subtracted from it. Without a
+/// limit by the user, the limit is a share of the memory that the process can still get, less what the cache will take
+/// of it, and with the `tree_bytes` that the tree already uses.
+pub(crate) fn tree_limit(allowed: Option<u64>, cache: CacheBytes, tree_bytes: u64) -> u64 {
     match allowed {
         Some(allowed) => {
-            let for_tree = allowed.saturating_sub(tables.full);
+            let for_tree = allowed.saturating_sub(cache.full);
             (for_tree - for_tree / PART_FOR_FREE).max(LEAST_LIMIT)
         }
-        None => default_limit(available_bytes(), tables, tree_bytes),
+        None => default_limit(available_bytes(), cache, tree_bytes),
     }
 }
 
 /// The limit without one by the user, if the process can still get `available` bytes.
-fn default_limit(available: Option<u64>, tables: TableBytes, tree_bytes: u64) -> u64 {
+fn default_limit(available: Option<u64>, cache: CacheBytes, tree_bytes: u64) -> u64 {
     let Some(available) = available else { return u64::MAX };
-    let for_tree = (available + tree_bytes).saturating_sub(tables.missing);
+    let for_tree = (available + tree_bytes).saturating_sub(cache.missing);
     (for_tree / 100 * DEFAULT_SHARE).max(tree_bytes).max(LEAST_LIMIT)
 }
 
@@ -105,15 +105,15 @@ mod tests {
 
     #[test]
     fn the_limit_is_set_by_the_user_or_by_free_memory() {
-        let tables = TableBytes { full: 20_000_000, missing: 10_000_000 };
-        assert_eq!(tree_limit(Some(100_000_000), tables, 5), 70_000_000);
-        assert_eq!(tree_limit(Some(10_000_000), tables, 5), LEAST_LIMIT);
-        let fitting = tree_limit(None, TableBytes::default(), 0);
+        let cache = CacheBytes { full: 20_000_000, missing: 10_000_000 };
+        assert_eq!(tree_limit(Some(100_000_000), cache, 5), 70_000_000);
+        assert_eq!(tree_limit(Some(10_000_000), cache, 5), LEAST_LIMIT);
+        let fitting = tree_limit(None, CacheBytes::default(), 0);
         assert!(fitting > 50_000_000, "{fitting} bytes");
-        // Memory that the tree already uses counts as free, and that which the tables will take does not.
-        assert_eq!(default_limit(Some(100_000_000), tables, 30_000_000), 90_000_000);
-        assert_eq!(default_limit(Some(5_000_000), tables, 30_000_000), 30_000_000);
-        assert_eq!(default_limit(Some(5_000_000), tables, 0), LEAST_LIMIT);
-        assert_eq!(default_limit(None, tables, 0), u64::MAX);
+        // Memory that the tree already uses counts as free, and that which the cache will take does not.
+        assert_eq!(default_limit(Some(100_000_000), cache, 30_000_000), 90_000_000);
+        assert_eq!(default_limit(Some(5_000_000), cache, 30_000_000), 30_000_000);
+        assert_eq!(default_limit(Some(5_000_000), cache, 0), LEAST_LIMIT);
+        assert_eq!(default_limit(None, cache, 0), u64::MAX);
     }
 }

@@ -8,8 +8,6 @@ use crate::chess::{Color, Move, PackedMove, PositionHistory};
 use crate::concurrent::evaluator::SharedEvaluator;
 use crate::concurrent::memory::Shares;
 use crate::concurrent::run::{FlagStopper, run_and_read};
-use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
 use crate::search::{
     BestMove, GoParams, Responder, RootReport, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,
@@ -71,8 +69,6 @@ pub(super) struct Player {
     params: [SearchParams; 2],
     time_manager: Box<dyn TimeManager>,
     tablebases: Option<Arc<Tablebases>>,
-    correction_history: Option<Arc<CorrectionHistory>>,
-    subtree_bias: Option<Arc<SubtreeBias>>,
     tree_bytes: u64,
     is_ending: Arc<AtomicBool>,
     is_training: bool,
@@ -107,8 +103,6 @@ impl Player {
             evaluator,
             params,
             tablebases,
-            correction_history: None,
-            subtree_bias: None,
             tree_bytes: surroundings.shares.tree_bytes_for(visits),
             is_ending: Arc::clone(&surroundings.is_ending),
             is_training: surroundings.is_training,
@@ -124,9 +118,6 @@ impl Player {
     /// Forgets the last game.
     pub(super) fn new_game(&mut self) {
         self.backend.clear_cache();
-        let [params, _] = &self.params;
-        self.correction_history = params.uses_correction_history.then(|| Arc::new(CorrectionHistory::new()));
-        self.subtree_bias = params.backup.has_bias().then(|| Arc::new(SubtreeBias::new()));
     }
 
     /// Searches the last position of `history`, which has a legal move and is the root of `tree`.
@@ -151,8 +142,6 @@ impl Player {
             params,
             score_type: self.config.options.score_type,
             tablebases: self.tablebases.clone(),
-            correction_history: self.correction_history.clone(),
-            subtree_bias: self.subtree_bias.clone(),
             memory_limit: self.tree_bytes,
             // A root without visits gets one, so that there is a move.
             visit_limit: nodes.map(|nodes| nodes.max(1)),

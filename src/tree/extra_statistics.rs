@@ -27,26 +27,14 @@ pub struct ExtraStatistics {
     variance: AtomicU32,
     /// f32: the error that the network expects in its value of this node.
     error: AtomicU32,
-    /// The tag given to `begin`; 0 means no tag.
-    tag: AtomicU32,
-    /// The slot of the node's bias given to `begin`; 0 means no slot.
-    bias_slot: AtomicU32,
-    /// f32: what this node has added to the sums of its slot: the sum of weight times difference, and the weight.
-    bias_sum: AtomicU32,
-    bias_weight: AtomicU32,
 }
 
 impl ExtraStatistics {
-    /// Clears the entry for a new leaf, and sets its tag and the slot of its bias. Another node may have used the entry
-    /// before.
-    pub fn begin(&self, tag: u32, bias_slot: u32) {
+    /// Clears the entry for a new leaf. Another node may have used the entry before.
+    pub fn begin(&self) {
         self.extra_weight.store(0, Ordering::Relaxed);
         self.variance.store(0, Ordering::Relaxed);
         self.error.store(0, Ordering::Relaxed);
-        self.tag.store(tag, Ordering::Relaxed);
-        self.bias_slot.store(bias_slot, Ordering::Relaxed);
-        self.bias_sum.store(0, Ordering::Relaxed);
-        self.bias_weight.store(0, Ordering::Relaxed);
     }
 
     /// Stores the error that the network expects in its value of this node.
@@ -54,26 +42,9 @@ impl ExtraStatistics {
         self.error.store(error.to_bits(), Ordering::Relaxed);
     }
 
-    /// The slot of the node's bias; 0 means no slot.
-    pub fn bias_slot(&self) -> u32 {
-        self.bias_slot.load(Ordering::Relaxed)
-    }
-
-    /// Stores what the node has added to the sums of its slot, and returns what it had added before.
-    pub fn replace_bias(&self, sum: f32, weight: f32) -> (f32, f32) {
-        let sum_before = self.bias_sum.swap(sum.to_bits(), Ordering::Relaxed);
-        let weight_before = self.bias_weight.swap(weight.to_bits(), Ordering::Relaxed);
-        (f32::from_bits(sum_before), f32::from_bits(weight_before))
-    }
-
     /// The error that the network expects in its value of this node; 0 if it is unknown.
     pub fn error(&self) -> f32 {
         f32::from_bits(self.error.load(Ordering::Relaxed))
-    }
-
-    /// The tag given to [`ExtraStatistics::begin`]; 0 means no tag.
-    pub fn tag(&self) -> u32 {
-        self.tag.load(Ordering::Relaxed)
     }
 
     /// The weighted variance of the visits' wl.
@@ -145,11 +116,6 @@ impl Weighted {
             weight,
             square: weight * wl * wl,
         }
-    }
-
-    /// The weighted mean of wl.
-    pub fn mean_wl(&self) -> f32 {
-        (self.totals.wl as f64 / VALUE_SCALE / self.weight) as f32
     }
 
     /// `self + other`.

@@ -4,14 +4,10 @@ use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes, text};
 use rukh::chess::Position;
 
 /// The settings that switch on each feature that is off by default.
-const FEATURES: [(&str, &str); 8] = [
-    ("UsePolicyTemperatureByDepth", "true"),
+const FEATURES: [(&str, &str); 4] = [
     ("RootPolicyTemperature", "1.5"),
     ("UseGraphBackup", "true"),
     ("ValueWeightExponent", "0.25"),
-    ("NoisePruneUtilityScale", "0.15"),
-    ("SubtreeValueBiasFactor", "0.45"),
-    ("TemperedBackupTemperature", "0.25"),
     ("InFlightShare", "0.002"),
 ];
 
@@ -44,8 +40,8 @@ fn each_feature_changes_the_search_and_leaves_a_sound_tree() {
 #[test]
 fn the_classic_search_ignores_all_features() {
     let plain = searched(KIWIPETE, &[("Search", "classic")], 3_000);
-    let uncertain = [("UseVarianceScaling", "true"), ("UseCorrectionHistory", "true")];
-    let on: Vec<_> = FEATURES.into_iter().chain(uncertain).chain([("Search", "classic")]).collect();
+    let others = [("UseVarianceScaling", "true"), ("Search", "classic")];
+    let on: Vec<_> = FEATURES.into_iter().chain(others).collect();
     assert_eq!(searched(KIWIPETE, &on, 3_000), plain);
 }
 
@@ -119,43 +115,6 @@ fn values_are_weighted_means_of_the_children() {
         checked += 1;
     }
     assert!(checked > 300, "only {checked} nodes were checked");
-}
-
-/// The bias is learned in one search and helps in the next, until a new game begins.
-#[test]
-fn the_subtree_bias_lasts_until_a_new_game() {
-    let mut session = Session::new(&[("SubtreeValueBiasFactor", "0.45"), ("SmartPruningFactor", "0")]);
-    let mut search = |is_new_game| {
-        match is_new_game {
-            true => session.engine.new_game(),
-            false => session.engine.set_option("ClearTree", "").unwrap(),
-        }
-        session.position(Some(KIWIPETE), "");
-        session.go(nodes(2_000));
-        let tree = session.engine.finished_tree();
-        tree.links(tree.node(tree.root())).map(|(_, link)| link.visits()).collect::<Vec<_>>()
-    };
-    let (first, later) = (search(true), search(false));
-    assert_ne!(first, later, "the second search uses the first one's bias");
-    assert_eq!(first, search(true), "a new game forgets it");
-}
-
-/// The bias is part of the value of a first visit, too, which is not that of the network then.
-#[test]
-fn the_subtree_bias_corrects_the_first_visit() {
-    let mut session = Session::new(&[("SubtreeValueBiasFactor", "0.45"), ("SmartPruningFactor", "0")]);
-    session.position(Some(KIWIPETE), "");
-    session.go(nodes(3_000));
-    let tree = session.engine.finished_tree();
-    let (mut waiting, mut corrected) = (vec![tree.root()], 0);
-    while let Some(id) = waiting.pop() {
-        let node = tree.node(id);
-        let visited = tree.links(node).filter(|(_, link)| link.visits() > 0);
-        waiting.extend(visited.filter_map(|(_, link)| link.child()));
-        let own = tree.own_evaluation(id).get().filter(|_| node.visits() == 1 && !node.is_terminal());
-        corrected += u32::from(own.is_some_and(|(wl, _)| (node.sample().wl - wl).abs() > 0.001));
-    }
-    assert!(corrected > 10, "{corrected} first visits are corrected");
 }
 
 /// The move played with this `LowerBoundDeviation`, and the moves with their visits and values.

@@ -1,5 +1,5 @@
-//! Uncertainty: visits weighted by the expected error of their values, cpuct scaled by that error or by the variance
-//! of values, and the correction history.
+//! Uncertainty: visits weighted by the expected error of their values, and cpuct scaled by that error or by the
+//! variance of values.
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
@@ -15,8 +15,7 @@ use rukh::net::{HeadSelection, HistoryFill, Network};
 use std::sync::Arc;
 
 /// The options that switch on the features tested here.
-const SWITCHES: [&str; 4] =
-    ["UseUncertaintyWeighting", "UseCpuctUncertainty", "UseVarianceScaling", "UseCorrectionHistory"];
+const SWITCHES: [&str; 3] = ["UseUncertaintyWeighting", "UseCpuctUncertainty", "UseVarianceScaling"];
 
 /// The result of a search: the root's value, and the visits of its moves.
 #[derive(Debug)]
@@ -87,7 +86,7 @@ fn all_switches_together_leave_sound_trees_on_several_threads_over_many_moves() 
 /// Each of these settings switches a feature on and takes away its effect.
 #[test]
 fn neutral_settings_change_nothing() {
-    let neutral: [&[(&str, &str)]; 4] = [
+    let neutral: [&[(&str, &str)]; 3] = [
         // All visits have the same weight, 0.5.
         &[
             ("UseUncertaintyWeighting", "true"),
@@ -101,7 +100,6 @@ fn neutral_settings_change_nothing() {
             ("CpuctUncertaintyMaxFactor", "1"),
         ],
         &[("UseVarianceScaling", "true"), ("CpuctUtilityStdevScale", "0")],
-        &[("UseCorrectionHistory", "true"), ("CorrectionHistoryLambda", "0")],
     ];
     for fen in [KIWIPETE, MIDDLEGAME] {
         // The weights of children by their values depend on the weights of visits.
@@ -126,23 +124,6 @@ fn proven_results_stay_exact_whatever_the_visits_weigh() {
         assert!(matches!(info.score, Some(rukh::search::Score::Mate(_))), "{fen}: {:?}", info.score);
         summary(&mut session.engine);
     }
-}
-
-#[test]
-fn the_correction_history_lasts_until_a_new_game() {
-    let mut session = Session::new(&[("UseCorrectionHistory", "true"), ("SmartPruningFactor", "0")]);
-    let mut search = |is_new_game| {
-        match is_new_game {
-            true => session.engine.new_game(),
-            false => session.engine.set_option("ClearTree", "").unwrap(),
-        }
-        session.position(Some(KIWIPETE), "");
-        session.go(nodes(3_000));
-        summary(&mut session.engine)
-    };
-    let (first, later) = (search(true), search(false));
-    assert_ne!(first.visits, later.visits, "the second search uses the corrections of the first");
-    assert_eq!(first.visits, search(true).visits, "a new game forgets the corrections");
 }
 
 /// micro-multihead with an output for the value's error on the value head `st`. As in lc0, this output reads the head's

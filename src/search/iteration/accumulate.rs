@@ -1,16 +1,13 @@
 //! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
 //! Nearly every search counts all visits alike, and adds up [`Totals`]. If a node's value is not their mean, it adds up
-//! [`Recomputed`], which are the same sums. A search that uses the uncertainty of values or a correction history adds up
-//! [`Weighted`], and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes
-//! from one kind to another.
+//! [`Recomputed`], which are the same sums. A search that uses the uncertainty of values adds up [`Weighted`] sums, and
+//! keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes from one kind to
+//! another.
 
 use super::recompute::{may_wait, recompute, recompute_later};
 use crate::backend::Value;
-use crate::chess::PositionHistory;
 use crate::search::policy::SearchParams;
-use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::state::{Counting, SearchContext, Step};
 use crate::tree::{NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
@@ -134,8 +131,7 @@ impl VisitAccumulator for Weighted {
     }
 
     fn of_leaf(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> Weighted {
-        let (sample, weight) = corrected_value(context, id, value, sample);
-        Weighted::of(sample, 1, weight)
+        Weighted::of(sample, 1, store_weighted(context, id, value, sample))
     }
 
     fn of_outcome(params: &SearchParams, outcome: Outcome, visits: u32) -> Weighted {
@@ -155,9 +151,6 @@ impl VisitAccumulator for Weighted {
     }
 
     fn finish(&self, context: &SearchContext, step: &Step) {
-        if let Some(table) = &context.correction_history {
-            learn(table, &context.tree, step.node, self);
-        }
         context.tree.finish_weighted(step.node, self);
         if context.params.backup.is_on() {
             recompute(context, step.node);
@@ -176,9 +169,9 @@ fn finish_at_link(tree: &Tree, step: &Step, visits: u32) {
 /// Begins the extra statistics of a claimed node, if the search keeps them, and forgets the own evaluation of a node that
 /// had the same place before, if this search stores no other.
 #[inline]
-pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, history: &PositionHistory) {
+pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId) {
     if context.counting == Counting::Weighted {
-        begin_with_tag(context, id, history);
+        clear_extra_statistics(&context.tree, id);
     }
     if context.clears_own_evaluations {
         context.tree.own_evaluation(id).clear();
@@ -188,37 +181,29 @@ pub(super) fn begin_extra_statistics(context: &SearchContext, id: NodeId, histor
 // Here and below, rarely used code is kept out of line, so that the usual path stays short.
 #[cold]
 #[inline(never)]
-fn begin_with_tag(context: &SearchContext, id: NodeId, history: &PositionHistory) {
-    let tag = context.correction_history.as_ref().map_or(0, |_| CorrectionHistory::slot(history.last()));
-    let bias_slot = context.subtree_bias.as_ref().map_or(0, |_| SubtreeBias::slot(history.positions()));
-    context.tree.extra_statistics(id).begin(tag, bias_slot);
+fn clear_extra_statistics(tree: &Tree, id: NodeId) {
+    tree.extra_statistics(id).begin();
 }
 
-/// The value with which a visit of a leaf is counted, and its weight. The own evaluation is the value from before the
-/// correction.
+/// Stores what the network says of a leaf. Returns the weight of the leaf's visit.
 #[cold]
 #[inline(never)]
-fn corrected_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
-    let extra = context.tree.extra_statistics(id);
-    extra.set_error(value.e);
+fn store_weighted(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> f32 {
+    context.tree.extra_statistics(id).set_error(value.e);
     context.tree.own_evaluation(id).set(sample.wl, sample.d);
-    let corrected = match &context.correction_history {
-        Some(table) => table.correct(extra.tag(), sample, context.params.correction_lambda),
-        None => sample,
-    };
-    (corrected, context.params.uncertainty.weight(value.e))
+    context.params.uncertainty.weight(value.e)
 }
 
-/// The value and the weight of a leaf that is backed up out of order.
+/// Stores what the search needs to know of a leaf that is backed up out of order. Returns the weight of its visit.
 #[inline]
-pub(super) fn leaf_value(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> (Sample, f32) {
+pub(super) fn store_leaf(context: &SearchContext, id: NodeId, value: Value, sample: Sample) -> f32 {
     match context.counting {
-        Counting::Plain => (sample, 1.0),
+        Counting::Plain => 1.0,
         Counting::Recomputed => {
             context.tree.own_evaluation(id).set(sample.wl, sample.d);
-            (sample, 1.0)
+            1.0
         }
-        Counting::Weighted => corrected_value(context, id, value, sample),
+        Counting::Weighted => store_weighted(context, id, value, sample),
     }
 }
 
@@ -260,15 +245,4 @@ pub(super) fn finish_sample(
 #[inline(never)]
 fn finish_weighted_sample(context: &SearchContext, step: &Step, sample: Sample, visits: u32, weight: f32) {
     Weighted::of(sample, visits, weight).finish(context, step);
-}
-
-/// Adds the difference between the network's value of a node and the values found below it to the correction history.
-fn learn(table: &CorrectionHistory, tree: &Tree, id: NodeId, finished: &Weighted) {
-    let node = tree.node(id);
-    // The first visit is the network's value itself, and a proven value says nothing about the network's.
-    if node.visits() == 0 || node.is_terminal() || finished.weight <= 0.0 {
-        return;
-    }
-    let Some((own_wl, _)) = tree.own_evaluation(id).get() else { return };
-    table.learn(tree.extra_statistics(id).tag(), own_wl - finished.mean_wl(), finished.weight as f32);
 }

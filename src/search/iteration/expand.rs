@@ -3,7 +3,6 @@
 use super::scratch::Scratch;
 use crate::backend::Value;
 use crate::chess::PackedMove;
-use crate::search::policy::policy_temperature::change_temperature;
 use crate::search::state::{SearchContext, SharedControl};
 use crate::tree::{Edge, Node, Sample};
 use rand_distr::Distribution;
@@ -20,36 +19,13 @@ pub(super) fn expand(
     moves: &[PackedMove],
     priors: &[f32],
 ) -> bool {
-    let is_root = depth == 0;
-    let has_links = !is_root || link_root(context, scratch, node, moves, priors);
-    let temperature = context.params.policy_temperature.below_root(depth).filter(|_| !is_root);
-    let is_expanded = has_links
-        && match temperature {
-            None => context.tree.expand(node, priors.iter().copied(), &mut scratch.walk.allocator),
-            Some(factor) => expand_at_temperature(context, scratch, node, priors, factor),
-        };
-    if is_expanded {
+    let has_links = depth > 0 || link_root(context, scratch, node, moves, priors);
+    if has_links && context.tree.expand(node, priors.iter().copied(), &mut scratch.walk.allocator) {
         return true;
     }
     end_search_of_full_tree(context, control);
     node.cancel_claim();
     false
-}
-
-#[cold]
-#[inline(never)]
-fn expand_at_temperature(
-    context: &SearchContext,
-    scratch: &mut Scratch,
-    node: &Node,
-    priors: &[f32],
-    factor: f32,
-) -> bool {
-    let Scratch { priors: changed, walk, .. } = scratch;
-    changed.clear();
-    changed.extend_from_slice(priors);
-    change_temperature(changed, factor);
-    context.tree.expand(node, changed.iter().copied(), &mut walk.allocator)
 }
 
 /// Ends the search because no node can be added to the tree.

@@ -9,12 +9,11 @@
 //! of all descents of a batch at the root ([`recompute_root`]). Only a node that has lost children ([`may_wait`]) is
 //! computed each time.
 
-use crate::search::policy::children_value::{Child, LEAST_PRIOR_UNVISITED, Mean};
-use crate::search::policy::subtree_bias::SubtreeBias;
+use crate::search::policy::SearchParams;
+use crate::search::policy::children_value::Mean;
 use crate::search::policy::visited_children::{LANES, VisitedChildren};
-use crate::search::policy::{SearchParams, math};
 use crate::search::state::{Counting, SearchContext, Step};
-use crate::tree::{ExtraStatistics, MOST_EDGES, Node, NodeId, Recomputation, Sample, Tree};
+use crate::tree::{MOST_EDGES, Node, NodeId, Recomputation, Sample, Tree};
 
 /// A node with no more visits than this has fewer children with visits.
 const FEW_VISITS: u32 = 16;
@@ -62,15 +61,13 @@ pub(crate) fn recompute(context: &SearchContext, id: NodeId) {
     if node.is_terminal() {
         return;
     }
-    match (context.counting, context.params.backup.only_value_weights()) {
-        (Counting::Recomputed, Some(exponent)) => weigh_children(context, id, exponent),
-        (Counting::Recomputed, None) => recompute_from_list(context, id, None),
-        _ => recompute_from_list(context, id, Some(context.tree.extra_statistics(id))),
+    match context.counting {
+        Counting::Weighted => recompute_weighted(context, id),
+        _ => weigh_children(context, id, context.params.backup.value_weight_exponent),
     }
 }
 
 /// Replaces the means of a node by those of its own evaluation and of its children, weighted by their visits and values.
-/// This is [`recompute_from_list`] without a list, for the usual case.
 fn weigh_children(context: &SearchContext, id: NodeId, exponent: f32) {
     let node = context.tree.node(id);
     // The first visit is the own evaluation itself.
@@ -120,92 +117,47 @@ fn replace_means(recomputation: Recomputation<'_>, mean: Mean, counted: u32) {
     });
 }
 
-/// [`recompute`] for all kinds of backup. `extra` are the node's extra statistics, if the search keeps them.
+/// [`recompute`] for visits that have weights.
 #[cold]
 #[inline(never)]
-fn recompute_from_list(context: &SearchContext, id: NodeId, extra: Option<&ExtraStatistics>) {
+fn recompute_weighted(context: &SearchContext, id: NodeId) {
     let node = context.tree.node(id);
     let Some((own_wl, own_d)) = context.tree.own_evaluation(id).get() else { return };
     let Some(recomputation) = node.begin_recomputation() else { return };
-    let params = &context.params;
-    let (mut children, counted) = children_of(context, node);
-    let variance = extra.map_or(0.0, |extra| f64::from(extra.variance()));
-    let below = params.backup.mean_of(&mut children, variance);
-    let raw = Sample { wl: own_wl, d: own_d, m: 0.0 };
-    let corrected = match (&context.correction_history, extra) {
-        (Some(table), Some(extra)) => table.correct(extra.tag(), raw, params.correction_lambda),
-        _ => raw,
-    };
-    let bias = match (&context.subtree_bias, params.backup.bias, extra) {
-        (Some(table), Some(bias), Some(extra)) => {
-            let weight = (below.weight > 0.0).then(|| bias_weight(below.weight, bias.exponent));
-            bias.factor * learn_bias(table, extra, below.wl as f32 - own_wl, weight)
-        }
-        _ => 0.0,
-    };
-    let weight = extra.map_or(1.0, |extra| f64::from(params.uncertainty.weight(extra.error())));
-    let own = Mean { wl: f64::from(corrected.wl + bias).clamp(-1.0, 1.0), d: f64::from(corrected.d), weight };
+    let SearchParams { backup, uncertainty, .. } = &context.params;
+    let (mut children, counted) = weighted_children(context, node);
+    let below = backup.mean_of(&mut children);
+    let weight = uncertainty.weight(context.tree.extra_statistics(id).error());
+    let own = Mean { wl: f64::from(own_wl), d: f64::from(own_d), weight: f64::from(weight) };
     replace_means(recomputation, own.with(below), counted);
 }
 
-/// The children that take part, in the order of their priors, and the visits through their links.
-fn children_of(context: &SearchContext, node: &Node) -> (Vec<Child>, u32) {
-    let (tree, SearchParams { backup, uncertainty, .. }) = (&context.tree, &context.params);
+/// The values of the visited children with the weights of the visits through their links, and the number of these
+/// visits.
+fn weighted_children(context: &SearchContext, node: &Node) -> (Vec<Mean>, u32) {
+    let (tree, uncertainty) = (&context.tree, &context.params.uncertainty);
     let mut children = Vec::with_capacity(32);
     let mut counted = 0;
     for (_, link) in tree.links(node) {
-        let (visits, prior) = (link.visits(), link.edge().prior());
-        match link.child() {
-            Some(id) if visits > 0 => {
-                let child = tree.node(id);
-                let (sample, outcome) = child.sample_and_outcome();
-                let extra = (context.counting == Counting::Weighted).then(|| tree.extra_statistics(id));
-                let support = child.visits();
-                let weight_per_visit = match uncertainty.weighting {
-                    Some(_) if outcome.is_some() => f64::from(uncertainty.certain_weight()),
-                    Some(_) => extra.map_or(1.0, |extra| extra.weight(support) / f64::from(support.max(1))),
-                    None => 1.0,
-                };
-                counted += visits;
-                children.push(Child {
-                    wl: -f64::from(sample.wl),
-                    d: f64::from(sample.d),
-                    weight: f64::from(visits) * weight_per_visit,
-                    support: f64::from(support),
-                    variance: extra.map_or(0.0, |extra| f64::from(extra.variance())),
-                    prior: f64::from(prior),
-                    is_certain: outcome.is_some(),
-                });
+        let (visits @ 1.., Some(id)) = (link.visits(), link.child()) else { continue };
+        let child = tree.node(id);
+        let (sample, outcome) = child.sample_and_outcome();
+        let weight_per_visit = match uncertainty.weighting {
+            Some(_) if outcome.is_some() => f64::from(uncertainty.certain_weight()),
+            Some(_) => {
+                let visits = child.visits();
+                tree.extra_statistics(id).weight(visits) / f64::from(visits.max(1))
             }
-            _ if backup.wants_unvisited() && prior >= LEAST_PRIOR_UNVISITED => children.push(Child {
-                wl: 0.0,
-                d: 0.0,
-                weight: 0.0,
-                support: 0.0,
-                variance: 0.0,
-                prior: f64::from(prior),
-                is_certain: false,
-            }),
-            _ => {}
-        }
+            None => 1.0,
+        };
+        counted += visits;
+        children.push(Mean {
+            wl: -f64::from(sample.wl),
+            d: f64::from(sample.d),
+            weight: f64::from(visits) * weight_per_visit,
+        });
     }
     (children, counted)
-}
-
-/// Replaces the node's contribution to its slot, if its children have any weight, and returns the slot's bias.
-fn learn_bias(table: &SubtreeBias, extra: &ExtraStatistics, difference: f32, weight: Option<f32>) -> f32 {
-    let slot = extra.bias_slot();
-    if let (Some(weight), 1..) = (weight, slot) {
-        let sum = difference * weight;
-        let (old_sum, old_weight) = extra.replace_bias(sum, weight);
-        table.add(slot, sum - old_sum, weight - old_weight);
-    }
-    table.bias(slot)
-}
-
-/// `visits^exponent`
-fn bias_weight(visits: f64, exponent: f32) -> f32 {
-    math::exponential(f64::from(exponent * math::natural_log(visits as f32))) as f32
 }
 
 /// The nodes whose value is not the one that a computation from their children gives, while no search runs. Nodes are left

@@ -14,8 +14,6 @@ pub(crate) struct Scratch {
     pub(super) chosen: Vec<Chosen>,
     /// The legal moves of a leaf.
     pub(super) leaf_moves: Vec<PackedMove>,
-    /// A leaf's priors, if their temperature is changed before they are stored.
-    pub(super) priors: Vec<f32>,
     /// The root's edges. They are sorted here when the root is expanded.
     pub(super) edges: Vec<Edge>,
     /// The finished visits of each step of a minibatch.
@@ -30,7 +28,6 @@ impl Scratch {
             candidates: Candidates::default(),
             chosen: Vec::new(),
             leaf_moves: Vec::new(),
-            priors: Vec::new(),
             edges: Vec::new(),
             values: StepValues::default(),
         }

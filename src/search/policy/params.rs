@@ -2,7 +2,6 @@
 
 use super::children_value::BackupParams;
 use super::contempt::WdlRescale;
-use super::policy_temperature::PolicyTemperature;
 use super::uncertainty::UncertaintyParams;
 use crate::backend::{Attributes, BatchSizes};
 use crate::chess::Color;
@@ -104,14 +103,10 @@ pub struct SearchParams {
     pub moves_left: MovesLeftParams,
     /// Weights of visits and factors of cpuct that depend on the uncertainty of values.
     pub uncertainty: UncertaintyParams,
-    /// Whether the network's values are corrected by a correction history.
-    pub uses_correction_history: bool,
-    /// The share of the correction history that is applied to new evaluations.
-    pub correction_lambda: f32,
     /// How a node's value follows from its children's, if it is not the mean of its visits.
     pub backup: BackupParams,
-    /// The change of the policy's temperature with the depth.
-    pub policy_temperature: PolicyTemperature,
+    /// A factor of the policy's temperature at the root.
+    pub root_policy_temperature: f32,
     /// The adjustment of the network's values by contempt and calibration.
     pub wdl_rescale: WdlRescale,
     /// The share of contempt that is removed from reported scores, 0 to 1.
@@ -223,10 +218,8 @@ impl SearchParams {
                 quadratic_factor: options.moves_left_quadratic_factor,
             },
             uncertainty: UncertaintyParams::from_options(options, attributes),
-            uses_correction_history: options.use_correction_history,
-            correction_lambda: options.correction_history_lambda,
             backup: BackupParams::from_options(options),
-            policy_temperature: PolicyTemperature::from_options(options),
+            root_policy_temperature: options.root_policy_temperature,
             wdl_rescale: WdlRescale::from_options(options, player),
             wdl_eval_objectivity: options.wdl_eval_objectivity,
             draw_score: options.draw_score,
@@ -288,14 +281,9 @@ fn classic(options: &Options) -> Options {
         use_uncertainty_weighting: false,
         use_cpuct_uncertainty: false,
         use_variance_scaling: false,
-        use_correction_history: false,
-        use_policy_temperature_by_depth: false,
         root_policy_temperature: 1.0,
         use_graph_backup: false,
         value_weight_exponent: 0.0,
-        noise_prune_utility_scale: 0.0,
-        subtree_value_bias_factor: 0.0,
-        tempered_backup_temperature: 0.0,
         lower_bound_deviation: 0.0,
         in_flight_share: 0.0,
         prefetch_by_visits: false,

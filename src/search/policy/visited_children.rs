@@ -1,9 +1,9 @@
 //! The value of a node's visited children together, if each counts by its visits and its value.
 //!
-//! This is what [`super::children_value`] computes for `UseGraphBackup` and `ValueWeightExponent` alone, which is the
-//! default. Then a backup spends most of its time here. So the children are kept as one array for each figure: the
-//! quotients and roots of several children are computed together, while all sums are taken in the order of the
-//! children, as a plain loop would take them.
+//! This is what [`super::children_value`] computes if all visits weigh the same, which they do by default. Then a
+//! backup spends most of its time here. So the children are kept as one array for each figure: the quotients and roots
+//! of several children are computed together, while all sums are taken in the order of the children, as a plain loop
+//! would take them.
 
 use super::children_value::{Mean, power, probability, value_deviation};
 use std::sync::LazyLock;

@@ -6,8 +6,6 @@ use crate::chess::tablebase::Tablebases;
 use crate::chess::{Move, PackedMove, PositionHistory};
 use crate::options::ScoreType;
 use crate::search::info::Responder;
-use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::policy::{SearchParams, select};
 use crate::search::stop::MOST_VISITS;
 use crate::sync::Arc;
@@ -29,8 +27,6 @@ pub(crate) struct SearchContext {
     /// The root moves to search. If it is empty, all root moves are searched.
     pub(crate) searchmoves: Vec<PackedMove>,
     pub(crate) tablebases: Option<Arc<Tablebases>>,
-    pub(crate) correction_history: Option<Arc<CorrectionHistory>>,
-    pub(crate) subtree_bias: Option<Arc<SubtreeBias>>,
     pub(crate) counting: Counting,
     /// Whether an earlier search has left own evaluations in the tree, and this search stores none.
     pub(crate) clears_own_evaluations: bool,
@@ -57,17 +53,15 @@ pub(crate) enum Counting {
     Plain,
     /// All visits count alike, and a node's value is computed from its children's values and its own evaluation.
     Recomputed,
-    /// Visits have weights. Own evaluations and extra statistics are kept, which uncertainty, correction history and some
-    /// backups need.
+    /// Visits may have weights. Own evaluations and extra statistics are kept, which the options of uncertainty need.
     Weighted,
 }
 
 impl Counting {
-    fn of(setup: &SearchSetup) -> Counting {
-        let SearchParams { uncertainty, backup, .. } = &setup.params;
-        if uncertainty.is_on() || setup.correction_history.is_some() || backup.needs_extra_statistics() {
+    fn of(params: &SearchParams) -> Counting {
+        if params.uncertainty.is_on() {
             Counting::Weighted
-        } else if backup.is_on() {
+        } else if params.backup.is_on() {
             Counting::Recomputed
         } else {
             Counting::Plain
@@ -86,7 +80,7 @@ impl SearchContext {
             setup.tree.link_all(root, setup.history.last(), &mut allocator);
             setup.tree.take_back(&mut allocator);
         }
-        let counting = Counting::of(setup);
+        let counting = Counting::of(&setup.params);
         SearchContext {
             initial_nodes: counted_nodes(&setup.tree, &setup.searchmoves),
             counting,
@@ -105,8 +99,6 @@ impl SearchContext {
             history: setup.history.clone(),
             searchmoves: setup.searchmoves.clone(),
             tablebases: setup.tablebases.clone(),
-            correction_history: setup.correction_history.clone(),
-            subtree_bias: setup.subtree_bias.clone(),
             memory_limit: setup.memory_limit,
             responder,
         }

@@ -5,8 +5,6 @@ use crate::chess::tablebase::Tablebases;
 use crate::chess::{PackedMove, PositionHistory};
 use crate::options::{Options, ScoreType};
 use crate::search::policy::SearchParams;
-use crate::search::policy::correction_history::CorrectionHistory;
-use crate::search::policy::subtree_bias::SubtreeBias;
 use crate::search::stop::Stopper;
 use crate::sync::Arc;
 use crate::sync::thread::JoinHandle;
@@ -34,10 +32,6 @@ pub struct SearchSetup {
     pub tablebases: Option<Arc<Tablebases>>,
     /// Tablebase hits from before the search began, for info lines.
     pub tablebase_hits: u64,
-    /// Corrections of the network's values, learned by earlier searches of the game.
-    pub correction_history: Option<Arc<CorrectionHistory>>,
-    /// Biases of the network's values, learned by earlier searches of the game.
-    pub subtree_bias: Option<Arc<SubtreeBias>>,
     /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::search::memory)).
     pub memory_limit: u64,
     /// The maximum number of visits of the root, including those from earlier searches; `None` means no limit. If there
@@ -78,8 +72,6 @@ impl SearchSetup {
             searchmoves: Vec::new(),
             tablebases: None,
             tablebase_hits: 0,
-            correction_history: None,
-            subtree_bias: None,
             memory_limit: u64::MAX,
             visit_limit: None,
             stopper,

@@ -10,7 +10,7 @@
 
 use super::leaf::{outcome_by_rule, outcome_by_tablebase};
 use crate::backend::{Added, EvalRequest};
-use crate::search::iteration::accumulate::{begin_extra_statistics, leaf_value, mean_weight};
+use crate::search::iteration::accumulate::{begin_extra_statistics, mean_weight, store_leaf};
 use crate::search::iteration::backup::{Finished, back_up};
 use crate::search::iteration::expand::{end_search_of_full_tree, expand, value_at};
 use crate::search::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
@@ -198,7 +198,7 @@ impl Descent<'_> {
         let node = context.tree.node(step.node);
         let Scratch { walk, leaf_moves, .. } = &mut *self.scratch;
         let position = walk.history.last();
-        begin_extra_statistics(context, step.node, &walk.history);
+        begin_extra_statistics(context, step.node);
         if !knows_moves {
             position.packed_moves(leaf_moves);
         }
@@ -228,7 +228,7 @@ impl Descent<'_> {
                 if expand(context, self.control, self.scratch, node, place.depth, &moves, priors) {
                     rule_mate_out(context, counters, &self.batch.gathered.steps, place.step, place.depth);
                     let sample = value_at(context, evaluation.value, place.depth);
-                    let (sample, weight) = leaf_value(context, step.node, evaluation.value, sample);
+                    let weight = store_leaf(context, step.node, evaluation.value, sample);
                     let finished = Finished { sample, visits: 1, weight, is_proof: false };
                     self.back_up_from(place.step, finished, place.depth);
                 }

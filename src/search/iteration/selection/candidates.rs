@@ -329,10 +329,8 @@ pub(crate) fn list_candidates(
         untried_count = leave_out_unsearched(context, candidates, focus);
     }
     let mut visited_policy = candidates.value_visited_children(tree, &valuation);
-    if focus.is_some()
-        && let Some(factor) = params.policy_temperature.at_root()
-    {
-        visited_policy = change_root_priors(candidates, factor);
+    if focus.is_some() && params.root_policy_temperature != 1.0 {
+        visited_policy = change_root_priors(candidates, params.root_policy_temperature);
     }
     let parent_q = select::utility(parent, draw_score);
     let fpu = select::first_play_urgency(params, parent_q, visited_policy, focus.is_some());

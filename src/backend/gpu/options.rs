@@ -1,6 +1,5 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
-use crate::backend::BackendError;
 use crate::backend::gpu::gemm::gemms::Effort;
 use crate::backend::gpu::helper::probe::helper;
 use crate::backend::gpu::runtime::choice::GpuChoice;
@@ -8,7 +7,10 @@ use crate::backend::gpu::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use crate::backend::gpu::runtime::kernels::AttentionKernel;
 use crate::backend::gpu::runtime::libraries::GemmLibrary;
 use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::options_dict::OptionsDict;
+use crate::backend::options_dict::{OptionsDict, ParsedOptions};
+use crate::backend::{BackendError, LARGEST_BATCH};
+use crate::net::HeadSelection;
+use crate::options::lc0;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -127,6 +129,30 @@ impl Default for GpuOptions {
             warm_up: true,
             time_steps: None,
         }
+    }
+}
+
+/// What the text of `BackendOptions` says to a tool that works on a card itself, without the registry of backends.
+#[derive(Clone, Debug)]
+pub struct GivenOptions {
+    /// The backend's options.
+    pub options: GpuOptions,
+    /// The heads of the network.
+    pub heads: HeadSelection,
+}
+
+impl GivenOptions {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// An option is unknown, or its value is invalid.
+    pub fn read(text: &str) -> Result<GivenOptions, BackendError> {
+        let parsed = ParsedOptions::parse(text)?;
+        let root = parsed.root();
+        let options = GpuOptions::read(root, LARGEST_BATCH)?;
+        let heads = root.heads(HeadSelection::default());
+        parsed.check_all_used("rocm", lc0::is_backend_option)?;
+        Ok(GivenOptions { options, heads })
     }
 }
 

@@ -9,9 +9,10 @@ use super::calibration::{affordable_positions, games};
 use super::network::{InstructionSet, Precision};
 use crate::backend::owned_request::{OwnedRequest, evaluate};
 use crate::backend::{Backend, BackendError, Comparison, Evaluations};
-use crate::cache_folder::{hash_of, keep_line, kept_line};
+use crate::cache_folder::{keep_line, kept_line};
 use crate::net::Network;
 use crate::net::architecture::BodyKind;
+use crate::net::digest::Digest;
 use crate::net::input::HistoryFill;
 use crate::processor;
 use std::fmt;
@@ -149,9 +150,9 @@ fn key(network: &Network, instructions: InstructionSet) -> String {
 
 /// A number that two networks share only if their value heads are the same. Training changes all weights.
 fn fingerprint(network: &Network) -> u64 {
-    let bits = |numbers: &[f32]| -> Vec<u32> { numbers.iter().map(|number| number.to_bits()).collect() };
-    let value = &network.value;
-    hash_of(&(format!("{:?}", network.architecture), bits(&value.output.weights), bits(&value.output.biases)))
+    let mut digest = Digest::new(&network.architecture);
+    digest.scalar_head(&network.value);
+    digest.number()
 }
 
 /// Measures the formats that may be faster than fp32.

@@ -46,6 +46,7 @@ pub(crate) mod channel {
     pub use shuttle::sync::mpsc::{Receiver, SyncSender as Sender, sync_channel as bounded};
 }
 
+use std::io;
 use std::time::Duration;
 
 /// Locks a mutex if no other thread has locked it at this moment. What a mutex of this crate holds stays usable after the
@@ -71,6 +72,30 @@ pub(crate) fn pause() {
 /// The size of the stack of a thread that does not search, in bytes. It is also Rust's own default, which the environment
 /// can change (`RUST_MIN_STACK`).
 pub(crate) const STACK_BYTES: usize = 2 << 20;
+
+/// Starts a thread that does not search. Under shuttle it is one of shuttle's, so that its steps come in random order
+/// with those of the others.
+///
+/// # Errors
+/// The system starts no thread.
+pub(crate) fn start_thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<thread::JoinHandle<T>> {
+    thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(body)
+}
+
+/// [`start_thread`] with a thread of the system in every build: for a thread that waits for something that no model
+/// checker knows, such as a pipe, or shares only types of `std` with others.
+///
+/// # Errors
+/// The system starts no thread.
+pub(crate) fn start_system_thread<T: Send + 'static>(
+    name: &str,
+    body: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<std::thread::JoinHandle<T>> {
+    std::thread::Builder::new().name(name.to_owned()).stack_size(STACK_BYTES).spawn(body)
+}
 
 /// Waiting for another thread that is about to end what it does, in a loop.
 #[derive(Default)]
@@ -176,4 +201,17 @@ pub(crate) fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 's
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.max_branches = builder.max_branches.max(20_000);
     builder.check(body);
+}
+
+#[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
+mod tests {
+    use super::*;
+
+    /// A thread's name is what `ps` and a debugger show.
+    #[test]
+    fn a_thread_has_its_name_and_returns_its_value() {
+        let name = || thread::current().name().map(str::to_owned);
+        assert_eq!(start_thread("one", name).unwrap().join().unwrap().as_deref(), Some("one"));
+        assert_eq!(start_system_thread("two", name).unwrap().join().unwrap().as_deref(), Some("two"));
+    }
 }

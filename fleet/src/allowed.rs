@@ -461,7 +461,7 @@ fn is_backend(name: &str) -> bool {
 fn check_backend_options(text: &str) -> Result<(), String> {
     let parsed = ParsedOptions::parse(text).map_err(|error| error.to_string())?;
     check_backend(parsed.root())?;
-    match parsed.check_all_used("job", |key| BACKEND_OPTIONS.contains(&key)) {
+    match parsed.check_all_used("job", &[], |key| BACKEND_OPTIONS.contains(&key)) {
         Ok(_) => Ok(()),
         Err(BackendError::Option { option, .. }) => {
             Err(format!("its option `{option}` is not one of those that may be sent to another machine"))
@@ -495,6 +495,7 @@ fn check_backend(options: OptionsDict<'_>) -> Result<(), String> {
 mod tests {
     use super::*;
     use rukh::options::TABLE;
+    use std::collections::BTreeSet;
 
     fn folders() -> (tempfile::TempDir, Folders) {
         let root = tempfile::tempdir().unwrap();
@@ -517,6 +518,31 @@ mod tests {
             Ok(taken) => panic!("{flag:?} is taken as {taken:?}"),
             Err(error) => error.to_string(),
         }
+    }
+
+    /// An option that is new has to be put on one side or the other.
+    #[test]
+    fn each_option_of_a_backend_is_allowed_or_left_out_on_purpose() {
+        let left_out = [
+            "helper",
+            "helper_patience",
+            "record_file",
+            "replay_file",
+            "time_steps",
+            "timeout",
+            "tune",
+            "tuning_file",
+            "warm_up",
+        ];
+        let known: BTreeSet<&str> = rukh::backend::registry::BACKENDS
+            .iter()
+            .flat_map(|kind| kind.options.concat())
+            // The name of the backend inside another one.
+            .chain(["backend"])
+            .collect();
+        let decided: BTreeSet<&str> = BACKEND_OPTIONS.iter().copied().chain(left_out).collect();
+        assert_eq!(decided, known);
+        assert_eq!(decided.len(), BACKEND_OPTIONS.len() + left_out.len(), "an option is on both sides");
     }
 
     #[test]

@@ -7,20 +7,21 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`submit`] | cuts a job into pieces and stores them |
-//! | [`work`] | works on pieces |
-//! | [`collect`] | writes the results |
 //! | [`status`] | shows jobs and workers |
-//! | [`retry`] | lets pieces that failed be worked on again, and removes jobs |
-//! | [`merge`] | puts the parts together that processes with `--shard` have written |
-//! | [`serve`] | runs the server |
 //! | [`simulate`] | measures what a server can do, with simulated workers |
+//! | [`work`] | works on pieces |
+//! | [`merge`] | puts the parts together that processes with `--shard` have written |
+//! | [`collect`] | writes the results |
+//! | [`retry`] | lets pieces that failed be worked on again, and removes jobs |
+//! | [`serve`] | runs the server |
 //! | [`results`] | reads the stored results of a job |
 //! | [`engine`] | asks the engine for its version and its network |
 //! | [`allowed`] | the flags of the engine that a job may have |
-//! | [`job`] | jobs, pieces and results as they are stored, and the names of their streams |
-//! | [`board`] | a stream with the last value of each name |
 //! | [`server`] | the connection to the server |
 //! | [`args`] | the flags |
+//! | [`board`] | a stream with the last value of each name |
+//! | [`job`] | jobs, pieces and results as they are stored, and the names of their streams |
+//! | [`signal`] | the signals that ask the process to end |
 //! | [`error`](mod@error) | errors, and messages on stderr |
 
 mod allowed;
@@ -35,6 +36,7 @@ mod results;
 mod retry;
 mod serve;
 mod server;
+mod signal;
 mod simulate;
 mod status;
 mod submit;

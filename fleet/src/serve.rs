@@ -6,6 +6,7 @@
 
 use super::args::ServeArgs;
 use super::error::{FleetError, file_error, print_error_line};
+use super::signal::signal;
 use std::fmt::Write;
 use std::fs::{File, TryLockError};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -79,7 +80,7 @@ pub(crate) async fn run(arguments: ServeArgs) -> Result<(), FleetError> {
                 print_error_line(&format!("the server has ended ({how}) and is started again"));
                 tokio::time::sleep(PAUSE).await;
             }
-            () = super::work::signal() => {
+            () = signal() => {
                 end(&mut child, nats_server).await;
                 return Ok(());
             }

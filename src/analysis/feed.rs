@@ -3,12 +3,11 @@
 use super::input::{InputFormat, RawDocument, Source};
 use super::input_state::InputState;
 use crate::os_error::in_words;
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::Builder;
 
 /// The most documents that are read ahead.
 const AHEAD: usize = 32;
@@ -91,8 +90,7 @@ impl Feed {
         let (sender, documents) = bounded(AHEAD);
         let reader =
             Reader { format, shard, sender, count: 0, sequence: 0, finished_bytes: 0, gate: Arc::default() };
-        let thread = Builder::new().name("reader".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(move || reader.read_all(&inputs))?;
+        start_system_thread("reader", move || reader.read_all(&inputs))?;
         Ok(Feed { documents, total_bytes })
     }
 }

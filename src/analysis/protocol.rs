@@ -11,14 +11,13 @@ use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
 use super::report::Analysis;
 use crate::limited_lines::{LONGEST_LINE, LimitedLine, next_line};
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde_json::{Value, json};
 use std::collections::HashMap;
 use std::io::{self, Read};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread::Builder;
 use std::time::Duration;
 
 /// The most requests that are read ahead.
@@ -56,8 +55,7 @@ pub fn serve(
     write: &dyn Fn(&str),
 ) -> io::Result<()> {
     let (sender, lines) = bounded(REQUESTS_AHEAD);
-    let thread = Builder::new().name("requests".to_owned()).stack_size(STACK_BYTES);
-    thread.spawn(move || read_lines(input, &sender))?;
+    start_system_thread("requests", move || read_lines(input, &sender))?;
     let mut server = Server {
         pool,
         defaults,

@@ -85,20 +85,6 @@ impl Evaluations {
     }
 }
 
-/// A prior below this number counts as this number in the divergence, so that a prior of zero does not make it infinite.
-const SMALLEST_PRIOR: f64 = 1e-10;
-
-/// The Kullback-Leibler divergence of the policy `other` from the policy `reference`, which has a prior for the same moves:
-/// the sum of `p ln(p / p')`, in nats.
-pub(crate) fn divergence(reference: &[f32], other: &[f32]) -> f64 {
-    let terms = reference.iter().zip(other).map(|(&p, &other)| {
-        let (p, other) = (f64::from(p), f64::from(other).max(SMALLEST_PRIOR));
-        if p > 0.0 { p * (p / other).ln() } else { 0.0 }
-    });
-    // Rounding can make the sum of equal policies slightly negative.
-    terms.sum::<f64>().max(0.0)
-}
-
 /// A prior in two bytes: 5 bits of exponent and 11 of mantissa, no sign.
 ///
 /// Priors span many orders of magnitude, so the format bounds the relative error. It is at most 1/4096 for priors down

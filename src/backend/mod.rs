@@ -15,6 +15,7 @@
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
 //! | [`ticket`], [`position_key`], [`winograd`] | provide tools that several backends use |
 //! | [`profile`] | holds the time of each step of a forward pass |
+//! | [`comparison`] | compares two evaluations of a position |
 //! | [`batch_sizes`] | holds the sizes to which a device pads batches |
 //! | [`evaluation`], [`error`] | define the result types |
 //!
@@ -22,6 +23,7 @@
 //! the request on to [`cpu`] or [`gpu`]. The ticket returns the evaluations, and the cache keeps them.
 
 mod batch_sizes;
+mod comparison;
 pub mod cpu;
 mod error;
 mod evaluation;
@@ -40,8 +42,8 @@ pub mod wrap;
 
 use crate::chess::{PackedMove, PositionHistory};
 pub use batch_sizes::BatchSizes;
+pub(crate) use comparison::{Comparison, Figure};
 pub use error::BackendError;
-pub(crate) use evaluation::divergence;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
 /// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The

@@ -1,8 +1,7 @@
 //! The end of a tool together with the program that started it (`--end-with-stdin`).
 
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use std::io::{self, ErrorKind, Read};
-use std::thread::Builder;
 
 /// The exit code of a tool that ended because its standard input did.
 const INPUT_ENDED: i32 = 1;
@@ -26,5 +25,5 @@ impl<R: Read> Read for EndingInput<R> {
 /// A thread cannot be started.
 pub(super) fn end_with_stdin() -> io::Result<()> {
     let wait = || drop(io::copy(&mut EndingInput(io::stdin()), &mut io::sink()));
-    Builder::new().name("stdin".to_owned()).stack_size(STACK_BYTES).spawn(wait).map(drop)
+    start_system_thread("stdin", wait).map(drop)
 }

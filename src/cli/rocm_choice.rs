@@ -16,13 +16,9 @@ pub(super) struct RocmChoice {
 /// do not concern this one, and stderr says so for `tool`.
 pub(super) fn rocm_choice(tool: &str, options: &Options) -> RocmChoice {
     let chosen = options.backend.name();
-    let (backend, precision) = match chosen {
-        BackendName::Rocm => (chosen, GpuPrecision::Fp32),
-        BackendName::RocmFp16 => (chosen, GpuPrecision::Fp16),
-        BackendName::RocmBf16 => (chosen, GpuPrecision::Bf16),
-        BackendName::RocmInt8 => (chosen, GpuPrecision::Int8),
-        BackendName::RocmFp8 => (chosen, GpuPrecision::Fp8),
-        _ => (BackendName::RocmAuto, GpuPrecision::Auto),
+    let (backend, precision) = match GpuPrecision::of_backend(chosen) {
+        Some(precision) => (chosen, precision),
+        None => (BackendName::RocmAuto, GpuPrecision::Auto),
     };
     let options = if backend == chosen || chosen == BackendName::Auto {
         options.backend_opts.clone()

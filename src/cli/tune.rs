@@ -4,8 +4,7 @@ use super::args::TuneArgs;
 use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::rocm_choice::{RocmChoice, rocm_choice};
-use crate::backend::gpu::doctor::Settings;
-use crate::backend::gpu::{TuneOutcome, TuneStage, tune};
+use crate::backend::gpu::{GivenOptions, TuneOutcome, TuneStage, tune};
 use crate::net::find_network;
 use crate::options::Options;
 use crate::uci::output::Output;
@@ -27,7 +26,7 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// An option is invalid, the network cannot be read, or there is no card that can be used.
 pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let RocmChoice { backend, precision, options: text } = rocm_choice("tune", options);
-    let Settings { options: backend_options, heads } = Settings::read(&text)?;
+    let GivenOptions { options: backend_options, heads } = GivenOptions::read(&text)?;
     let file = find_network(&options.weights, print_error_line)?;
     print_error_line(&format!("network {}", file.path().display()));
     let network = file.network(&heads)?;

@@ -3,9 +3,8 @@
 use super::game::Game;
 use crate::options::Presses;
 use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, STACK_BYTES};
+use crate::sync::{Arc, start_system_thread};
 use crate::tree::Tree;
-use std::thread::Builder;
 
 /// A tree of at least so many bytes is freed by a thread of its own, because that takes about 0.2 s per gigabyte.
 const LEAST_TO_FREE_ASIDE: u64 = 16_000_000;
@@ -92,7 +91,7 @@ impl GameTree {
             being_freed.fetch_sub(bytes, Ordering::Relaxed);
         };
         // If the thread cannot start, the closure is dropped here, and with it the old tree.
-        if Builder::new().name("free tree".into()).stack_size(STACK_BYTES).spawn(free).is_err() {
+        if start_system_thread("free tree", free).is_err() {
             self.being_freed.fetch_sub(bytes, Ordering::Relaxed);
         }
     }

@@ -32,10 +32,10 @@ use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use self::without_search::best_without_search;
 use crate::backend::Backend;
-use crate::backend::registry::{BackendConfig, Recovery, memory_limit};
+use crate::backend::registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
 use crate::chess::{PackedMove, Position, uci_move};
 use crate::net::discover::check_network;
-use crate::options::{BACKEND_SECTION, BackendName, Options, find_uci};
+use crate::options::{BACKEND_SECTION, Options, find_uci};
 use crate::search::limits::{GoParams, PositionCommand};
 use crate::search::memory;
 use crate::search::time::{LagMeter, TimeManager, make_time_manager};
@@ -151,23 +151,8 @@ impl Engine {
     /// The reason why the network file cannot be opened, if the options name one. This is much quicker than
     /// [`Engine::ensure_ready`], which reads the file.
     pub fn missing_network(&self) -> Option<String> {
-        use BackendName::{
-            Auto, Cpu, CpuAuto, CpuBf16, CpuInt8, Rocm, RocmAuto, RocmBf16, RocmFp8, RocmFp16, RocmInt8,
-        };
         // Whether another backend needs the network depends on its children.
-        let needs_network = matches!(
-            self.options.backend.name(),
-            Auto | Cpu
-                | CpuAuto
-                | CpuBf16
-                | CpuInt8
-                | Rocm
-                | RocmAuto
-                | RocmBf16
-                | RocmFp8
-                | RocmFp16
-                | RocmInt8
-        );
+        let needs_network = evaluates_network(self.options.backend.name());
         let missing = check_network(&self.options.weights).err().filter(|_| needs_network);
         missing.map(|error| error.to_string())
     }

@@ -1,18 +1,20 @@
 //! A number by which networks are told apart.
+//!
+//! It is made of the layers and not of a file's bytes, because it stands for what is evaluated. That is a choice among
+//! the heads of a file, two of which may have been blended, and a program that uses the library may have changed it
+//! since. Files with the same layers, such as one with layers and one with an ONNX model, have the same number.
 
+use super::architecture::Architecture;
 use super::network::{
     AttentionPolicy, Body, Embedding, Encoder, EncoderStack, FeedForward, Gates, Network, PolicyHead,
     PositionLayers, ResidualBlock, ScalarHead, Smolgen, SqueezeExcitation, ValueError,
 };
 use super::weights::{Convolution, Dense, HeadInput, LayerNorm};
 
-/// A number that depends on every weight and on the kinds of the layers. It is the same on every machine and with every
-/// version of the compiler, so that it can be stored. It is no protection against somebody who looks for two networks
-/// with the same number.
+/// A number that depends on every weight and on the kinds of the layers.
 pub(crate) fn digest(network: &Network) -> u64 {
     let Network { architecture, body, smolgen_global, policy, value, value_error, moves_left } = network;
-    let mut digest = Digest(0);
-    format!("{architecture:?}").bytes().for_each(|byte| digest.add(u32::from(byte)));
+    let mut digest = Digest::new(architecture);
     match body {
         Body::Convolution { input, blocks } => {
             digest.convolution(input);
@@ -26,19 +28,32 @@ pub(crate) fn digest(network: &Network) -> u64 {
     smolgen_global.iter().for_each(|layer| digest.dense(layer));
     digest.policy(policy);
     digest.scalar_head(value);
-    match value_error {
-        None => {}
-        Some(ValueError::ValueHead { output }) => digest.dense(output),
-        Some(ValueError::Own(head)) => digest.scalar_head(head),
-    }
+    value_error.iter().for_each(|error| digest.value_error(error));
     moves_left.iter().for_each(|head| digest.scalar_head(head));
-    digest.0
+    digest.number()
 }
 
-/// The number so far.
-struct Digest(u64);
+/// A digest of some of the layers. It is the same on every machine and with every version of the compiler, so that it
+/// can be stored. It is no protection against somebody who looks for two networks with the same number.
+pub(crate) struct Digest(u64);
 
 impl Digest {
+    /// Begins with the kinds of the layers.
+    pub(crate) fn new(architecture: &Architecture) -> Digest {
+        let mut digest = Digest(0);
+        digest.text(&format!("{architecture:?}"));
+        digest
+    }
+
+    /// The number.
+    pub(crate) fn number(&self) -> u64 {
+        self.0
+    }
+
+    fn text(&mut self, text: &str) {
+        text.bytes().for_each(|byte| self.add(u32::from(byte)));
+    }
+
     /// One step of the hash FxHash.
     #[inline]
     fn add(&mut self, word: u32) {
@@ -109,9 +124,7 @@ impl Digest {
         let EncoderStack { encoders, heads, alpha, ffn_activation, smolgen_activation } = stack;
         self.add(*heads as u32);
         self.numbers(&[*alpha]);
-        format!("{ffn_activation:?} {smolgen_activation:?}")
-            .bytes()
-            .for_each(|byte| self.add(u32::from(byte)));
+        self.text(&format!("{ffn_activation:?} {smolgen_activation:?}"));
         for Encoder { qkv, output, smolgen, ln1, ffn, ln2 } in encoders {
             qkv.iter().for_each(|layer| self.dense(layer));
             self.dense(output);
@@ -151,7 +164,7 @@ impl Digest {
                     promotion,
                 } = &**head;
                 self.dense(embedding);
-                format!("{embedding_activation:?}").bytes().for_each(|byte| self.add(u32::from(byte)));
+                self.text(&format!("{embedding_activation:?}"));
                 self.stack(stack);
                 query_key.iter().for_each(|layer| self.dense(layer));
                 self.dense(promotion);
@@ -159,7 +172,14 @@ impl Digest {
         }
     }
 
-    fn scalar_head(&mut self, head: &ScalarHead) {
+    pub(crate) fn value_error(&mut self, error: &ValueError) {
+        match error {
+            ValueError::ValueHead { output } => self.dense(output),
+            ValueError::Own(head) => self.scalar_head(head),
+        }
+    }
+
+    pub(crate) fn scalar_head(&mut self, head: &ScalarHead) {
         let ScalarHead { input, hidden, output } = head;
         self.head_input(input);
         self.dense(hidden);

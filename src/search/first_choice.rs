@@ -7,8 +7,7 @@
 use super::state::{Control, FirstChoice, SearchContext};
 use crate::backend::{EvalRequest, Fallback};
 use crate::chess::{Move, PackedMove, PositionHistory};
-use crate::sync::thread::Builder;
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, STACK_BYTES};
+use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, start_thread};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -54,9 +53,7 @@ pub(super) fn is_worth_waiting_for(context: &SearchContext, control: &Control) -
 /// Seeks the first choice on a thread that nobody waits for. `control` receives it.
 pub(super) fn seek(context: &SearchContext, control: &Control) {
     let Some(seeker) = Seeker::new(context, control) else { return };
-    let thread = Builder::new().name("first choice".to_owned()).stack_size(STACK_BYTES);
-    let thread = thread.spawn(move || seeker.run());
-    if thread.is_err() {
+    if start_thread("first choice", move || seeker.run()).is_err() {
         lock(&control.first_choice).is_done = true;
     }
 }

@@ -6,12 +6,11 @@
 use super::lines::{Line, LineReader};
 use super::output::Output;
 use super::parse;
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io::{self, BufRead, StdinLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::thread::Builder;
 use std::time::Duration;
 
 /// How long a write may be blocked after `quit` or the end of stdin.
@@ -45,7 +44,7 @@ impl Input {
             read_all(io::stdin().lock(), &sender, &waiting);
             end_if_blocked(&output);
         };
-        match Builder::new().name("input".to_owned()).stack_size(STACK_BYTES).spawn(read) {
+        match start_system_thread("input", read) {
             Ok(_) => Input::Thread { lines, bytes_waiting },
             Err(_) => Input::Here(LineReader::new(io::stdin().lock())),
         }

@@ -111,3 +111,8 @@ fn the_shims_only_look_down() {
     assert_in_order("hip/shims/emulator/src", "", 50);
     assert_in_order("hip/shims/cuda/src", "", 10);
 }
+
+#[test]
+fn the_fleet_only_looks_down() {
+    assert_in_order("fleet/src", "", 100);
+}

@@ -1,6 +1,6 @@
 //! The engine that analyses documents: a process of `rukh analyze --protocol json`, which works on many pieces at once.
 
-use super::runner::Outcome;
+use super::outcome::Outcome;
 use crate::engine::{self, Mode, last_lines};
 use crate::job::{EngineIdentity, Format, Piece, PieceDocument, PieceResult, Rejected};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! The engine that plays games: a process of `rukh selfplay` for each piece, which plays one shard of the games.
 
-use super::runner::Outcome;
+use super::outcome::Outcome;
 use crate::engine::{self, Mode, last_lines};
 use crate::job::{Piece, PieceResult};
 use bytes::Bytes;

@@ -6,30 +6,34 @@
 //! | module | what it does |
 //! |---|---|
 //! | [`pieces`] | pulls the pieces of a job, has them worked on, stores the results |
-//! | [`finished`] | knows which pieces have a result already |
+//! | [`worker`] | what the worker keeps from one job to the next |
+//! | [`umpire`] | ends a tournament whose test is decided |
 //! | [`store`] | stores a result and acknowledges its piece |
+//! | [`finished`] | knows which pieces have a result already |
+//! | [`report`] | says how the worker is |
 //! | [`runner`] | works on a piece, by its kind |
 //! | [`analysis`] | the engine that analyses documents |
 //! | [`games`] | the engine that plays games |
-//! | [`report`] | says how the worker is |
-//! | [`umpire`] | ends a tournament whose test is decided |
+//! | [`outcome`] | how a piece has ended |
 
 mod analysis;
 mod finished;
 mod games;
+mod outcome;
 mod pieces;
 mod report;
 mod runner;
 mod store;
 mod umpire;
+mod worker;
 
 use super::args::{ServerArgs, WorkArgs};
 use super::engine;
 use super::error::{FleetError, print_error_line};
 use super::job::{self, Job, checked_name};
 use super::server::{JOBS, Jobs, WORKERS, connect_client, context_of, jobs};
+use super::signal::signal;
 use async_nats::jetstream::consumer::{Info, PullConsumer};
-use async_nats::jetstream::context::Context;
 pub(crate) use pieces::pieces_ahead;
 pub(crate) use report::Report;
 pub(crate) use runner::spend;
@@ -38,35 +42,15 @@ use pieces::End;
 use report::Reporter;
 use runner::Runner;
 use std::collections::HashMap;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use worker::Worker;
 
 /// The pause before jobs are looked for again.
 const IDLE_PAUSE: Duration = Duration::from_secs(1);
 
 /// The pause before an engine that could not be started is tried again.
 const ENGINE_PAUSE: Duration = Duration::from_secs(30);
-
-/// What a worker is made of.
-struct Worker {
-    context: Context,
-    program: PathBuf,
-    arguments: WorkArgs,
-    name: String,
-    reporter: Reporter,
-    stop: watch::Receiver<bool>,
-    /// The jobs that this worker cannot work on, until when, and why.
-    refused: HashMap<String, Refusal>,
-}
-
-/// Why a worker leaves a job alone.
-struct Refusal {
-    /// The number of the job: another job of the same name may be different.
-    id: String,
-    /// `None` means for ever.
-    until: Option<Instant>,
-}
 
 /// Works until the user interrupts it, or until all work is done if that is asked for.
 ///
@@ -119,27 +103,6 @@ fn watch_signals() -> watch::Receiver<bool> {
     receiver
 }
 
-#[cfg(unix)]
-pub(crate) async fn signal() {
-    use tokio::signal::unix::{SignalKind, signal};
-    match signal(SignalKind::terminate()) {
-        Ok(mut terminate) => {
-            tokio::select! {
-                _ = tokio::signal::ctrl_c() => {}
-                _ = terminate.recv() => {}
-            }
-        }
-        Err(_) => {
-            let _ = tokio::signal::ctrl_c().await;
-        }
-    }
-}
-
-#[cfg(not(unix))]
-pub(crate) async fn signal() {
-    let _ = tokio::signal::ctrl_c().await;
-}
-
 impl Worker {
     async fn run(&mut self) -> Result<(), FleetError> {
         // The engine stays for a job whose pieces come in portions.
@@ -180,8 +143,7 @@ impl Worker {
                         print_error_line(&text);
                         self.reporter.refuse(&job.name, &refusal.reason);
                         let until = (!refusal.is_final).then(|| Instant::now() + ENGINE_PAUSE);
-                        let refusal = Refusal { id: job.id.clone(), until };
-                        self.refused.insert(job.name.clone(), refusal);
+                        self.refuse(&job, until);
                         continue;
                     }
                 }
@@ -195,8 +157,7 @@ impl Worker {
                         print_error_line(&format!("job {}: {reason}", job.name));
                         self.reporter.refuse(&job.name, &reason);
                         runner = None;
-                        let until = Some(Instant::now() + ENGINE_PAUSE);
-                        self.refused.insert(job.name.clone(), Refusal { id: job.id.clone(), until });
+                        self.refuse(&job, Some(Instant::now() + ENGINE_PAUSE));
                     }
                 }
             }
@@ -246,12 +207,6 @@ impl Worker {
             }
         }
         Ok(fallback.unwrap_or(Choice::Nothing { is_all_done }))
-    }
-
-    fn is_refused(&self, job: &Job) -> bool {
-        self.refused.get(&job.name).is_some_and(|refusal| {
-            refusal.id == job.id && refusal.until.is_none_or(|until| Instant::now() < until)
-        })
     }
 }
 

@@ -13,10 +13,11 @@
 //! If the server delivers pieces again that have a result already ([`super::finished`]), they are only acknowledged.
 
 use super::finished::Deliveries;
-use super::runner::{Outcome, Runner};
+use super::outcome::Outcome;
+use super::runner::{Runner, StartError};
 use super::store::{Held, Received, store};
 use super::umpire::Umpire;
-use super::{Worker, runner};
+use super::worker::Worker;
 use crate::job::{self, Job, PieceResult};
 use crate::results::Log;
 use crate::server::{self, Jobs, jobs};
@@ -400,7 +401,7 @@ impl Shift<'_> {
                 *runner = started;
                 None
             }
-            Err(runner::StartError { reason, .. }) => Some(End::EngineLost(reason)),
+            Err(StartError { reason, .. }) => Some(End::EngineLost(reason)),
         }
     }
 

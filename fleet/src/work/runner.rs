@@ -2,6 +2,7 @@
 
 use super::analysis::AnalysisEngine;
 use super::games::GameEngine;
+use super::outcome::Outcome;
 use crate::allowed::{Folders, engine_flags};
 use crate::args::WorkArgs;
 use crate::engine::{self, Mode};
@@ -9,7 +10,6 @@ use crate::error::FleetError;
 use crate::job::{EngineIdentity, Job, Kind, Piece, PieceResult};
 use crate::server::FILES;
 use async_nats::jetstream::context::Context;
-use bytes::Bytes;
 use std::hint::black_box;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,17 +17,6 @@ use std::time::{Duration, Instant};
 
 /// The pieces of a test that have begun or wait for their turn.
 const TEST_PIECES: usize = 4;
-
-/// How a piece has ended.
-#[derive(Debug)]
-pub(super) enum Outcome {
-    /// With a result, and with the training data of the games.
-    Done(PieceResult, Vec<Bytes>),
-    /// With an error that is the piece's own.
-    Failed(String),
-    /// The engine has ended while it worked on this piece and perhaps on others.
-    EngineLost(String),
-}
 
 /// Why a worker cannot work on a job.
 pub(super) struct StartError {

@@ -5,14 +5,12 @@ All waves of all workgroups run together while they take the same path, so that 
 """
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from fault import Fault
-
-if TYPE_CHECKING:
-    from launch import Launch
+from kernel_object import Kernel
 
 U16, U32, U64 = np.uint16, np.uint32, np.uint64
 I16, I32, I64 = np.int16, np.int32, np.int64
@@ -24,10 +22,34 @@ VCC, TRAP, M0, SCALARS = 106, 108, 124, 128
 Array = np.ndarray
 
 
+class GlobalMemory(Protocol):
+    """What instructions do with the global memory: see memory.py."""
+
+    def load(self, addresses: Array, size: int) -> Array: ...
+
+    def store(self, addresses: Array, words: Array, size: int) -> None: ...
+
+
+class SharedMemory(Protocol):
+    """What instructions do with the shared memory of all workgroups: see shared.py."""
+
+    def load(self, w: Waves, addresses: Array, size: int) -> Array: ...
+
+    def store(self, w: Waves, addresses: Array, words: Array, size: int) -> None: ...
+
+
+class Surroundings(Protocol):
+    """What all waves of a launch share: see launch.py."""
+
+    kernel: Kernel
+    memory: GlobalMemory
+    shared: SharedMemory
+
+
 class Waves:
     """The state of some waves. The first axis of every array but `v`, `a` and `s` is the wave."""
 
-    def __init__(self, launch: Launch, lanes: int, number: Array) -> None:
+    def __init__(self, launch: Surroundings, lanes: int, number: Array) -> None:
         self.launch = launch
         self.lanes = lanes
         self.number = number  # the wave's number in the launch

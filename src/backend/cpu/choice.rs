@@ -8,10 +8,11 @@ use super::backend::{CpuBackend, CpuOptions, int8_convolutions_pay};
 use super::calibration::{affordable_positions, games};
 use super::network::{InstructionSet, Precision};
 use crate::backend::owned_request::{OwnedRequest, evaluate};
-use crate::backend::{Backend, BackendError, Evaluations, divergence};
-use crate::cache_folder::{hash_of, keep_line, kept_line};
+use crate::backend::{Backend, BackendError, Comparison, Evaluations};
+use crate::cache_folder::{keep_line, kept_line};
 use crate::net::Network;
 use crate::net::architecture::BodyKind;
+use crate::net::digest::Digest;
 use crate::net::input::HistoryFill;
 use crate::processor;
 use std::fmt;
@@ -149,9 +150,9 @@ fn key(network: &Network, instructions: InstructionSet) -> String {
 
 /// A number that two networks share only if their value heads are the same. Training changes all weights.
 fn fingerprint(network: &Network) -> u64 {
-    let bits = |numbers: &[f32]| -> Vec<u32> { numbers.iter().map(|number| number.to_bits()).collect() };
-    let value = &network.value;
-    hash_of(&(format!("{:?}", network.architecture), bits(&value.output.weights), bits(&value.output.biases)))
+    let mut digest = Digest::new(&network.architecture);
+    digest.scalar_head(&network.value);
+    digest.number()
 }
 
 /// Measures the formats that may be faster than fp32.
@@ -170,14 +171,16 @@ fn measure(network: &Arc<Network>, instructions: InstructionSet) -> Result<Vec<M
     for precision in candidates {
         let tested = backend(precision)?;
         let said = evaluate_all(&tested, &requests)?;
-        let mean = |difference: &dyn Fn(usize) -> f64| {
-            (0..requests.len()).map(difference).sum::<f64>() / requests.len().max(1) as f64
+        let mean = |difference: fn(Comparison<'_>) -> f64| {
+            let pairs = said.iter().zip(expected.iter());
+            let sum: f64 = pairs.map(|(said, right)| difference(Comparison::new(said, right))).sum();
+            sum / requests.len().max(1) as f64
         };
         measured.push(Measured {
             precision,
             gain: gain(&reference, &tested, &requests)?,
-            q_error: mean(&|i| f64::from((said.get(i).0.q - expected.get(i).0.q).abs())),
-            divergence: mean(&|i| divergence(expected.get(i).1, said.get(i).1)),
+            q_error: mean(|comparison| comparison.q().absolute()),
+            divergence: mean(|comparison| comparison.divergence()),
         });
     }
     Ok(measured)

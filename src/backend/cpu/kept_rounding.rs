@@ -109,6 +109,7 @@ mod tests {
     use crate::net::file::HeadSelection;
     use crate::net::input::{HistoryFill, InputPlanes, encode};
     use std::fs;
+    use std::io::Read as _;
 
     const RENEW: &str = "run scripts/training/round.sh, which writes weights/rukh-128x6.int8.gz";
 
@@ -165,6 +166,16 @@ mod tests {
         // The evaluations of processors differ in their last bits, which moves a few weights to the other side of the
         // middle between two steps, and with them some that compensate for them.
         assert!(different <= weights / 20, "{different} of {weights}: {RENEW}");
+    }
+
+    /// Otherwise every first start with the embedded network would evaluate positions. The test above does not run on
+    /// every processor.
+    #[test]
+    fn the_embedded_rounding_is_that_of_the_embedded_network() {
+        let expected = identity_of_weights(&embedded_network(), i8::MAX);
+        let mut start = vec![0; size_of::<u32>() + expected.len()];
+        flate2::read::GzDecoder::new(EMBEDDED).read_exact(&mut start).expect("it is not shorter");
+        assert_eq!(String::from_utf8_lossy(&start[size_of::<u32>()..]), expected, "{RENEW}");
     }
 
     #[test]

@@ -9,12 +9,12 @@ use super::network::CpuNetwork;
 use super::scratch::{Outputs, Scratch};
 use crate::backend::ticket::panic_reason;
 use crate::net::input::InputPlanes;
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 /// A piece of a batch, and its outputs.
 #[derive(Default)]
@@ -58,8 +58,7 @@ impl Pool {
         for index in 0..workers {
             let (network, queue) = (Arc::clone(network), queue.clone());
             let name = format!("cpu-{}", index + 1);
-            let worker =
-                Builder::new().name(name).stack_size(STACK_BYTES).spawn(move || work(&network, &queue))?;
+            let worker = start_system_thread(&name, move || work(&network, &queue))?;
             pool.workers.push(worker);
         }
         Ok(pool)

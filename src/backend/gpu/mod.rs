@@ -47,7 +47,7 @@ mod tuning;
 pub use backend::GpuBackend;
 pub use helper::probe::{HELPER_ARGUMENT, set_helper};
 pub use helper::serve::serve_products;
-pub use options::{GpuOptions, Tuning};
+pub use options::{GivenOptions, GpuOptions, Tuning};
 pub use profile::GpuProfiler;
 pub use runtime::choice::GpuChoice;
 pub use runtime::ffi::wait::Waiting;

@@ -1,6 +1,5 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
-use crate::backend::BackendError;
 use crate::backend::gpu::gemm::gemms::Effort;
 use crate::backend::gpu::helper::probe::helper;
 use crate::backend::gpu::runtime::choice::GpuChoice;
@@ -8,7 +7,11 @@ use crate::backend::gpu::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use crate::backend::gpu::runtime::kernels::AttentionKernel;
 use crate::backend::gpu::runtime::libraries::GemmLibrary;
 use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::options_dict::OptionsDict;
+use crate::backend::options_dict::{HEAD_OPTIONS, OptionsDict, ParsedOptions};
+use crate::backend::{BackendError, LARGEST_BATCH};
+use crate::net::HeadSelection;
+use crate::options::lc0;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -130,86 +133,191 @@ impl Default for GpuOptions {
     }
 }
 
+/// What the text of `BackendOptions` says to a tool that works on a card itself, without the registry of backends.
+#[derive(Clone, Debug)]
+pub struct GivenOptions {
+    /// The backend's options.
+    pub options: GpuOptions,
+    /// The heads of the network.
+    pub heads: HeadSelection,
+}
+
+impl GivenOptions {
+    /// Reads the text.
+    ///
+    /// # Errors
+    /// An option is unknown, or its value is invalid.
+    pub fn read(text: &str) -> Result<GivenOptions, BackendError> {
+        let parsed = ParsedOptions::parse(text)?;
+        let root = parsed.root();
+        let options = GpuOptions::read(root, LARGEST_BATCH)?;
+        let heads = root.heads(HeadSelection::default());
+        parsed.check_all_used("rocm", &[&GpuOptions::NAMES, &HEAD_OPTIONS], lc0::is_backend_option)?;
+        Ok(GivenOptions { options, heads })
+    }
+}
+
+/// One option: its name in `BackendOptions`, and how it is read.
+struct Row {
+    name: &'static str,
+    read: fn(&mut GpuOptions, &Given<'_>) -> Result<(), BackendError>,
+    /// Whether the user left the choice to the engine.
+    is_left: fn(&GpuOptions) -> bool,
+}
+
+/// A row for an option whose choice is never the engine's: it has a default.
+const fn fixed(name: &'static str, read: fn(&mut GpuOptions, &Given<'_>) -> Result<(), BackendError>) -> Row {
+    Row { name, read, is_left: |_| false }
+}
+
+/// A row for an option that `rukh tune` may choose.
+const fn free(
+    name: &'static str,
+    is_left: fn(&GpuOptions) -> bool,
+    read: fn(&mut GpuOptions, &Given<'_>) -> Result<(), BackendError>,
+) -> Row {
+    Row { name, read, is_left }
+}
+
+/// What the user gave for one option.
+struct Given<'a> {
+    options: OptionsDict<'a>,
+    name: &'static str,
+    largest_batch: usize,
+}
+
+impl<'a> Given<'a> {
+    fn text(&self) -> Option<&'a str> {
+        self.options.text(self.name)
+    }
+
+    /// A number of this range; `None` if the option is not given.
+    fn number(&self, range: RangeInclusive<usize>) -> Result<Option<usize>, BackendError> {
+        match self.text() {
+            Some(_) => self.options.number(self.name, *range.start(), range).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// A number of seconds.
+    fn seconds(&self, default: Duration, range: RangeInclusive<f64>) -> Result<Duration, BackendError> {
+        self.options.number(self.name, default.as_secs_f64(), range).map(Duration::from_secs_f64)
+    }
+
+    /// One of several words, of which the first is the default.
+    fn choice<T: Copy>(&self, choices: &[(&str, T)]) -> Result<T, BackendError> {
+        self.options.choice(self.name, choices)
+    }
+}
+
+/// Puts what was read into its place.
+fn set<T>(place: &mut T, read: Result<T, BackendError>) -> Result<(), BackendError> {
+    read.map(|value| *place = value)
+}
+
+/// The words for a choice between two ways, which the user may leave to the engine.
+const YES_OR_NO: [(&str, Option<bool>); 3] = [("auto", None), ("true", Some(true)), ("false", Some(false))];
+
+/// Every option.
+const TABLE: &[Row] = &[
+    fixed("gpu", |to, given| {
+        to.gpu = given.text().map_or(GpuChoice::Best, GpuChoice::from_text);
+        Ok(())
+    }),
+    free("streams", |of| of.streams.is_none(), |to, given| set(&mut to.streams, given.number(1..=16))),
+    fixed("max_batch", |to, given| set(&mut to.maximum_batch, given.number(1..=given.largest_batch))),
+    free("graph", |of| of.graph.is_none(), |to, given| set(&mut to.graph, given.choice(&YES_OR_NO))),
+    free(
+        "fork",
+        |of| of.fork.is_none(),
+        |to, given| set(&mut to.fork, given.number(0..=given.largest_batch)),
+    ),
+    free(
+        "few_rows",
+        |of| of.few_rows.is_none(),
+        |to, given| set(&mut to.few_rows, given.number(0..=given.largest_batch)),
+    ),
+    free("fuse", |of| of.fuse.is_none(), |to, given| set(&mut to.fuse, given.choice(&YES_OR_NO))),
+    free(
+        "attention",
+        |of| of.attention.is_none(),
+        |to, given| {
+            let kernels = [
+                ("auto", None),
+                ("matrix", Some(AttentionKernel::Matrix)),
+                ("other", Some(AttentionKernel::Other)),
+                ("any", Some(AttentionKernel::Any)),
+            ];
+            set(&mut to.attention, given.choice(&kernels))
+        },
+    ),
+    free(
+        "wait",
+        |of| of.waiting.is_none(),
+        |to, given| {
+            let ways = [
+                ("auto", None),
+                ("spin", Some(Waiting::Spin)),
+                ("yield", Some(Waiting::Yield)),
+                ("block", Some(Waiting::Block)),
+            ];
+            set(&mut to.waiting, given.choice(&ways))
+        },
+    ),
+    fixed("timeout", |to, given| set(&mut to.timeout, given.seconds(DEFAULT_PATIENCE, 0.1..=3600.0))),
+    fixed("gemm", |to, given| {
+        set(&mut to.gemm, given.choice(&GemmLibrary::ALL.map(|library| (library.key(), library))))
+    }),
+    fixed("weight_bits", |to, given| {
+        set(&mut to.weight_bits, given.choice(&WeightBits::ALL.map(|bits| (bits.key(), bits))))
+    }),
+    fixed("tune", |to, given| {
+        let efforts = [("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)];
+        set(&mut to.tuning, given.choice(&efforts))
+    }),
+    fixed("tuning_file", |to, given| {
+        to.tuning_file = given.text().map(PathBuf::from);
+        Ok(())
+    }),
+    fixed("helper", |to, given| {
+        to.helper = given.text().map(PathBuf::from).or_else(helper);
+        Ok(())
+    }),
+    fixed("helper_patience", |to, given| {
+        let seconds = given.options.number(given.name, HELPER_PATIENCE, 1..=600);
+        set(&mut to.helper_patience, seconds.map(Duration::from_secs))
+    }),
+    fixed("warm_up", |to, given| set(&mut to.warm_up, given.options.flag(given.name, true))),
+    fixed("time_steps", |to, given| set(&mut to.time_steps, given.number(1..=given.largest_batch))),
+];
+
 impl GpuOptions {
+    /// The names of all options.
+    pub const NAMES: [&'static str; TABLE.len()] = {
+        let mut names = [""; TABLE.len()];
+        let mut row = 0;
+        while row < TABLE.len() {
+            names[row] = TABLE[row].name;
+            row += 1;
+        }
+        names
+    };
+
     /// Reads the options from `BackendOptions`. No option may ask for more than `largest_batch` positions.
     ///
     /// # Errors
     /// A value is invalid or out of range.
     pub fn read(options: OptionsDict<'_>, largest_batch: usize) -> Result<GpuOptions, BackendError> {
-        let defaults = GpuOptions::default();
-        let positions = |key: &str| match options.text(key) {
-            Some(_) => options.number(key, 1, 1..=largest_batch).map(Some),
-            None => Ok(None),
-        };
-        Ok(GpuOptions {
-            gpu: options.text("gpu").map_or(defaults.gpu, GpuChoice::from_text),
-            streams: match options.text("streams") {
-                Some(_) => Some(options.number("streams", DEFAULT_STREAMS, 1..=16)?),
-                None => None,
-            },
-            maximum_batch: positions("max_batch")?,
-            graph: options
-                .choice("graph", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
-            fork: match options.text("fork") {
-                Some(_) => Some(options.number("fork", 0, 0..=largest_batch)?),
-                None => None,
-            },
-            few_rows: match options.text("few_rows") {
-                Some(_) => Some(options.number("few_rows", 0, 0..=largest_batch)?),
-                None => None,
-            },
-            fuse: options.choice("fuse", &[("auto", None), ("true", Some(true)), ("false", Some(false))])?,
-            attention: options.choice(
-                "attention",
-                &[
-                    ("auto", None),
-                    ("matrix", Some(AttentionKernel::Matrix)),
-                    ("other", Some(AttentionKernel::Other)),
-                    ("any", Some(AttentionKernel::Any)),
-                ],
-            )?,
-            waiting: options.choice(
-                "wait",
-                &[
-                    ("auto", None),
-                    ("spin", Some(Waiting::Spin)),
-                    ("yield", Some(Waiting::Yield)),
-                    ("block", Some(Waiting::Block)),
-                ],
-            )?,
-            timeout: Duration::from_secs_f64(options.number(
-                "timeout",
-                defaults.timeout.as_secs_f64(),
-                0.1..=3600.0,
-            )?),
-            gemm: options.choice("gemm", &GemmLibrary::ALL.map(|library| (library.key(), library)))?,
-            weight_bits: options.choice("weight_bits", &WeightBits::ALL.map(|bits| (bits.key(), bits)))?,
-            tuning: options
-                .choice("tune", &[("quick", Tuning::Quick), ("full", Tuning::Full), ("off", Tuning::Off)])?,
-            tuning_file: options.text("tuning_file").map(PathBuf::from),
-            helper: options.text("helper").map(PathBuf::from).or_else(helper),
-            helper_patience: Duration::from_secs(options.number(
-                "helper_patience",
-                HELPER_PATIENCE,
-                1..=600,
-            )?),
-            warm_up: options.flag("warm_up", defaults.warm_up)?,
-            time_steps: positions("time_steps")?,
-        })
+        let mut read = GpuOptions::default();
+        for row in TABLE {
+            (row.read)(&mut read, &Given { options, name: row.name, largest_batch })?;
+        }
+        Ok(read)
     }
 
     /// Whether the user left the choice of this option to the engine. The name is that in `BackendOptions`.
     pub(crate) fn leaves(&self, option: &str) -> bool {
-        match option {
-            "streams" => self.streams.is_none(),
-            "fork" => self.fork.is_none(),
-            "few_rows" => self.few_rows.is_none(),
-            "fuse" => self.fuse.is_none(),
-            "attention" => self.attention.is_none(),
-            "wait" => self.waiting.is_none(),
-            "graph" => self.graph.is_none(),
-            _ => false,
-        }
+        TABLE.iter().any(|row| row.name == option && (row.is_left)(self))
     }
 
     /// [`GpuOptions::streams`], or the default.
@@ -239,5 +347,39 @@ impl GpuOptions {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         let spare = processors > 4 * self.settled_streams();
         self.waiting.unwrap_or(if spare { Waiting::Spin } else { Waiting::Block })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_option_is_read_under_its_name() {
+        let text = "gpu=gfx1100,streams=5,max_batch=7,graph=false,fork=8,few_rows=9,fuse=true,attention=any,\
+                    wait=yield,timeout=2.5,gemm=own,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
+                    helper_patience=11,warm_up=false,time_steps=12";
+        let given: Vec<&str> = text.split(',').filter_map(|option| option.split('=').next()).collect();
+        assert_eq!(given, GpuOptions::NAMES, "this test gives every option");
+        let read = GivenOptions::read(text).unwrap().options;
+        let GpuOptions { streams, maximum_batch, graph, fork, few_rows, fuse, time_steps, .. } = read;
+        assert_eq!((streams, maximum_batch, fork, few_rows), (Some(5), Some(7), Some(8), Some(9)));
+        assert_eq!((graph, fuse, time_steps), (Some(false), Some(true), Some(12)));
+        assert!(matches!(read.gpu, GpuChoice::Name(ref name) if name == "gfx1100"), "{:?}", read.gpu);
+        assert_eq!((read.attention, read.waiting), (Some(AttentionKernel::Any), Some(Waiting::Yield)));
+        assert_eq!((read.gemm, read.weight_bits), (GemmLibrary::Own, WeightBits::Eight));
+        assert_eq!((read.tuning, read.warm_up), (Tuning::Full, false));
+        assert_eq!((read.tuning_file, read.helper), (Some("a.csv".into()), Some("b".into())));
+        assert_eq!(
+            [read.timeout, read.helper_patience],
+            [Duration::from_millis(2500), Duration::from_secs(11)]
+        );
+    }
+
+    #[test]
+    fn a_misspelt_option_is_refused_with_the_names_of_all() {
+        let error = GivenOptions::read("weight_bit=8").unwrap_err().to_string();
+        assert!(error.contains("weight_bit=8") && error.contains("weight_bits, tune"), "{error}");
+        assert!(error.contains("policy_head"), "{error}");
     }
 }

@@ -14,8 +14,8 @@
 use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
 use crate::backend::ticket::catch_panic;
 use crate::backend::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
-use crate::sync::thread::{Builder, JoinHandle};
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, STACK_BYTES, wait_timeout};
+use crate::sync::thread::JoinHandle;
+use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, start_thread, wait_timeout};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -181,8 +181,7 @@ impl GatheringBackend {
         let gathering = GatheringBackend { shared, threads: Mutex::default() };
         for _ in 0..slots {
             let shared = Arc::clone(&gathering.shared);
-            let thread = Builder::new().name("gathering".to_owned()).stack_size(STACK_BYTES);
-            let thread = thread.spawn(move || shared.work());
+            let thread = start_thread("gathering", move || shared.work());
             let thread = thread.map_err(|error| BackendError::Create {
                 name: name.clone(),
                 reason: format!("cannot start a thread: {error}"),

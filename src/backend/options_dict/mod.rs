@@ -27,6 +27,9 @@ use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
+/// The options by which the user chooses among the heads of a network.
+pub const HEAD_OPTIONS: [&str; 2] = ["policy_head", "value_head"];
+
 /// A parsed option text. The root is node 0.
 #[derive(Debug)]
 pub struct ParsedOptions {
@@ -68,6 +71,8 @@ pub struct OptionsDict<'a> {
     node: usize,
     /// The only options that the backend is given; `None` gives it all.
     only: Option<&'static [&'static str]>,
+    /// The options that the backend lists as its own, if that is known.
+    listed: Option<&'static [&'static [&'static str]]>,
 }
 
 impl ParsedOptions {
@@ -81,19 +86,25 @@ impl ParsedOptions {
 
     /// The options of the outermost backend.
     pub fn root(&self) -> OptionsDict<'_> {
-        OptionsDict { tree: self, node: 0, only: None }
+        OptionsDict { tree: self, node: 0, only: None, listed: None }
     }
 
     /// Checks that every option and child was read, except for those that may be passed over. Returns the names of
-    /// those that were passed over. `backend` is the name for the error message.
+    /// those that were passed over. `backend` is the name for the error message, and `own` are the options of this
+    /// backend.
     ///
     /// # Errors
     /// [`BackendError::Option`] with the first other option or child that no backend asked for.
     pub fn check_all_used(
         &self,
         backend: &str,
+        own: &[&[&str]],
         may_be_passed_over: fn(&str) -> bool,
     ) -> Result<Vec<&str>, BackendError> {
+        let own = match own.concat() {
+            own if own.is_empty() => String::new(),
+            own => format!("; its own are {}", own.join(", ")),
+        };
         let mut passed_over = Vec::new();
         for node in &self.nodes {
             for entry in node.entries.iter().filter(|entry| !entry.used.get()) {
@@ -103,7 +114,7 @@ impl ParsedOptions {
                 }
                 return Err(option_error(
                     &format!("{}={}", entry.key, entry.value),
-                    format!("the backend {backend} has no such option"),
+                    format!("the backend {backend} has no such option{own}"),
                 ));
             }
             if !node.used.get() {
@@ -113,7 +124,7 @@ impl ParsedOptions {
                 }
                 return Err(option_error(
                     &node.name,
-                    format!("the backend {backend} has no such option and takes no child backends"),
+                    format!("the backend {backend} has no such option and takes no child backends{own}"),
                 ));
             }
         }
@@ -129,7 +140,20 @@ impl<'a> OptionsDict<'a> {
         OptionsDict { only: Some(keys), ..self }
     }
 
+    /// The same options, for a backend that reads no others than those of `lists`. Builds for tests notice another one,
+    /// because the user would not learn of it.
+    pub fn listed_in(self, lists: &'static [&'static [&'static str]]) -> OptionsDict<'a> {
+        OptionsDict { listed: Some(lists), ..self }
+    }
+
+    /// The same options, for a child without a name, which inherits them all.
+    pub fn for_child(self) -> OptionsDict<'a> {
+        OptionsDict { listed: None, ..self }
+    }
+
     fn gives(&self, key: &str) -> bool {
+        let is_listed = |lists: &[&[&str]]| lists.iter().any(|list| list.contains(&key));
+        debug_assert!(self.listed.is_none_or(is_listed), "{key} is not among the backend's own options");
         self.only.is_none_or(|keys| keys.contains(&key))
     }
 
@@ -146,7 +170,7 @@ impl<'a> OptionsDict<'a> {
             .iter()
             .map(|&node| {
                 nodes[node].used.set(true);
-                OptionsDict { tree: self.tree, node, only: None }
+                OptionsDict { tree: self.tree, node, only: None, listed: None }
             })
             .collect()
     }
@@ -167,12 +191,9 @@ impl<'a> OptionsDict<'a> {
 
     /// `heads` with the heads that the options `policy_head` and `value_head` name.
     pub fn heads(self, mut heads: HeadSelection) -> HeadSelection {
-        if let Some(policy) = self.text("policy_head") {
-            heads.policy = policy.to_owned();
-        }
-        if let Some(value) = self.text("value_head") {
-            heads.value = value.to_owned();
-        }
+        let [policy, value] = HEAD_OPTIONS.map(|key| self.text(key).map(str::to_owned));
+        heads.policy = policy.unwrap_or(heads.policy);
+        heads.value = value.unwrap_or(heads.value);
         heads
     }
 
@@ -286,7 +307,7 @@ mod tests {
         let is_known = |name: &str| name == "cpu" || name == "trivial";
         let backends: Vec<&str> = children.iter().map(|child| child.backend_name(is_known)).collect();
         assert_eq!(backends, ["cpu", "cpu", "trivial"]);
-        tree.check_all_used("test", |_| false).unwrap();
+        tree.check_all_used("test", &[], |_| false).unwrap();
     }
 
     #[test]
@@ -299,19 +320,24 @@ mod tests {
         assert_eq!(root.text("replay"), Some(r"C:\x y.bin"));
         assert!(root.flag("uniform", false).unwrap());
         assert!(!root.flag("other", false).unwrap());
-        tree.check_all_used("test", |_| false).unwrap();
+        tree.check_all_used("test", &[], |_| false).unwrap();
     }
 
     #[test]
     fn unknown_options_and_children_are_named() {
         let tree = ParsedOptions::parse("threads=2,treads=4").unwrap();
         tree.root().number("threads", 1, 1..=8).unwrap();
-        let error = tree.check_all_used("cpu", |_| false).unwrap_err().to_string();
-        assert!(error.contains("treads=4") && error.contains("cpu"), "{error}");
+        let error = tree.check_all_used("cpu", &[&["threads"], &["isa"]], |_| false).unwrap_err().to_string();
+        for part in ["treads=4", "cpu", "threads, isa"] {
+            assert!(error.contains(part), "{error}");
+        }
 
         for (text, part) in [("child(x=1)", "x=1"), ("fast", "fast")] {
-            let error =
-                ParsedOptions::parse(text).unwrap().check_all_used("cpu", |_| false).unwrap_err().to_string();
+            let error = ParsedOptions::parse(text)
+                .unwrap()
+                .check_all_used("cpu", &[], |_| false)
+                .unwrap_err()
+                .to_string();
             assert!(error.contains(part), "{error}");
         }
     }
@@ -349,7 +375,7 @@ mod tests {
         #[test]
         fn never_panics(text in "[a-c=,() '\"é]{0,40}") {
             if let Ok(tree) = ParsedOptions::parse(&text) {
-                let _ = tree.check_all_used("test", |key| key == "a");
+                let _ = tree.check_all_used("test", &[], |key| key == "a");
             }
         }
     }

@@ -3,8 +3,8 @@
 use super::work_queue::WorkQueue;
 use crate::backend::{BackendError, Evaluations, Ticket};
 use crate::sync::channel::{Receiver, Sender, bounded};
-use crate::sync::thread::{self, Builder, JoinHandle};
-use crate::sync::{Arc, STACK_BYTES, is_finished};
+use crate::sync::thread::{self, JoinHandle};
+use crate::sync::{Arc, is_finished, start_thread};
 use std::time::{Duration, Instant};
 
 /// The time between two looks at threads that may never end.
@@ -36,8 +36,7 @@ impl<T: Send + 'static> Workers<T> {
     ) -> Result<(), BackendError> {
         self.queues.push(Arc::clone(queue));
         let queue = Arc::clone(queue);
-        let thread = Builder::new().name("backend".to_owned()).stack_size(STACK_BYTES);
-        let thread = thread.spawn(move || work(&queue)).map_err(|error| BackendError::Create {
+        let thread = start_thread("backend", move || work(&queue)).map_err(|error| BackendError::Create {
             name: backend.to_owned(),
             reason: format!("cannot start a thread: {error}"),
         })?;

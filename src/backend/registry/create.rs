@@ -1,7 +1,7 @@
 //! Makes the backend that the engine uses, with the decorators that every backend gets.
 
 use super::config::BackendConfig;
-use super::kinds::BACKENDS;
+use super::kinds::{BACKENDS, own_options};
 use super::maker::{Made, Maker, MissingDevices};
 use crate::backend::options_dict::ParsedOptions;
 use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
@@ -73,7 +73,8 @@ fn make_checked(config: &BackendConfig, maker: &Maker<'_>) -> Made {
     let backend = maker.make(name, root)?;
     // A device that `auto` avoids does not read its options.
     if !maker.avoids_devices() {
-        let passed_over = parsed.check_all_used(&config.backend, lc0::is_backend_option)?;
+        let passed_over =
+            parsed.check_all_used(&config.backend, own_options(name), lc0::is_backend_option)?;
         if !passed_over.is_empty() {
             maker.notice(format!(
                 "backend options of lc0 that have no meaning here are passed over: {}",

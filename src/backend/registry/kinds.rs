@@ -4,7 +4,7 @@ use super::maker::{BackendKind, Made, Maker, Selection};
 use crate::backend::cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
 use crate::backend::gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use crate::backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
-use crate::backend::options_dict::OptionsDict;
+use crate::backend::options_dict::{HEAD_OPTIONS, OptionsDict};
 use crate::backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use crate::backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use crate::backend::{BackendError, LARGEST_BATCH};
@@ -14,49 +14,62 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// The lists of options of the backends on graphics cards.
+const GPU_OPTIONS: &[&[&str]] = &[&GpuOptions::NAMES, &HEAD_OPTIONS];
+
+/// Those of the backends on the processor.
+const CPU_OPTIONS: &[&[&str]] = &[&["threads", "batch_size", "isa"], &HEAD_OPTIONS];
+
 /// Every backend, best first. `auto` tries the backends with [`Selection::Automatic`] in this order.
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
-        description: "AMD GPU through ROCm, in fp16 (options: gpu, streams, max_batch, policy_head, value_head, tune, tuning_file, helper, helper_patience, gemm, weights, fork, few_rows, fuse, attention, wait, graph, timeout, warm_up, time_steps)",
+        description: "AMD GPU through ROCm, in fp16",
+        options: GPU_OPTIONS,
         selection: Selection::Automatic,
-        make: |maker, options| make_rocm(maker, BackendName::RocmAuto, GpuPrecision::Auto, options),
+        make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmFp16,
         description: "AMD GPU, with weights and matrix products in fp16",
+        options: GPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmFp16, GpuPrecision::Fp16, options),
+        make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmBf16,
         description: "AMD GPU, with weights and matrix products in bf16",
+        options: GPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmBf16, GpuPrecision::Bf16, options),
+        make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmInt8,
         description: "AMD GPU, with the products of encoders in 8-bit integers and all else in fp16",
+        options: GPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmInt8, GpuPrecision::Int8, options),
+        make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmFp8,
         description: "AMD GPU, with the products of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
+        options: GPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::RocmFp8, GpuPrecision::Fp8, options),
+        make: make_rocm,
     },
     BackendKind {
         name: BackendName::Rocm,
         description: "AMD GPU, in fp32",
+        options: GPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_rocm(maker, BackendName::Rocm, GpuPrecision::Fp32, options),
+        make: make_rocm,
     },
     BackendKind {
         name: BackendName::CpuAuto,
-        description: "CPU, in the fastest number format that is accurate enough for the network, measured at the first start with it (options: threads, batch_size, isa, policy_head, value_head)",
+        description: "CPU, in the fastest number format that is accurate enough for the network, measured at the first start with it",
+        options: CPU_OPTIONS,
         selection: Selection::Automatic,
-        make: |maker, options| {
+        make: |maker, _, options| {
             make_cpu(maker, options, |network, cpu_options| {
                 let chosen = Choice::new(network, cpu_options);
                 maker.notice(match &chosen {
@@ -70,70 +83,91 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::Cpu,
         description: "CPU, in fp32",
+        options: CPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_cpu(maker, options, |_, _| Precision::Fp32),
+        make: |maker, _, options| make_cpu(maker, options, |_, _| Precision::Fp32),
     },
     BackendKind {
         name: BackendName::CpuBf16,
         description: "CPU, with matrix products in bf16: less accurate than fp32, but faster with AMX or AVX512-BF16",
+        options: CPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_cpu(maker, options, |_, _| Precision::Bf16),
+        make: |maker, _, options| make_cpu(maker, options, |_, _| Precision::Bf16),
     },
     BackendKind {
         name: BackendName::CpuInt8,
         description: "CPU, with matrix products in 8-bit integers: less accurate than bf16, but faster on most processors",
+        options: CPU_OPTIONS,
         selection: Selection::ByName,
-        make: |maker, options| make_cpu(maker, options, |_, _| Precision::Int8),
+        make: |maker, _, options| make_cpu(maker, options, |_, _| Precision::Int8),
     },
     BackendKind {
         name: BackendName::Trivial,
         description: "counts material without a network, for tests and for benchmarks of the search",
+        options: &[],
         selection: Selection::WithoutNetwork,
-        make: |_, _| Ok(Arc::new(TrivialBackend::new())),
+        make: |_, _, _| Ok(Arc::new(TrivialBackend::new())),
     },
     BackendKind {
         name: BackendName::Random,
-        description: "returns repeatable random evaluations without a network (options: seed, uniform, delay, per_position, slots, batch)",
+        description: "returns repeatable random evaluations without a network",
+        options: &[&["seed", "uniform", "delay", "per_position", "slots", "batch"]],
         selection: Selection::WithoutNetwork,
         make: make_random,
     },
     BackendKind {
         name: BackendName::Check,
-        description: "compares the evaluations of two backends (options: mode=check/display/histo, atol, rtol, freq)",
+        description: "compares the evaluations of two backends",
+        options: &[&["mode", "atol", "rtol", "freq"]],
         selection: Selection::WithoutNetwork,
         make: make_check,
     },
     BackendKind {
         name: BackendName::RecordReplay,
-        description: "records the evaluations of a backend, or replays recorded evaluations (options: record_file, replay_file)",
+        description: "records the evaluations of a backend, or replays recorded evaluations",
+        options: &[&["record_file", "replay_file"]],
         selection: Selection::WithoutNetwork,
         make: make_record_replay,
     },
     BackendKind {
         name: BackendName::RoundRobin,
         description: "gives whole batches to several backends in turn",
+        options: &[],
         selection: Selection::WithoutNetwork,
-        make: |maker, options| {
+        make: |maker, _, options| {
             let mut children = maker.children(options)?;
             Ok(Arc::new(RoundRobinBackend::new(children.remove(0), children)))
         },
     },
     BackendKind {
         name: BackendName::Multiplexing,
-        description: "merges small batches into large ones, in one queue for several backends (options: max_batch, workers)",
+        description: "merges small batches into large ones, in one queue for several backends",
+        options: &[&["max_batch", "workers"]],
         selection: Selection::WithoutNetwork,
-        make: |maker, options| Ok(Arc::new(MultiplexingBackend::new(maker.children(options)?)?)),
+        make: |maker, _, options| Ok(Arc::new(MultiplexingBackend::new(maker.children(options)?)?)),
     },
     BackendKind {
         name: BackendName::Demux,
-        description: "splits each batch among several backends (options: step, workers)",
+        description: "splits each batch among several backends",
+        options: &[&["step", "workers"]],
         selection: Selection::WithoutNetwork,
-        make: |maker, options| {
+        make: |maker, _, options| {
             let step = options.number("step", 1, 1..=LARGEST_BATCH)?;
             Ok(Arc::new(DemuxBackend::new(maker.children(options)?, step)?))
         },
     },
 ];
+
+/// The lists of the own options of the backend with this name; none for `auto`.
+pub(super) fn own_options(name: &str) -> &'static [&'static [&'static str]] {
+    BACKENDS.iter().find(|kind| kind.name.name() == name).map_or(&[], |kind| kind.options)
+}
+
+/// Whether a backend evaluates a network itself. Others may have children that do.
+pub(crate) fn evaluates_network(name: BackendName) -> bool {
+    let is_network = |kind: &BackendKind| kind.selection != Selection::WithoutNetwork;
+    name == BackendName::Auto || BACKENDS.iter().any(|kind| kind.name == name && is_network(kind))
+}
 
 /// The option `isa` is only for comparisons: without it, the backend uses the processor's best instruction set.
 fn make_cpu(
@@ -174,12 +208,8 @@ fn make_cpu(
 
 /// The options are read before the device is opened, so that a wrong option is reported even without a device. If the
 /// device computes wrong figures, the processor takes its place, whether the user named the backend or not.
-fn make_rocm(
-    maker: &Maker<'_>,
-    name: BackendName,
-    precision: GpuPrecision,
-    options: OptionsDict<'_>,
-) -> Made {
+fn make_rocm(maker: &Maker<'_>, name: BackendName, options: OptionsDict<'_>) -> Made {
+    let precision = GpuPrecision::of_backend(name).unwrap_or(GpuPrecision::Auto);
     let rocm_options = GpuOptions::read(options, LARGEST_BATCH)?;
     let device = GpuBackend::open(name.name(), &rocm_options)?;
     let made = GpuBackend::new(
@@ -194,7 +224,7 @@ fn make_rocm(
         Err(BackendError::WrongFigures { name, reason, notices }) => {
             notices.into_iter().for_each(|notice| maker.notice(notice));
             maker.notice(format!("backend {name}: {reason}; using cpu instead"));
-            return make_cpu(maker, options, |_, _| Precision::Fp32);
+            return make_cpu(maker, options.listed_in(CPU_OPTIONS), |_, _| Precision::Fp32);
         }
         made => made?,
     };
@@ -202,7 +232,7 @@ fn make_rocm(
     Ok(Arc::new(backend))
 }
 
-fn make_random(_: &Maker<'_>, options: OptionsDict<'_>) -> Made {
+fn make_random(_: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made {
     let defaults = RandomOptions::default();
     let milliseconds = |key: &str| -> Result<Duration, BackendError> {
         Ok(Duration::from_secs_f64(options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0))
@@ -217,7 +247,7 @@ fn make_random(_: &Maker<'_>, options: OptionsDict<'_>) -> Made {
     })))
 }
 
-fn make_check(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
+fn make_check(maker: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made {
     let children = maker.children(options)?;
     let [work, reference] = children.as_slice() else {
         return Err(BackendError::Create {
@@ -239,7 +269,7 @@ fn make_check(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
     Ok(Arc::new(CheckBackend::new(work, reference, check_options)))
 }
 
-fn make_record_replay(maker: &Maker<'_>, options: OptionsDict<'_>) -> Made {
+fn make_record_replay(maker: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made {
     match (options.text("record_file"), options.text("replay_file")) {
         (Some(record), None) => {
             let mut children = maker.children(options)?;

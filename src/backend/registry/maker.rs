@@ -3,6 +3,7 @@
 //! Several backends can share a network, which is then read only once. It is not read at all if no backend needs it.
 
 use super::config::BackendConfig;
+use crate::backend::gpu::GpuPrecision;
 use crate::backend::multi::Child;
 use crate::backend::options_dict::OptionsDict;
 use crate::backend::{Backend, BackendError, LARGEST_BATCH};
@@ -25,12 +26,14 @@ const MULTIPLEXING_BATCH: usize = 256;
 pub struct BackendKind {
     /// The backend's name in the option `Backend`.
     pub name: BackendName,
-    /// A description in one line, with the names of the backend's own options.
+    /// A description in one line.
     pub description: &'static str,
+    /// The lists of the backend's own options.
+    pub options: &'static [&'static [&'static str]],
     /// Whether `auto` may choose the backend.
     pub selection: Selection,
-    /// Makes the backend from its own options.
-    pub(super) make: fn(&Maker<'_>, OptionsDict<'_>) -> Made,
+    /// Makes the backend of this name from its own options.
+    pub(super) make: fn(&Maker<'_>, BackendName, OptionsDict<'_>) -> Made,
 }
 
 /// Whether a backend is chosen automatically.
@@ -87,8 +90,7 @@ pub(super) enum MissingDevices {
 
 /// Whether a backend evaluates on a device that may be lost.
 pub(super) fn is_device(name: BackendName) -> bool {
-    use BackendName::{Rocm, RocmAuto, RocmBf16, RocmFp8, RocmFp16, RocmInt8};
-    matches!(name, RocmAuto | RocmFp16 | RocmBf16 | RocmInt8 | RocmFp8 | Rocm)
+    GpuPrecision::of_backend(name).is_some()
 }
 
 /// Whether a backend of Rukh or of lc0 has this name.
@@ -195,7 +197,7 @@ impl<'a> Maker<'a> {
             return Err(BackendError::Create { name: kind.name.to_string(), reason });
         }
         self.depth.update(|depth| depth + 1);
-        let made = (kind.make)(self, options);
+        let made = (kind.make)(self, kind.name, options.listed_in(kind.options));
         self.depth.update(|depth| depth - 1);
         if made.is_ok() {
             self.made.borrow_mut().push(kind.name);
@@ -240,7 +242,7 @@ impl<'a> Maker<'a> {
         let nodes = options.children();
         if nodes.is_empty() {
             let name = options.inherited_backend().unwrap_or(BackendName::Auto.name());
-            return Ok(vec![self.child(name, options)?]);
+            return Ok(vec![self.child(name, options.for_child())?]);
         }
         let mut children = Vec::new();
         let mut first_failure = None;

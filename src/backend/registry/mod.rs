@@ -25,5 +25,6 @@ pub use create::{CreatedBackend, create, create_alone, create_without_cache};
 pub use fallback::ProcessorFallback;
 pub(crate) use fallback::priors;
 pub use kinds::BACKENDS;
+pub(crate) use kinds::evaluates_network;
 pub use maker::{BackendKind, Selection};
 pub use recovery::{Recovery, create_for_game};

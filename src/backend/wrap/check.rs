@@ -7,7 +7,8 @@
 
 use crate::backend::ticket::{OrderedBatch, OrderedTicket};
 use crate::backend::{
-    Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Comparison, EvalRequest, Evaluation, Evaluations,
+    Figure, Ticket,
 };
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,13 +59,13 @@ pub struct CheckBackend {
     attributes: Attributes,
     work: Arc<dyn Backend>,
     reference: Arc<dyn Backend>,
-    comparison: Arc<Comparison>,
+    shared: Arc<Shared>,
     /// The number of batches made so far. Accesses are relaxed, because no other memory depends on the count.
     batches: AtomicU64,
 }
 
 /// The settings and results that all batches share.
-struct Comparison {
+struct Shared {
     options: CheckOptions,
     /// Whether both backends evaluate [`Value::e`](crate::backend::Value::e).
     has_value_error: bool,
@@ -116,13 +117,13 @@ impl CheckBackend {
             options.relative_tolerance
         ));
         let has_value_error = attributes.has_value_error;
-        let comparison = Arc::new(Comparison { options, has_value_error, sink, totals: Mutex::default() });
-        CheckBackend { attributes, work, reference, comparison, batches: AtomicU64::new(0) }
+        let shared = Arc::new(Shared { options, has_value_error, sink, totals: Mutex::default() });
+        CheckBackend { attributes, work, reference, shared, batches: AtomicU64::new(0) }
     }
 
     /// The number of batches compared, and how many of them were out of tolerance.
     pub fn totals(&self) -> (u64, u64) {
-        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        let totals = self.shared.totals.lock().unwrap_or_else(PoisonError::into_inner);
         (totals.batches, totals.failed)
     }
 }
@@ -136,7 +137,7 @@ impl Backend for CheckBackend {
         // Spreads the comparisons evenly and repeatably: batch n is compared if n * frequency and (n + 1) * frequency
         // have different integer parts.
         let batch = self.batches.fetch_add(1, Ordering::Relaxed) as f64;
-        let frequency = self.comparison.options.frequency;
+        let frequency = self.shared.options.frequency;
         if ((batch + 1.0) * frequency).floor() <= (batch * frequency).floor() {
             return self.work.new_batch();
         }
@@ -145,7 +146,7 @@ impl Backend for CheckBackend {
         Box::new(CheckBatch {
             work: ordered(&self.work),
             reference: ordered(&self.reference),
-            comparison: Arc::clone(&self.comparison),
+            shared: Arc::clone(&self.shared),
         })
     }
 
@@ -161,8 +162,8 @@ impl Backend for CheckBackend {
 
 impl Drop for CheckBackend {
     fn drop(&mut self) {
-        let totals = self.comparison.totals.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.comparison.sink)(&format!(
+        let totals = self.shared.totals.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.shared.sink)(&format!(
             "check: {} batches compared, {} failed; values {}; priors {}",
             totals.batches, totals.failed, totals.values, totals.priors
         ));
@@ -172,7 +173,7 @@ impl Drop for CheckBackend {
 struct CheckBatch {
     work: OrderedBatch,
     reference: OrderedBatch,
-    comparison: Arc<Comparison>,
+    shared: Arc<Shared>,
 }
 
 impl Batch for CheckBatch {
@@ -190,7 +191,7 @@ impl Batch for CheckBatch {
         Box::new(CheckTicket {
             work: self.work.submit(),
             reference: self.reference.submit(),
-            comparison: self.comparison,
+            shared: self.shared,
         })
     }
 }
@@ -198,7 +199,7 @@ impl Batch for CheckBatch {
 struct CheckTicket {
     work: OrderedTicket,
     reference: OrderedTicket,
-    comparison: Arc<Comparison>,
+    shared: Arc<Shared>,
 }
 
 impl Ticket for CheckTicket {
@@ -206,28 +207,23 @@ impl Ticket for CheckTicket {
     fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
         let (work, reference) = (self.work.finish(), self.reference.finish());
         let work = work?;
-        self.comparison.compare(&work, &reference?);
+        self.shared.compare(&work, &reference?);
         Ok(work)
     }
 }
 
-impl Comparison {
+impl Shared {
     fn compare(&self, work: &Evaluations, reference: &Evaluations) {
         let (mut values, mut priors) = (Errors::default(), Errors::default());
-        for ((work_value, work_priors), (reference_value, reference_priors)) in
-            work.iter().zip(reference.iter())
-        {
-            values.add(&self.options, work_value.q, reference_value.q);
-            values.add(&self.options, work_value.d, reference_value.d);
+        for (work, reference) in work.iter().zip(reference.iter()) {
+            let comparison = Comparison::new(work, reference);
+            values.add(&self.options, comparison.q());
+            values.add(&self.options, comparison.d());
             if self.has_value_error {
-                values.add(&self.options, work_value.e, reference_value.e);
+                values.add(&self.options, comparison.e());
             }
-            if work_priors.len() != reference_priors.len() {
-                priors.failed += 1;
-            }
-            for (&work_prior, &reference_prior) in work_priors.iter().zip(reference_priors) {
-                priors.add(&self.options, work_prior, reference_prior);
-            }
+            priors.failed += u64::from(!comparison.has_same_moves());
+            comparison.priors().for_each(|prior| priors.add(&self.options, prior));
         }
         self.report(work.len(), &values, &priors);
         let mut totals = self.totals.lock().unwrap_or_else(PoisonError::into_inner);
@@ -275,15 +271,11 @@ struct Errors {
 }
 
 impl Errors {
-    fn add(&mut self, options: &CheckOptions, work: f32, reference: f32) {
-        let (work, reference) = (f64::from(work), f64::from(reference));
-        let absolute = (work - reference).abs();
-        let scale = work.abs().max(reference.abs());
+    fn add(&mut self, options: &CheckOptions, figure: Figure) {
+        let (absolute, scale) = (figure.absolute(), figure.scale());
         self.count += 1;
-        // A NaN fails, because the comparison is false for it.
         let passes = absolute <= (options.relative_tolerance * scale).max(options.absolute_tolerance);
         self.failed += u64::from(!passes);
-        let absolute = if absolute.is_nan() { f64::INFINITY } else { absolute };
         self.largest_absolute = self.largest_absolute.max(absolute);
         if scale > 0.0 {
             self.largest_relative = self.largest_relative.max(absolute / scale);

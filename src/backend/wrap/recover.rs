@@ -21,11 +21,11 @@ use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
 use crate::backend::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket,
 };
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The longest wait for a device at the beginning of a game. If the device takes longer, the spare evaluator begins.
@@ -391,7 +391,7 @@ impl Shared {
 
 /// Starts a thread that nobody has to wait for. `None` if the system cannot start it.
 fn start_thread(body: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
-    Builder::new().name("recovery".to_owned()).stack_size(STACK_BYTES).spawn(body).ok()
+    start_system_thread("recovery", body).ok()
 }
 
 /// The requests of a [`RecoveringBatch`].

@@ -1,7 +1,6 @@
 //! The differences between two backends' evaluations of the same positions.
 
-use crate::backend::{Value, divergence};
-
+use crate::backend::Comparison;
 use serde::Serialize;
 
 /// The share of positions whose differences are at most the percentile that is printed.
@@ -61,15 +60,14 @@ impl Differences {
         self.q.len()
     }
 
-    /// Adds a position: the tested evaluation, and the reference's. Both have at least one prior, and as many.
-    pub(super) fn add(&mut self, said: (Value, &[f32]), right: (Value, &[f32])) {
-        let difference = |of: fn(&Value) -> f32| f64::from((of(&said.0) - of(&right.0)).abs());
-        self.q.push(difference(|value| value.q));
-        self.signed_q += f64::from(said.0.q - right.0.q);
-        self.d.push(difference(|value| value.d));
-        self.m.push(difference(|value| value.m));
-        self.divergence.push(divergence(right.1, said.1));
-        self.same_best_move += usize::from(best_move(said.1) == best_move(right.1));
+    /// Adds a position. Both evaluations have at least one prior, and as many.
+    pub(super) fn add(&mut self, comparison: Comparison<'_>) {
+        self.q.push(comparison.q().absolute());
+        self.signed_q += comparison.q().signed();
+        self.d.push(comparison.d().absolute());
+        self.m.push(comparison.m().absolute());
+        self.divergence.push(comparison.divergence());
+        self.same_best_move += usize::from(comparison.has_same_best_move());
     }
 
     /// The figures over all positions, of which there is at least one.
@@ -87,11 +85,6 @@ impl Differences {
     }
 }
 
-/// The index of the largest prior; of equal ones, the last.
-fn best_move(priors: &[f32]) -> Option<usize> {
-    (0..priors.len()).max_by(|&a, &b| priors[a].total_cmp(&priors[b]))
-}
-
 fn figure(differences: &mut [f64]) -> Figure {
     differences.sort_by(f64::total_cmp);
     let count = differences.len();
@@ -107,6 +100,7 @@ fn figure(differences: &mut [f64]) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::Value;
 
     fn value(q: f32) -> Value {
         Value { q, d: 0.5, m: 10.0, e: 0.0 }
@@ -117,10 +111,12 @@ mod tests {
         let mut differences = Differences::default();
         for index in 0..200 {
             let q = if index == 7 { 0.5 } else { 0.25 };
-            differences.add((value(q), &[0.25, 0.75]), (value(0.25), &[0.25, 0.75]));
+            let said = (value(q), &[0.25, 0.75][..]);
+            differences.add(Comparison::new(said, (value(0.25), &[0.25, 0.75])));
         }
         // The reference prefers the first move, by 3 to 1.
-        differences.add((value(0.25), &[0.25, 0.75]), (value(0.25), &[0.75, 0.25]));
+        let said = (value(0.25), &[0.25, 0.75][..]);
+        differences.add(Comparison::new(said, (value(0.25), &[0.75, 0.25])));
         let summary = differences.summary();
         assert_eq!(summary.positions, 201);
         assert_eq!((summary.q.percentile_99, summary.q.largest), (0.0, 0.25));

@@ -12,7 +12,7 @@ use super::check_args::CheckArgs;
 use super::error::{CliError, print_error_line};
 use crate::backend::owned_request::{OwnedRequest, evaluate};
 use crate::backend::registry::{self, BackendConfig};
-use crate::backend::{Backend, BackendError, Evaluations};
+use crate::backend::{Backend, BackendError, Comparison, Evaluations};
 use crate::options::Options;
 use crate::uci::output::Output;
 use differences::{Differences, Summary};
@@ -61,9 +61,8 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         let [said, right] = [&tested, &reference]
             .map(|backend| evaluate_all(&**backend, &requests, options.threads as usize));
         let (said, right) = (said?, right?);
-        for ((value, priors), (right_value, right_priors)) in said.iter().zip(right.iter()) {
-            differences.add((value, priors), (right_value, right_priors));
-        }
+        let pairs = said.iter().zip(right.iter());
+        pairs.for_each(|(said, right)| differences.add(Comparison::new(said, right)));
         positions.play(&right);
         bar.set_position(differences.count() as u64);
     }

@@ -6,13 +6,13 @@
 use super::report::Death;
 use crate::backend::gpu::doctor::{Line, Request, STAGE_ARGUMENT};
 use crate::backend::gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
 use std::sync::mpsc::RecvTimeoutError;
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// A stage whose processes end more often is given up.
@@ -106,8 +106,7 @@ impl Process {
         let mut child = ChildProcess::start(program, STAGE_ARGUMENT, Stdio::piped())?;
         let errors = child.take_errors();
         let collect = move || errors.map_or_else(String::new, last_lines);
-        let errors =
-            Builder::new().name("errors of a stage".to_owned()).stack_size(STACK_BYTES).spawn(collect)?;
+        let errors = start_system_thread("errors of a stage", collect)?;
         child.ask(&request.text());
         Ok(Process { child, errors })
     }

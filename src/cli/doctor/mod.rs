@@ -25,7 +25,8 @@ use super::args::DoctorArgs;
 use super::error::{CliError, print_error_line};
 use super::output_file::write_whole;
 use super::rocm_choice::{RocmChoice, rocm_choice};
-use crate::backend::gpu::doctor::{Line, Request, Settings, Stage};
+use crate::backend::gpu::GivenOptions;
+use crate::backend::gpu::doctor::{Line, Request, Stage};
 use crate::net::find_network;
 use crate::options::{BackendName, Options};
 use crate::uci::output::Output;
@@ -46,7 +47,7 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let privacy = Privacy::of_this_machine();
     let RocmChoice { backend, precision, options: backend_options } = rocm_choice("doctor", options);
-    let patience = Settings::read(&backend_options)?.options.helper_patience;
+    let patience = GivenOptions::read(&backend_options)?.options.helper_patience;
     let weights = network_name(&options.weights)?;
     let chosen = chosen(arguments);
     let mut report = Report {

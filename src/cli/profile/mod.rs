@@ -153,13 +153,8 @@ impl Made {
     /// Makes the backend that the user has chosen. `auto` takes a device if there is one.
     fn new(name: BackendName, config: &BackendConfig) -> Result<Made, CliError> {
         let precision = match name {
-            BackendName::Rocm => Some(GpuPrecision::Fp32),
-            BackendName::RocmFp16 => Some(GpuPrecision::Fp16),
-            BackendName::RocmBf16 => Some(GpuPrecision::Bf16),
-            BackendName::RocmInt8 => Some(GpuPrecision::Int8),
-            BackendName::RocmFp8 => Some(GpuPrecision::Fp8),
-            BackendName::RocmAuto | BackendName::Auto => Some(GpuPrecision::Auto),
-            _ => None,
+            BackendName::Auto => Some(GpuPrecision::Auto),
+            name => GpuPrecision::of_backend(name),
         };
         if let Some(precision) = precision {
             let opened = GpuProfiler::open(precision, &config.options, &config.network);

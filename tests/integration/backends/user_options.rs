@@ -88,6 +88,7 @@ fn wrong_options_are_refused_by_name() {
         ("tribial", "", "tribial"),
         ("tribial", "", "multiplexing"),
         ("random", "sed=4", "sed=4"),
+        ("random", "sed=4", "seed, uniform"),
         ("random", "slots=0", "slots=0"),
         ("random", "delay=1e999", "delay=1e999"),
         ("random", "uniform=perhaps", "true or false"),
@@ -114,6 +115,22 @@ fn every_backend_that_can_be_named_has_a_row_with_a_description() {
     assert_eq!(names[0], BackendName::Auto);
     assert_eq!(rows, names[1..], "one row for each name, in the order of the option's values");
     assert!(registry::BACKENDS.iter().all(|kind| !kind.description.is_empty()));
+}
+
+/// The options of graphics cards are read from one table, and docs/rocm.md explains them for users.
+#[test]
+fn each_option_of_a_graphics_card_is_explained() {
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/rocm.md");
+    let page = std::fs::read_to_string(page).unwrap();
+    let section = page.split("\n## Backend options\n").nth(1).unwrap().split("\n## ").next().unwrap();
+    let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
+    let mut explained: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').step_by(2)).collect();
+    explained.retain(|name| !name.trim().is_empty());
+    let kind = registry::BACKENDS.iter().find(|kind| kind.name == BackendName::RocmAuto).unwrap();
+    let mut known = kind.options.concat();
+    explained.sort_unstable();
+    known.sort_unstable();
+    assert_eq!(explained, known);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use rukh::backend::{Backend, EvalRequest};
 use rukh::chess::{PackedMove, Position, PositionHistory};
 use rukh::net::input::HistoryFill;
 use rukh::net::{HeadSelection, Network};
+use rukh::options::BackendName;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -106,17 +107,9 @@ fn measure(arguments: &Arguments, network_name: &str, network: &Network, set: &s
     let tree = ParsedOptions::parse(text)?;
     let mut options = GpuOptions::read(tree.root(), 1024)?;
     let name = arguments.backend.as_str();
-    tree.check_all_used(name, |_| false)?;
-    let precision = match name {
-        "rocm-fp16" => GpuPrecision::Fp16,
-        "rocm-int8" => GpuPrecision::Int8,
-        "rocm-fp8" => GpuPrecision::Fp8,
-        _ => {
-            return Err(
-                format!("{name} is not measured: it is none of rocm-fp16, rocm-int8 and rocm-fp8").into()
-            );
-        }
-    };
+    tree.check_all_used(name, &[&GpuOptions::NAMES], |_| false)?;
+    let precision = BackendName::from_name(name).and_then(GpuPrecision::of_backend);
+    let precision = precision.ok_or_else(|| format!("{name} is no backend of a graphics card"))?;
     options.maximum_batch.get_or_insert(largest);
     let begin = Instant::now();
     let device = GpuBackend::open(name, &options)?;

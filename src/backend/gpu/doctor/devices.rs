@@ -2,7 +2,7 @@
 
 use super::exchange::Request;
 use super::reporter::Reporter;
-use super::subject::settings;
+use super::subject::given;
 use crate::backend::gpu::gemm::gemms::Gemms;
 use crate::backend::gpu::runtime::code_objects::code_for;
 use crate::backend::gpu::runtime::device::Gpu;
@@ -24,7 +24,7 @@ struct Loaded {
 }
 
 pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
-    let options = settings(request)?.options;
+    let options = given(request)?.options;
     library(report, "HIP", || {
         let hip = hip::load()?;
         let version = hip::version(hip, hip::Versioned::Runtime).ok().map(release);

@@ -40,7 +40,6 @@ use subject::Subject;
 
 pub use exchange::{Cells, Line, Request};
 pub use stage::Stage;
-pub use subject::Settings;
 
 /// The argument with which this program becomes the process of a stage.
 pub const STAGE_ARGUMENT: &str = "rocm-doctor";

@@ -3,7 +3,7 @@
 use super::exchange::Request;
 use crate::backend::gpu::gemm::gemms::Gemms;
 use crate::backend::gpu::network::device_network::DeviceNetwork;
-use crate::backend::gpu::options::{GpuOptions, Tuning};
+use crate::backend::gpu::options::{GivenOptions, GpuOptions, Tuning};
 use crate::backend::gpu::pass::slot::SlotMaker;
 use crate::backend::gpu::runtime::device::Gpu;
 use crate::backend::gpu::runtime::error::{GpuError, Result};
@@ -15,39 +15,12 @@ use crate::backend::gpu::tuning::choices;
 use crate::backend::gpu::tuning::kept_tables;
 use crate::backend::gpu::tuning::passes;
 use crate::backend::gpu::tuning::settings::{self, MeasuredSettings};
-use crate::backend::options_dict::ParsedOptions;
-use crate::backend::{BackendError, LARGEST_BATCH};
 use crate::net::{HeadSelection, Network, find_network};
-use crate::options::lc0;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
 /// The largest batch of a quick examination, in positions, if the user gives no limit.
 const MAXIMUM_QUICK_BATCH: usize = 64;
-
-/// The options of a request.
-#[derive(Clone, Debug)]
-pub struct Settings {
-    /// The backend's options.
-    pub options: GpuOptions,
-    /// The heads of the network.
-    pub heads: HeadSelection,
-}
-
-impl Settings {
-    /// Reads the options from the text of `BackendOptions`.
-    ///
-    /// # Errors
-    /// An option is unknown, or its value is invalid.
-    pub fn read(text: &str) -> std::result::Result<Settings, BackendError> {
-        let parsed = ParsedOptions::parse(text)?;
-        let root = parsed.root();
-        let options = GpuOptions::read(root, LARGEST_BATCH)?;
-        let heads = root.heads(HeadSelection::default());
-        parsed.check_all_used("rocm", lc0::is_backend_option)?;
-        Ok(Settings { options, heads })
-    }
-}
 
 /// The device and the libraries that a stage examines, and the network if the stage asks for it.
 pub(crate) struct Subject {
@@ -73,8 +46,8 @@ pub(crate) struct Subject {
 }
 
 /// Reads the options of a request, as an error of this module.
-pub(super) fn settings(request: &Request) -> Result<Settings> {
-    Settings::read(&request.options).map_err(|error| GpuError::Unsupported(error.to_string()))
+pub(super) fn given(request: &Request) -> Result<GivenOptions> {
+    GivenOptions::read(&request.options).map_err(|error| GpuError::Unsupported(error.to_string()))
 }
 
 impl Subject {
@@ -83,7 +56,7 @@ impl Subject {
     /// # Errors
     /// The options are invalid, ROCm or the device is missing, or a call fails.
     pub(crate) fn open(request: &Request) -> Result<Subject> {
-        let Settings { options, heads } = settings(request)?;
+        let GivenOptions { options, heads } = given(request)?;
         let element = request.precision.element();
         let gpu = Gpu::open(&options.gpu, options.gemm)?;
         gpu.device.set_patience(options.timeout);

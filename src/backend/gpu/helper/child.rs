@@ -1,11 +1,10 @@
 //! A process of this program that ROCm's libraries may end or block, and the lines that it writes.
 
-use crate::sync::STACK_BYTES;
+use crate::sync::start_system_thread;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::thread::Builder;
 use std::time::{Duration, Instant};
 
 /// The longest wait for a process to end after it was killed or has closed its output. A process whose card hangs may
@@ -40,8 +39,7 @@ impl ChildProcess {
         let (sender, lines) = channel();
         let output = child.stdout.take();
         let process = ChildProcess { child, lines };
-        let thread = Builder::new().name("lines of a process".to_owned()).stack_size(STACK_BYTES);
-        thread.spawn(move || {
+        start_system_thread("lines of a process", move || {
             let _ = output.map(|output| each_line(output, |line| sender.send(line).is_ok()));
         })?;
         Ok(process)

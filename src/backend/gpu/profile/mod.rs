@@ -18,7 +18,8 @@ mod place;
 use crate::backend::BackendError;
 use crate::backend::gpu::backend::recommended_batch;
 use crate::backend::gpu::doctor::subject::Subject;
-use crate::backend::gpu::doctor::{Request, Settings, Stage};
+use crate::backend::gpu::doctor::{Request, Stage};
+use crate::backend::gpu::options::GivenOptions;
 use crate::backend::gpu::pass::buckets::{bucket_of, bucket_sizes};
 use crate::backend::gpu::pass::slot::{LaidOut, Requests, Slot, SlotMaker};
 use crate::backend::gpu::runtime::error::{GpuError, Result};
@@ -57,7 +58,7 @@ impl GpuProfiler {
         options: &str,
         weights: &str,
     ) -> std::result::Result<GpuProfiler, BackendError> {
-        Settings::read(options)?;
+        GivenOptions::read(options)?;
         let open = || -> Result<GpuProfiler> {
             let subject = Subject::open(&Request {
                 stage: Stage::Speed,

@@ -3,6 +3,7 @@
 use super::ffi::gemm::ElementType;
 use crate::net::Network;
 use crate::net::network::Body;
+use crate::options::BackendName;
 
 /// The allowed difference of the moves left, in plies, as a multiple of the other figures' one.
 pub(crate) const MOVES_LEFT: f32 = 100.0;
@@ -24,6 +25,19 @@ pub enum GpuPrecision {
 }
 
 impl GpuPrecision {
+    /// The format of a backend on graphics cards; `None` if the backend with this name is another one.
+    pub fn of_backend(name: BackendName) -> Option<GpuPrecision> {
+        match name {
+            BackendName::Rocm => Some(GpuPrecision::Fp32),
+            BackendName::RocmFp16 => Some(GpuPrecision::Fp16),
+            BackendName::RocmBf16 => Some(GpuPrecision::Bf16),
+            BackendName::RocmInt8 => Some(GpuPrecision::Int8),
+            BackendName::RocmFp8 => Some(GpuPrecision::Fp8),
+            BackendName::RocmAuto => Some(GpuPrecision::Auto),
+            _ => None,
+        }
+    }
+
     /// This format, or fp16 instead of 8 bits for a network whose body has no encoders.
     pub(crate) fn for_network(self, network: &Network) -> GpuPrecision {
         match (self, &network.body) {

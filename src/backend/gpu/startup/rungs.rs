@@ -13,8 +13,8 @@ use crate::backend::gpu::runtime::error::{GpuError, Result};
 use crate::backend::gpu::runtime::weight_bits::WeightBits;
 use crate::cache_folder;
 use crate::net::Network;
-use std::fmt::{self, Write};
-use std::hash::{DefaultHasher, Hasher};
+use crate::net::digest::Digest;
+use std::fmt::Write;
 
 /// The first part of the names of the files that keep a rung.
 const NAME: &str = "checked";
@@ -230,20 +230,15 @@ fn with_table(key: &str, gemms: &Gemms) -> String {
     format!("{key},{:016x}", cache_folder::hash_of(&choices))
 }
 
-/// A number that differs between networks: a hash of the architecture and of the small heads' weights, which no two
-/// trainings share.
+/// A number that differs between networks: it depends on the small heads' weights, which no two trainings share. All
+/// weights of a large network would take too long at every start.
 fn fingerprint(network: &Network) -> u64 {
-    struct HashedText(DefaultHasher);
-    impl fmt::Write for HashedText {
-        fn write_str(&mut self, text: &str) -> fmt::Result {
-            self.0.write(text.as_bytes());
-            Ok(())
-        }
-    }
-    let mut text = HashedText(DefaultHasher::new());
     let Network { architecture, value, value_error, moves_left, .. } = network;
-    let _ = write!(text, "{architecture:?} {value:?} {value_error:?} {moves_left:?}");
-    text.0.finish()
+    let mut digest = Digest::new(architecture);
+    digest.scalar_head(value);
+    value_error.iter().for_each(|error| digest.value_error(error));
+    moves_left.iter().for_each(|head| digest.scalar_head(head));
+    digest.number()
 }
 
 /// The rung that passed an earlier check with the same key.

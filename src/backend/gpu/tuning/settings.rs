@@ -264,12 +264,23 @@ pub(crate) fn best_of_each(gains: &[(Setting, f64)]) -> MeasuredSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::backend::gpu::options::{GivenOptions, GpuOptions};
 
     #[test]
     fn the_best_value_of_each_option_is_taken_if_it_is_worth_it() {
         let gains: Vec<(Setting, f64)> =
             SETTINGS.into_iter().zip([0.9, 1.1, 1.0, 1.05, 1.0, 1.01, 1.0, 1.3]).collect();
         assert_eq!(best_of_each(&gains).texts(), ["streams=2", "few_rows=64"]);
+    }
+
+    /// What a measurement chose would never be used if the option counted as the user's.
+    #[test]
+    fn the_engine_may_choose_every_setting_that_is_measured() {
+        for setting in SETTINGS {
+            assert!(GpuOptions::default().leaves(setting.option()), "{}", setting.text);
+            let GivenOptions { options, .. } = GivenOptions::read(setting.text).unwrap();
+            assert!(!options.leaves(setting.option()), "{}", setting.text);
+        }
     }
 
     #[test]

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use std::hash::{BuildHasher, RandomState};
 
 /// The version of this format. Workers leave jobs of another version alone.
-pub(crate) const PROTOCOL: u32 = 3;
+pub(crate) const PROTOCOL: u32 = 4;
 
 /// The most pieces of a job.
 pub(crate) const MOST_PIECES: u64 = 1 << 32;
@@ -38,9 +38,6 @@ pub(crate) const MOST_TIME_LIMIT_S: u64 = 31_536_000;
 
 /// The longest time of a piece of a test.
 pub(crate) const MOST_MILLISECONDS: f64 = 60_000.0;
-
-/// The consumer from which all workers of a job pull.
-pub(crate) const CONSUMER: &str = "workers";
 
 /// The stream of the pieces of a job.
 pub(crate) fn work_stream(job: &str) -> String {
@@ -137,6 +134,12 @@ pub(crate) struct Job {
 }
 
 impl Job {
+    /// The consumer from which all workers of the job pull. An acknowledgement names the consumer and the number of the
+    /// piece, so with another name, that of a piece of an earlier job of this name cannot count for a piece of this one.
+    pub(crate) fn consumer(&self) -> String {
+        format!("workers-{}", self.id)
+    }
+
     /// Checks what another program may have written.
     ///
     /// # Errors

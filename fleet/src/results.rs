@@ -164,7 +164,7 @@ mod tests {
 
     fn job(kind: serde_json::Value) -> Job {
         serde_json::from_value(serde_json::json!({
-            "protocol": 3, "name": "a", "id": "1f", "created_s": 1, "priority": 0, "engine": null, "kind": kind,
+            "protocol": 4, "name": "a", "id": "1f", "created_s": 1, "priority": 0, "engine": null, "kind": kind,
             "flags": [], "most_deliveries": 5, "redelivery_s": 30, "time_limit_s": 100, "source": "", "pieces": 5,
             "troubles": [], "is_decided": false,
         }))

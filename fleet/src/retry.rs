@@ -37,7 +37,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &JobArgs) -> Result<(), 
         set.insert(result.piece);
     }
     // As long as workers have pieces, those without a result may be among them.
-    let where_they_are = counts(&context, &job.name).await?;
+    let where_they_are = counts(&context, &job).await?;
     let is_quiet = where_they_are.waiting + where_they_are.held == 0;
     let mut number = 0;
     for piece in 0..pieces {

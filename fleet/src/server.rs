@@ -300,10 +300,11 @@ pub(crate) struct Counts {
 ///
 /// # Errors
 /// The server does not answer, or the streams of the job are gone.
-pub(crate) async fn counts(context: &Context, name: &str) -> Result<Counts, FleetError> {
+pub(crate) async fn counts(context: &Context, job: &Job) -> Result<Counts, FleetError> {
+    let name = &job.name;
     let failed = |error: String| server_error(format!("count the pieces of {name}"), error);
     let work = context.get_stream_no_info(job::work_stream(name)).await;
-    let consumer = work.map_err(|error| failed(error.to_string()))?.consumer_info(job::CONSUMER).await;
+    let consumer = work.map_err(|error| failed(error.to_string()))?.consumer_info(&job.consumer()).await;
     let consumer = consumer.map_err(|error| failed(error.to_string()))?;
     let done = context.get_stream_no_info(job::done_stream(name)).await;
     let done = done.map_err(|error| failed(error.to_string()))?;

@@ -3,7 +3,7 @@
 
 use super::args::{ServerArgs, SimulateArgs};
 use super::error::{FleetError, server_error};
-use super::job::{self, Kind, PieceResult};
+use super::job::{self, Job, Kind, PieceResult};
 use super::server::{connect_client, context_of, job};
 use crate::work::{pieces_ahead, spend};
 use async_nats::jetstream::consumer::PullConsumer;
@@ -51,12 +51,12 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &SimulateArgs) -> Result
             });
             continue;
         }
-        let (name, start) = (job.name.clone(), Arc::clone(&start));
+        let (job, start) = (job.clone(), Arc::clone(&start));
         let server = server.clone();
         workers.spawn(async move {
             let client = connect_client(&server, "rukh-fleet simulated worker", true).await;
             start.wait().await;
-            work(context_of(client?), name, pause, &count, &ended).await
+            work(context_of(client?), job, pause, &count, &ended).await
         });
     }
     start.wait().await;
@@ -90,16 +90,16 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &SimulateArgs) -> Result
 /// A worker with one slot. Like a real one it holds pieces ahead, and stores results while it works on the next piece.
 async fn work(
     context: Context,
-    name: String,
+    job: Job,
     pause: Duration,
     count: &Arc<AtomicU64>,
     ended: &AtomicBool,
 ) -> Result<(), FleetError> {
     let failed = |error: String| server_error("work on a piece", error);
-    let stream = context.get_stream_no_info(job::work_stream(&name)).await;
+    let stream = context.get_stream_no_info(job::work_stream(&job.name)).await;
     let stream = stream.map_err(|error| failed(error.to_string()))?;
     let consumer: PullConsumer =
-        stream.get_consumer(job::CONSUMER).await.map_err(|error| failed(error.to_string()))?;
+        stream.get_consumer(&job.consumer()).await.map_err(|error| failed(error.to_string()))?;
     let most = 1 + pieces_ahead(pause.as_secs_f64(), 1);
     let messages = consumer.stream().max_messages_per_batch(most).messages().await;
     let mut messages = messages.map_err(|error| failed(error.to_string()))?;
@@ -120,7 +120,7 @@ async fn work(
             tokio::time::sleep_until(free_at).await;
         }
         let result = serde_json::to_vec(&PieceResult::new(&piece.job, piece.piece)).unwrap_or_default();
-        let (context, count, subject) = (context.clone(), Arc::clone(count), job::done_subject(&name));
+        let (context, count, subject) = (context.clone(), Arc::clone(count), job::done_subject(&job.name));
         storing.spawn(async move {
             let ack = context.publish(subject, result.into()).await.map_err(|error| error.to_string())?;
             ack.await.map_err(|error| error.to_string())?;

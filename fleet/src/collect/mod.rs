@@ -90,7 +90,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &CollectArgs) -> Result<
         tokio::time::sleep(PAUSE).await;
         // A piece is acknowledged after its result is stored, so without open pieces there will be no more results than
         // those that are read next.
-        if let (Some(_), Ok(counts)) = (job.pieces, counts(&context, &job.name).await) {
+        if let (Some(_), Ok(counts)) = (job.pieces, counts(&context, &job).await) {
             is_quiet = counts.waiting + counts.held == 0;
         }
         if job.pieces.is_none() {

@@ -237,7 +237,7 @@ async fn open_streams(context: &Context, job: &Job) -> Result<(), FleetError> {
         opened.map_err(|error| server_error(format!("open the stream {stream}"), error))?;
     }
     let config = pull::Config {
-        durable_name: Some(job::CONSUMER.to_owned()),
+        durable_name: Some(job.consumer()),
         ack_policy: AckPolicy::Explicit,
         ack_wait: Duration::from_secs(job.redelivery_s),
         max_ack_pending: MOST_IN_WORK,

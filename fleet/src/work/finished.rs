@@ -74,7 +74,7 @@ impl Deliveries {
     /// Asks the server whether the job has many more results than deliveries.
     pub(super) async fn look(&mut self) {
         // If the server does not answer, the numbers of the deliveries may show it later.
-        if let Ok((results, deliveries)) = counts(&self.context, &self.job.name).await {
+        if let Ok((results, deliveries)) = counts(&self.context, &self.job).await {
             self.last = deliveries;
             if is_loss(results, deliveries) {
                 self.read();
@@ -178,11 +178,11 @@ impl Finished {
 ///
 /// # Errors
 /// The server does not answer, or the job is gone.
-async fn counts(context: &Context, job: &str) -> Result<(u64, u64), Box<dyn Error + Send + Sync>> {
+async fn counts(context: &Context, job: &Job) -> Result<(u64, u64), Box<dyn Error + Send + Sync>> {
     // The results come first, because there may be more of them a moment later.
-    let results = context.get_stream(job::done_stream(job)).await?.cached_info().state.last_sequence;
-    let work = context.get_stream_no_info(job::work_stream(job)).await?;
-    Ok((results, work.consumer_info(job::CONSUMER).await?.delivered.consumer_sequence))
+    let results = context.get_stream(job::done_stream(&job.name)).await?.cached_info().state.last_sequence;
+    let work = context.get_stream_no_info(job::work_stream(&job.name)).await?;
+    Ok((results, work.consumer_info(&job.consumer()).await?.delivered.consumer_sequence))
 }
 
 #[cfg(test)]

@@ -193,7 +193,7 @@ impl Worker {
             }
             let stream = self.context.get_stream_no_info(job::work_stream(&job.name)).await;
             let Ok(stream) = stream else { continue };
-            let Ok(mut consumer) = stream.get_consumer(job::CONSUMER).await else { continue };
+            let Ok(mut consumer) = stream.get_consumer(&job.consumer()).await else { continue };
             let consumer: &mut PullConsumer = &mut consumer;
             let Ok(Info { num_pending, num_ack_pending, .. }) = consumer.info().await else { continue };
             let (waiting, held) = (*num_pending, *num_ack_pending);

@@ -490,7 +490,7 @@ impl Shift<'_> {
         let is_before = |job: &&Job| job.priority > self.job.priority && !job.is_decided;
         for job in jobs.iter().filter(is_before).filter(|job| !self.worker.is_refused(job)) {
             let is_ours = self.worker.arguments.job.as_ref().is_none_or(|name| *name == job.name);
-            let counts = server::counts(context, &job.name).await;
+            let counts = server::counts(context, job).await;
             if is_ours && counts.is_ok_and(|counts| counts.waiting > 0) {
                 return Some(Duration::MAX);
             }

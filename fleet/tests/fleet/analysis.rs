@@ -82,7 +82,10 @@ fn pieces_with_results_are_not_done_again_when_the_server_has_lost_what_was_ackn
     fleet.worker("old", &engine, &[]);
     fleet.until("some results", |status| status["jobs"][0]["results"].as_u64() > Some(800));
     fleet.kill_server();
-    fs::remove_file(fleet.path("store/jetstream/$G/streams/rukh-work-t/obs/workers/o.dat")).unwrap();
+    let consumers = fs::read_dir(fleet.path("store/jetstream/$G/streams/rukh-work-t/obs")).unwrap();
+    for consumer in consumers {
+        fs::remove_file(consumer.unwrap().path().join("o.dat")).unwrap();
+    }
     fleet.start_server();
     fleet.worker("new", &engine, &[]);
     let (figures, is_good) = fleet.collect("t", "out");

@@ -197,6 +197,45 @@ impl Fleet {
         }
     }
 
+    /// Asks the server as another program would do it. Returns the subject to which the answer asks to reply, if it
+    /// does, and its payload.
+    pub(crate) fn request(&self, subject: &str, payload: &str) -> (Option<String>, String) {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = payload.len();
+        let asked = format!("SUB answers 1\r\nPUB {subject} answers {length}\r\n{payload}\r\n");
+        write!(stream, "CONNECT {{\"verbose\":false}}\r\n{asked}").unwrap();
+        let mut answer = String::new();
+        let mut buffer = [0; 4096];
+        loop {
+            let length = stream.read(&mut buffer).unwrap();
+            assert!(length > 0, "{answer}");
+            answer.push_str(&String::from_utf8_lossy(&buffer[..length]));
+            // `MSG subject 1 [reply] length`. A piece comes under its own subject.
+            let Some((head, rest)) = answer.split_once("MSG ").and_then(|(_, m)| m.split_once("\r\n")) else {
+                continue;
+            };
+            let words: Vec<&str> = head.split(' ').collect();
+            let (reply, length) = match words[..] {
+                [_, _, reply, length] => (Some(reply.to_owned()), length),
+                [_, _, length] => (None, length),
+                _ => panic!("{answer}"),
+            };
+            if let Some(payload) = rest.get(..length.parse().unwrap()) {
+                return (reply, payload.to_owned());
+            }
+        }
+    }
+
+    /// Takes a piece of a job without acknowledging it. Returns the subject of its acknowledgement.
+    pub(crate) fn take_piece(&self, job: &str) -> String {
+        let (_, names) = self.request(&format!("$JS.API.CONSUMER.NAMES.rukh-work-{job}"), "");
+        let names: Value = serde_json::from_str(&names).unwrap();
+        let consumer = names["consumers"][0].as_str().unwrap_or_else(|| panic!("{names}"));
+        let (reply, piece) =
+            self.request(&format!("$JS.API.CONSUMER.MSG.NEXT.rukh-work-{job}.{consumer}"), "");
+        reply.filter(|subject| subject.starts_with("$JS.ACK.")).unwrap_or_else(|| panic!("{piece}"))
+    }
+
     pub(crate) fn submit(&self, job: &str, files: &[&str], more: &[&str], flags: &[&str]) {
         let job = format!("--job={job}");
         let head = ["submit", "analyze", &job, "--positions=8", "--silence=2"];

@@ -8,7 +8,7 @@ use std::fs;
 /// A record of a job as `submit` makes them, with changes.
 fn record(name: &str, changes: Value) -> Value {
     let mut record = json!({
-        "protocol": 3, "name": name, "id": "1234", "created_s": 1, "priority": 9, "kind": { "kind": "analysis", "format": "pgn" },
+        "protocol": 4, "name": name, "id": "1234", "created_s": 1, "priority": 9, "kind": { "kind": "analysis", "format": "pgn" },
         "engine": null, "flags": [], "most_deliveries": 5, "redelivery_s": 2, "time_limit_s": 60, "source": "", "pieces": 3,
         "troubles": [], "is_decided": false,
     });
@@ -55,7 +55,11 @@ fn flags_that_write_files_or_start_programs_are_refused_before_anything_is_start
     for (number, flag) in writes.iter().enumerate() {
         let name = name(number);
         fleet.succeeds(&["submit", "test", &format!("--job={name}"), "--pieces=3"]);
-        fleet.store_job(&name, record(&name, json!({ "flags": ["--backend=trivial", "--nodes=5", flag] })));
+        let status = fleet.status();
+        let of_name = |job: &&Value| job["name"] == json!(name);
+        let id = &status["jobs"].as_array().unwrap().iter().find(of_name).unwrap()["id"];
+        let flags = ["--backend=trivial", "--nodes=5", flag];
+        fleet.store_job(&name, record(&name, json!({ "id": id, "flags": flags })));
     }
     let engine = fleet.engine.clone();
     fleet.worker("w", &engine, &[]);
@@ -163,6 +167,24 @@ fn a_complete_result_is_not_replaced_by_an_incomplete_one_unless_that_is_told() 
     // A device is written and not replaced.
     assert_eq!(fleet.call(&["collect", "first", "--output=/dev/null"]).status.code(), Some(0));
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
+}
+
+/// The number of a piece of the new job is that of the acknowledged piece, and somebody has it in work, but never
+/// finishes it.
+#[test]
+fn an_acknowledgement_of_a_piece_of_a_removed_job_does_not_count_for_a_new_one_of_its_name() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    let pgn = fleet.file("games.pgn", &games(4));
+    fleet.submit("same", &[&pgn], &[], &SETTINGS);
+    let old = fleet.take_piece("same");
+    fleet.succeeds(&["remove", "same"]);
+    fleet.submit("same", &[&pgn], &[], &SETTINGS);
+    fleet.take_piece("same");
+    fleet.publish(&old, b"+ACK");
+    let engine = fleet.engine.clone();
+    fleet.worker("w", &engine, &[]);
+    let (figures, is_good) = fleet.collect("same", "fleet.pgn");
+    assert!(is_good, "{figures}");
 }
 
 /// A worker that is slow has a piece of a job that was removed in the meantime. There is a new job of its name.

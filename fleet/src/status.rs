@@ -17,7 +17,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &StatusArgs) -> Result<(
     let Jobs { known: jobs, others, unreadable } = jobs(&context).await?;
     let mut shown = Vec::new();
     for job in jobs.iter().filter(|job| arguments.job.as_ref().is_none_or(|name| *name == job.name)) {
-        let counts = counts(&context, &job).await.unwrap_or_default();
+        let counts = counts(&context, job).await.unwrap_or_default();
         let kind = match job.kind {
             Kind::Analysis { .. } => "analysis",
             Kind::Games { .. } => "games",

@@ -28,7 +28,7 @@ fn uci_is_answered_with_the_name_and_the_options() {
 fn uci_shows_hidden_options_on_request() {
     let mut engine = Driver::start(&["--show-hidden"]);
     engine.send("uci");
-    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 132);
+    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 119);
 }
 
 #[test]

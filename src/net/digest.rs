@@ -45,7 +45,7 @@ impl Digest {
         digest
     }
 
-    /// The number.
+    /// The digest of all that was added.
     pub(crate) fn number(&self) -> u64 {
         self.0
     }

@@ -152,7 +152,7 @@ impl GivenOptions {
         let root = parsed.root();
         let options = GpuOptions::read(root, LARGEST_BATCH)?;
         let heads = root.heads(HeadSelection::default());
-        parsed.check_all_used("rocm", &[&GpuOptions::NAMES, &HEAD_OPTIONS], lc0::is_backend_option)?;
+        parsed.check_all_used("rocm", GpuOptions::LISTS, lc0::is_backend_option)?;
         Ok(GivenOptions { options, heads })
     }
 }
@@ -302,6 +302,9 @@ impl GpuOptions {
         }
         names
     };
+
+    /// All that the user may give to a backend on graphics cards, in lists.
+    pub const LISTS: &[&[&str]] = &[&GpuOptions::NAMES, &HEAD_OPTIONS];
 
     /// Reads the options from `BackendOptions`. No option may ask for more than `largest_batch` positions.
     ///

@@ -14,10 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The lists of options of the backends on graphics cards.
-const GPU_OPTIONS: &[&[&str]] = &[&GpuOptions::NAMES, &HEAD_OPTIONS];
-
-/// Those of the backends on the processor.
+/// The lists of options of the backends on the processor.
 const CPU_OPTIONS: &[&[&str]] = &[&["threads", "batch_size", "isa"], &HEAD_OPTIONS];
 
 /// Every backend, best first. `auto` tries the backends with [`Selection::Automatic`] in this order.
@@ -25,42 +22,42 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
         description: "AMD GPU through ROCm, in fp16",
-        options: GPU_OPTIONS,
+        options: GpuOptions::LISTS,
         selection: Selection::Automatic,
         make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmFp16,
         description: "AMD GPU, with weights and matrix products in fp16",
-        options: GPU_OPTIONS,
+        options: GpuOptions::LISTS,
         selection: Selection::ByName,
         make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmBf16,
         description: "AMD GPU, with weights and matrix products in bf16",
-        options: GPU_OPTIONS,
+        options: GpuOptions::LISTS,
         selection: Selection::ByName,
         make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmInt8,
         description: "AMD GPU, with the products of encoders in 8-bit integers and all else in fp16",
-        options: GPU_OPTIONS,
+        options: GpuOptions::LISTS,
         selection: Selection::ByName,
         make: make_rocm,
     },
     BackendKind {
         name: BackendName::RocmFp8,
         description: "AMD GPU, with the products of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
-        options: GPU_OPTIONS,
+        options: GpuOptions::LISTS,
         selection: Selection::ByName,
         make: make_rocm,
     },
     BackendKind {
         name: BackendName::Rocm,
         description: "AMD GPU, in fp32",
-        options: GPU_OPTIONS,
+        options: GpuOptions::LISTS,
         selection: Selection::ByName,
         make: make_rocm,
     },

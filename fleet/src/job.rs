@@ -134,8 +134,9 @@ pub(crate) struct Job {
 }
 
 impl Job {
-    /// The consumer from which all workers of the job pull. An acknowledgement names the consumer and the number of the
-    /// piece, so with another name, that of a piece of an earlier job of this name cannot count for a piece of this one.
+    /// The consumer from which all workers of the job pull. An acknowledgement names only the consumer and the
+    /// number of the piece. With the job's number in the name, one from an earlier job of the same name counts for no
+    /// piece of this job.
     pub(crate) fn consumer(&self) -> String {
         format!("workers-{}", self.id)
     }

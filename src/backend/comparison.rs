@@ -1,4 +1,4 @@
-//! How an evaluation differs from another one of the same position, which counts as right.
+//! How an evaluation differs from one of the same position that counts as right.
 
 use super::Value;
 

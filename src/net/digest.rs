@@ -1,8 +1,8 @@
 //! A number by which networks are told apart.
 //!
-//! It is made of the layers and not of a file's bytes, because it stands for what is evaluated. That is a choice among
-//! the heads of a file, two of which may have been blended, and a program that uses the library may have changed it
-//! since. Files with the same layers, such as one with layers and one with an ONNX model, have the same number.
+//! It is computed from the layers and not from a file's bytes, because it stands for what is evaluated: the heads that
+//! were chosen, perhaps two of them blended, in a network that a program may have changed since it was read. A file in
+//! lc0's format and one with an ONNX model have the same number if their layers are the same.
 
 use super::architecture::Architecture;
 use super::network::{
@@ -33,8 +33,9 @@ pub(crate) fn digest(network: &Network) -> u64 {
     digest.number()
 }
 
-/// A digest of some of the layers. It is the same on every machine and with every version of the compiler, so that it
-/// can be stored. It is no protection against somebody who looks for two networks with the same number.
+/// A digest of some of the layers. It is the same on every machine, so that it can be stored. The names of the
+/// layers' kinds in the source are a part of it. It is no protection against somebody who looks for two networks with
+/// the same number.
 pub(crate) struct Digest(u64);
 
 impl Digest {

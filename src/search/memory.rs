@@ -32,9 +32,9 @@ pub(crate) struct CacheBytes {
 
 /// The number of bytes that a tree may use.
 ///
-/// `allowed` is the user's limit in bytes. The cache and the share of free memory are subtracted from it. Without a
-/// limit by the user, the limit is a share of the memory that the process can still get, less what the cache will take
-/// of it, and with the `tree_bytes` that the tree already uses.
+/// `allowed` is the user's limit in bytes. The full cache, and a part for free entries ([`PART_FOR_FREE`]), are
+/// subtracted from it. Without a limit by the user, the limit is [`DEFAULT_SHARE`] of what the process can still get
+/// and the `tree_bytes` that the tree already uses, less what the cache will still take.
 pub(crate) fn tree_limit(allowed: Option<u64>, cache: CacheBytes, tree_bytes: u64) -> u64 {
     match allowed {
         Some(allowed) => {

@@ -169,7 +169,7 @@ fn a_complete_result_is_not_replaced_by_an_incomplete_one_unless_that_is_told() 
     assert!(!fs::metadata("/dev/null").unwrap().is_file());
 }
 
-/// The number of a piece of the new job is that of the acknowledged piece, and somebody has it in work, but never
+/// A piece of the new job has the same number as the old job's acknowledged piece. A client has taken it, and never
 /// finishes it.
 #[test]
 fn an_acknowledgement_of_a_piece_of_a_removed_job_does_not_count_for_a_new_one_of_its_name() {

@@ -22,10 +22,10 @@
 //! | [`network`] | a network in the device's memory |
 //! | [`runtime`] | what a card and its libraries can do, and the calls |
 //!
-//! A batch goes through [`backend`]'s batch, a slot's thread and [`pass`]'s slot to a graph launch. A weight goes from
-//! the file through [`crate::net::prepare`] and [`network`]'s uploader to the device. A choice of the tuner is measured
-//! in [`measure`], kept in [`table`], made in [`gemm`], and launched by a step of [`pass`]. A fault comes out of
-//! [`runtime`] as an error of a slot, and [`crate::backend::wrap`] makes the backend anew.
+//! [`backend`] gathers a batch; a slot's thread takes it, and the slot in [`pass`] launches its graph. A weight goes
+//! from the file through [`crate::net::prepare`] and [`network`]'s uploader to the device. The tuner's choices are
+//! measured in [`measure`] and kept in [`table`]; [`gemm`] applies them, and a step of [`pass`] launches the result.
+//! A fault comes out of [`runtime`] as an error of a slot, and [`crate::backend::wrap`] makes the backend anew.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod doctor;

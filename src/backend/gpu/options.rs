@@ -58,12 +58,13 @@ pub struct GpuOptions {
     /// Whether forward passes are captured as graphs. With `None`, `rukh tune` decides, and otherwise they are.
     pub graph: Option<bool>,
     /// The largest batch, in positions, whose branches run in parallel. The branches are smolgen beside Q, K and V, and
-    /// the heads. With `None`, no branches run in parallel on an AMD device, because HIP launches a graph with branches
-    /// node by node.
+    /// the heads. `None` means what `rukh tune` has measured on this card, or else none on an AMD device, because HIP
+    /// launches a graph with branches node by node.
     pub fork: Option<usize>,
     /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
-    /// smolgen and of the scalar heads, on architectures with matrix instructions. The default is 0, because the
-    /// library was faster where this was measured: cuBLASLt, through `hip/shims/cuda`.
+    /// smolgen and of the scalar heads, on architectures with matrix instructions. `None` means what `rukh tune` has
+    /// measured on this card, or else 0, because the library was faster where this was measured: cuBLASLt, through
+    /// `hip/shims/cuda`.
     pub few_rows: Option<usize>,
     /// Whether products of our own share a launch with the LayerNorm or the products that follow. `None` means what
     /// `rukh tune` has measured on this card, or else the default of the architecture.
@@ -71,8 +72,8 @@ pub struct GpuOptions {
     /// The kernel for attention, where there are several. `None` means the one that `rukh tune` has measured to be faster on
     /// this card, or else the one with matrix instructions.
     pub attention: Option<AttentionKernel>,
-    /// The way in which a slot's thread waits for its batch. With `None` it spins if there are enough processors, and
-    /// sleeps otherwise.
+    /// The way in which a slot's thread waits for its batch. `None` means what `rukh tune` has measured on this card,
+    /// or else that it spins if there are enough processors, and sleeps otherwise.
     pub waiting: Option<Waiting>,
     /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
     /// the first batch of each size gets six times this time.

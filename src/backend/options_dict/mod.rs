@@ -140,8 +140,8 @@ impl<'a> OptionsDict<'a> {
         OptionsDict { only: Some(keys), ..self }
     }
 
-    /// The same options, for a backend that reads no others than those of `lists`. Builds for tests notice another one,
-    /// because the user would not learn of it.
+    /// The same options, for a backend that reads no others than those of `lists`. With debug
+    /// assertions, reading another one panics: nobody else would notice that the lists lack it.
     pub fn listed_in(self, lists: &'static [&'static [&'static str]]) -> OptionsDict<'a> {
         OptionsDict { listed: Some(lists), ..self }
     }

@@ -155,7 +155,7 @@ pub const BACKENDS: &[BackendKind] = &[
     },
 ];
 
-/// The lists of the own options of the backend with this name; none for `auto`.
+/// The options that the backend of this name lists as its own; none for `auto`.
 pub(super) fn own_options(name: &str) -> &'static [&'static [&'static str]] {
     BACKENDS.iter().find(|kind| kind.name.name() == name).map_or(&[], |kind| kind.options)
 }

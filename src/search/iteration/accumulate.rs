@@ -1,9 +1,9 @@
 //! Sums over finished visits, plain or weighted, which backup carries up the tree.
 //!
-//! Nearly every search counts all visits alike, and adds up [`Totals`]. If a node's value is not their mean, it adds up
-//! [`Recomputed`], which are the same sums. A search that uses the uncertainty of values adds up [`Weighted`] sums, and
-//! keeps [`ExtraStatistics`](crate::tree::ExtraStatistics) beside each node. A search never changes from one kind to
-//! another.
+//! By default a search adds up [`Recomputed`], because a node's value follows from its children's. Where that value
+//! is the plain mean of the visits, it adds up [`Totals`], which are the same sums. A search that uses the
+//! uncertainty of values adds up [`Weighted`] sums, and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics)
+//! beside each node. A search never changes from one kind to another.
 
 use super::recompute::{may_wait, recompute, recompute_later};
 use crate::backend::Value;

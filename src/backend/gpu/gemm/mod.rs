@@ -3,7 +3,7 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`gemms`] | chooses the library, or our own kernel, and the algorithm for each GEMM |
-//! | [`layouts`], [`thresholds`] | which layout of its weights a GEMM reads; from which number of rows on they are preshuffled |
+//! | [`layouts`], [`thresholds`] | which layout of its weights a GEMM reads; from how many rows on it reads the preshuffled copy |
 //! | [`hipblaslt_steps`] | hipBLASLt's steps |
 //! | [`chain`] | several GEMMs, LayerNorms of their results, or a whole convolution in one launch |
 //! | [`bytes`] | the launches of a GEMM of 8-bit numbers |

@@ -5,7 +5,7 @@ use crate::net::Network;
 use crate::net::network::Body;
 use crate::options::BackendName;
 
-/// The allowed difference of the moves left, in plies, as a multiple of the other figures' one.
+/// The allowed difference of the moves left, in plies, as a multiple of [`tolerance`].
 pub(crate) const MOVES_LEFT: f32 = 100.0;
 
 /// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and

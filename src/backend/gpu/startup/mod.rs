@@ -3,7 +3,7 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`prepare`] | prepares a device for a network |
-//! | [`rungs`], [`self_check`] | gives up graphs or libraries until the figures are those of the CPU backend |
+//! | [`rungs`], [`self_check`] | gives up 8-bit weights, graphs, shared launches or libraries until the figures agree with those of the CPU backend |
 //! | [`trial`] | lets another process open the device first |
 
 pub(crate) mod prepare;

@@ -1,25 +1,18 @@
-//! Sets the version, which includes the git commit if there is one, and writes `kernels.rs`, which embeds the GPU
-//! kernels. A build needs neither git nor ROCm: unless a compiler is named, the kernels are the code objects stored in
-//! the repository.
+//! Sets the version, which includes the git commit if there is one: the build script of the package rukh-base, which all
+//! others use. A build needs no git.
 //!
 //! | variable | meaning |
 //! |---|---|
 //! | `RUKH_COMMIT` | the git commit in the version, for builds from an archive; empty leaves it out |
-//! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
-//! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for; by default the stored ones |
 
-use std::fmt::Write;
+use std::env;
 use std::path::Path;
 use std::process::Command;
-use std::{env, fs, io};
 
 fn main() {
-    if let Err(message) = embed_kernels() {
-        println!("cargo::error={message}");
-    }
     // Without such lines Cargo would run this script again after every change in the package, and with a line for a
     // missing file in every build.
-    println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=../../build.rs");
     println!("cargo:rerun-if-env-changed=RUKH_COMMIT");
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let full = match env::var("RUKH_COMMIT").ok().or_else(checked_out_commit) {
@@ -33,10 +26,10 @@ fn is_hash(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// The hash of the checked-out commit, if this directory is the root of a git checkout. Lets Cargo run this script again
+/// The hash of the checked-out commit, if the workspace is the root of a git checkout. Lets Cargo run this script again
 /// when another commit is checked out.
 fn checked_out_commit() -> Option<String> {
-    if !Path::new(".git").exists() {
+    if !Path::new("../../.git").exists() {
         return None;
     }
     // In a git worktree HEAD is not in the folder `.git`, so git is asked for its path.
@@ -53,114 +46,4 @@ fn git(arguments: &[&str]) -> Option<String> {
     let output = Command::new("git").args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?.trim().to_owned();
     (output.status.success() && !text.is_empty()).then_some(text)
-}
-
-/// Writes `kernels.rs`, which defines
-/// - `OBJECTS: &[(&str, &[u8])]`: architectures with their code objects, plain or compressed with gzip;
-/// - `SAME_CODE: &[(&str, &str, u8)]`: architectures whose code is that of one in `OBJECTS`, the name of that one, and
-///   the number of the former in the ELF header (`objects/same_code.txt`);
-/// - `SOURCE: &str`: the source of all kernels as one text, for compilation at run time.
-fn embed_kernels() -> Result<(), String> {
-    let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("hip/kernels");
-    let out = Path::new(&env::var("OUT_DIR").unwrap_or_default()).to_path_buf();
-    println!("cargo:rerun-if-changed={}", folder.display());
-    println!("cargo:rerun-if-env-changed=RUKH_KERNELS_COMPILER");
-    println!("cargo:rerun-if-env-changed=RUKH_KERNELS_ARCHITECTURES");
-
-    let mut source = String::new();
-    inline("all.hip", &folder, &mut Vec::new(), &mut source)?;
-    fs::write(out.join("kernels.hip"), source).map_err(|error| at(&out, error))?;
-
-    let stored = folder.join("objects");
-    let list = fs::read_to_string(stored.join("same_code.txt")).map_err(|error| at(&stored, error))?;
-    let mut same_code: Vec<[&str; 3]> = Vec::new();
-    for line in list.lines().filter(|line| !line.starts_with('#')) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        same_code.push(
-            words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?,
-        );
-    }
-    let mut objects = Vec::new();
-    match env::var("RUKH_KERNELS_COMPILER") {
-        Err(_) => {
-            for entry in fs::read_dir(&stored).map_err(|error| at(&stored, error))? {
-                let name = entry.map_err(|error| at(&stored, error))?.file_name();
-                let name = name.to_string_lossy();
-                if let Some(architecture) = name.strip_suffix(".co.gz") {
-                    objects.push((architecture.to_owned(), stored.join(&*name)));
-                }
-            }
-        }
-        Ok(compiler) => {
-            let architectures = env::var("RUKH_KERNELS_ARCHITECTURES").unwrap_or_else(|_| {
-                "gfx90a gfx942 gfx906 gfx908 gfx1030 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200".to_owned()
-            });
-            for architecture in architectures.split_whitespace() {
-                let object = out.join(format!("{architecture}.co"));
-                compile(&compiler, architecture, &folder.join("all.hip"), &object)?;
-                objects.push((architecture.to_owned(), object));
-            }
-        }
-    }
-    objects.sort();
-    // An architecture with an object of its own needs no other.
-    let has_object = |name: &str| objects.iter().any(|(architecture, _)| architecture == name);
-    same_code.retain(|[architecture, base, _]| has_object(base) && !has_object(architecture));
-
-    let mut code = String::new();
-    code.push_str("pub(super) static OBJECTS: &[(&str, &[u8])] = &[\n");
-    for (architecture, object) in &objects {
-        let _ = writeln!(code, "    ({architecture:?}, include_bytes!({object:?})),");
-    }
-    let _ = writeln!(code, "];");
-    code.push_str("pub(super) static SAME_CODE: &[(&str, &str, u8)] = &[\n");
-    for [architecture, base, number] in same_code {
-        let _ = writeln!(code, "    ({architecture:?}, {base:?}, {number}),");
-    }
-    let _ = writeln!(code, "];");
-    let text = out.join("kernels.hip");
-    let _ = writeln!(code, "pub(super) static SOURCE: &str = include_str!({text:?});");
-    fs::write(out.join("kernels.rs"), code).map_err(|error| at(&out, error))
-}
-
-/// Appends a kernel file to `to`, with its includes inlined. Each file is added once, and `host/` is left out.
-fn inline(name: &str, folder: &Path, seen: &mut Vec<String>, to: &mut String) -> Result<(), String> {
-    if seen.iter().any(|other| other == name) || name.starts_with("host/") {
-        return Ok(());
-    }
-    seen.push(name.to_owned());
-    let path = folder.join(name);
-    let text =
-        fs::read_to_string(&path).map_err(|error| format!("cannot read {}: {error}", path.display()))?;
-    for line in text.lines() {
-        match line.strip_prefix("#include \"").and_then(|rest| rest.strip_suffix('"')) {
-            Some(included) => inline(included, folder, seen, to)?,
-            None if line == "#pragma once" => {}
-            None => {
-                to.push_str(line);
-                to.push('\n');
-            }
-        }
-    }
-    Ok(())
-}
-
-/// Compiles the kernels for one architecture, with the flags of scripts/kernels/compile.sh.
-fn compile(compiler: &str, architecture: &str, source: &Path, object: &Path) -> Result<(), String> {
-    let output = Command::new(compiler)
-        .args(["-x", "hip", "--cuda-device-only", "-nogpuinc", "-nogpulib", "-O3", "-std=c++17"])
-        .args(["--no-gpu-bundle-output", "-mcode-object-version=5", "-fuse-cuid=none"])
-        .arg(format!("--offload-arch={architecture}"))
-        .arg("-o")
-        .args([object, source])
-        .output()
-        .map_err(|error| format!("cannot run {compiler}: {error}"))?;
-    if output.status.success() {
-        return Ok(());
-    }
-    let message = String::from_utf8_lossy(&output.stderr);
-    let first =
-        message.lines().find(|line| line.contains("error")).unwrap_or("the compiler printed no error");
-    Err(format!("{compiler} cannot compile the kernels for {architecture}: {first}"))
 }

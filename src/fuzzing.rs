@@ -5,16 +5,16 @@
 //! if text changes when it is written and read again.
 
 use crate::analysis::fuzzing as analysis;
-use crate::backend::gpu;
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{Position, PositionHistory, uci_move};
+use rukh_gpu as gpu;
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Position, PositionHistory, uci_move};
 use crate::cli::profile::fuzzing as profile;
-use crate::net::file::wrap::{Interface, Outline};
-use crate::net::onnx::edit;
-use crate::net::onnx::proto::data_type;
-use crate::net::{HeadSelection, Network};
-use crate::options::{Options, config, find_uci};
-use crate::search::limits::{PositionCommand, StartPosition};
+use rukh_net::file::wrap::{Interface, Outline};
+use rukh_net::onnx::edit;
+use rukh_net::onnx::proto::data_type;
+use rukh_net::{HeadSelection, Network};
+use rukh_options::{Options, config, find_uci};
+use rukh_search::limits::{PositionCommand, StartPosition};
 use crate::selfplay::training::chunk;
 use crate::selfplay::training::planes::read_planes;
 use crate::uci::lines::{Line, LineReader};

@@ -10,30 +10,23 @@
 //! | [`analysis`] | annotates games and positions, many at once |
 //! | [`selfplay`] | tournaments of the engine against itself |
 //! | [`concurrent`] | many searches at once that share a backend |
-//! | [`engine`] | one game: position, go, stop; owns backend, tree and search |
-//! | [`search`] | gathers leaves into batches, backs up their values, decides when to stop |
-//! | [`tree`] | the search tree in its arena |
-//! | [`backend`] | evaluators: positions in, value and policy out |
-//! | [`net`] | network files, the input planes, the policy index |
-//! | [`pgn`] | games in PGN, read and written |
-//! | [`chess`] | rules, positions, game history, moves as text |
-//! | [`options`] | the one table of options: UCI, command line, configuration file, help |
-//! | [`quote`] | user input, shortened and escaped for error messages |
-//! | [`cache_folder`] | the folder for what can be made again |
-//! | [`processor`] | the name of the processor |
-//! | [`lc0_folders`] | where lc0 looks for a user's files |
-//! | [`word_wrap`] | text broken into lines |
-//! | [`decompress`] | reads files that may be compressed |
-//! | [`encoding`] | the encodings of texts |
-//! | [`limited_lines`] | lines of a limited length |
-//! | [`replace_file`] | writes a whole file, and puts it in the place of an old one |
-//! | [`distinct_files`] | refuses a command that would write one of its files over another |
-//! | [`regular_file`] | reads files that must be regular and not too large |
-//! | [`os_error`] | errors of the operating system, in words for the user |
-//! | [`available_memory`] | how much memory this process can still get |
-//! | [`zeroed_array`] | large arrays in memory maps of their own |
-//! | [`cache_line`] | loads memory into the processor's cache before it is read |
-//! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
+//!
+//! The packages below, also from the top down:
+//!
+//! | package | what it holds |
+//! |---|---|
+//! | [`rukh_engine`] | one game: position, go, stop; owns backend, tree and search |
+//! | [`rukh_search`] | gathers leaves into batches, backs up their values, decides when to stop |
+//! | [`rukh_tree`] | the search tree in its arena |
+//! | [`rukh_registry`] | makes the evaluator that the user asks for |
+//! | [`rukh_gpu`] | evaluates on graphics cards |
+//! | [`rukh_cpu`] | evaluates on the processor |
+//! | [`rukh_backend`] | the contract between search and evaluators: positions in, value and policy out |
+//! | [`rukh_net`] | network files, the input planes, the policy index |
+//! | [`rukh_pgn`] | games in PGN, read and written |
+//! | [`rukh_chess`] | rules, positions, game history, moves as text |
+//! | [`rukh_options`] | the one table of options: UCI, command line, configuration file, help |
+//! | [`rukh_base`] | files, messages, memory, threads |
 
 #![allow(
     rustdoc::private_intra_doc_links,
@@ -52,51 +45,3 @@ pub mod analysis;
 pub mod selfplay;
 
 pub(crate) mod concurrent;
-
-pub mod engine;
-
-pub mod search;
-
-pub mod tree;
-
-pub mod backend;
-
-pub mod net;
-
-pub(crate) mod pgn;
-
-pub mod chess;
-
-pub mod options;
-
-pub(crate) mod quote;
-
-pub(crate) mod cache_folder;
-
-pub(crate) mod processor;
-
-pub(crate) mod lc0_folders;
-
-pub(crate) mod word_wrap;
-
-pub(crate) mod decompress;
-
-pub(crate) mod encoding;
-
-pub(crate) mod limited_lines;
-
-pub(crate) mod replace_file;
-
-pub(crate) mod distinct_files;
-
-pub(crate) mod regular_file;
-
-pub(crate) mod os_error;
-
-pub(crate) mod available_memory;
-
-pub(crate) mod zeroed_array;
-
-pub(crate) mod cache_line;
-
-pub(crate) mod sync;

@@ -9,11 +9,11 @@
 
 use crate::args::FolderArgs;
 use crate::error::FleetError;
-use rukh::backend::BackendError;
-use rukh::backend::options_dict::{OptionsDict, ParsedOptions};
-use rukh::net::discover::{EMBEDDED, OWN_NETWORK, discover_in, search_directories};
-use rukh::options::lc0::backend_in_place_of;
-use rukh::options::{AUTODISCOVER, BackendName, Kind, find_flag};
+use rukh_backend::BackendError;
+use rukh_backend::options_dict::{OptionsDict, ParsedOptions};
+use rukh_net::discover::{EMBEDDED, OWN_NETWORK, discover_in, search_directories};
+use rukh_options::lc0::backend_in_place_of;
+use rukh_options::{AUTODISCOVER, BackendName, Kind, find_flag};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -494,7 +494,7 @@ fn check_backend(options: OptionsDict<'_>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rukh::options::TABLE;
+    use rukh_options::TABLE;
     use std::collections::BTreeSet;
 
     fn folders() -> (tempfile::TempDir, Folders) {
@@ -534,7 +534,7 @@ mod tests {
             "tuning_file",
             "warm_up",
         ];
-        let known: BTreeSet<&str> = rukh::backend::registry::BACKENDS
+        let known: BTreeSet<&str> = rukh_registry::BACKENDS
             .iter()
             .flat_map(|kind| kind.options.concat())
             // The name of the backend inside another one.

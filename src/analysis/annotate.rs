@@ -5,9 +5,9 @@
 
 use super::document::{Document, Origin};
 use super::report::{Analysis, LineScore, san, san_of};
-use crate::chess::epd::Epd;
-use crate::chess::{Color, Position, PositionHistory};
-use crate::pgn::game::{Game, Line as GameLine, Note, Ply};
+use rukh_chess::epd::Epd;
+use rukh_chess::{Color, Position, PositionHistory};
+use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ pub(super) fn annotated(document: &Document, results: &Results, style: &Style) -
         }
     }
     if !results.is_empty() {
-        game.add_tag("Annotator", concat!("Rukh ", env!("RUKH_VERSION")));
+        game.add_tag("Annotator", format!("Rukh {}", rukh_base::VERSION));
     }
     game
 }
@@ -307,7 +307,7 @@ mod tests {
     use super::super::document::Selection;
     use super::super::report::Line;
     use super::*;
-    use crate::pgn::write::text;
+    use rukh_pgn::write::text;
 
     fn result(cp: i32, win: u16, pvs: &[&str]) -> Analysis {
         let line = |pv: &&str| Line {

@@ -17,9 +17,9 @@ use super::pool::{Pool, PoolEvent, Task};
 use super::ranges::Ranges;
 use super::report::Analysis;
 use super::sink::{Sink, SinkError, check_content};
-use crate::backend::multi::BatchCounts;
-use crate::os_error::in_words;
-use crate::replace_file::{Access, write_whole};
+use rukh_backend::multi::BatchCounts;
+use rukh_base::os_error::in_words;
+use rukh_base::replace_file::{Access, write_whole};
 use crossbeam_channel::{Receiver, never, select, tick};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs;
@@ -245,7 +245,7 @@ impl<'a> Batch<'a> {
                 let digests: Vec<u64> = digests.collect::<Result<_, _>>()?;
                 let settings = format!(
                     "{} {digests:x?} {} {}",
-                    env!("RUKH_VERSION"),
+                    rukh_base::VERSION,
                     pool.network(),
                     config.settings_text()
                 );

@@ -7,7 +7,7 @@ use super::input_state::{InputState, digest};
 use super::output::OutputFormat;
 use super::part::PartRecord;
 use super::pool::Limits;
-use crate::distinct_files::{SharedFile, check_distinct};
+use rukh_base::distinct_files::{SharedFile, check_distinct};
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io;
@@ -110,7 +110,7 @@ impl BatchConfig {
             inputs.iter().map(|path| InputState::of(path).map_or(0, |state| state.bytes)).collect();
         let text = format!(
             "{} {network} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv} {common_settings}",
-            env!("RUKH_VERSION")
+            rukh_base::VERSION
         );
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

@@ -2,7 +2,7 @@
 
 use super::document::Selection;
 use super::input::{InputFormat, Source};
-use crate::encoding::decoded;
+use rukh_base::encoding::decoded;
 use std::io;
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 
 use super::message::Request;
 use super::pool::Limits;
-use crate::chess::epd::Epd;
-use crate::chess::{Color, Move, Position, PositionHistory, uci_move};
-use crate::pgn::game::Game;
-use crate::pgn::limits::MOST_PLIES;
-use crate::pgn::read::read_game;
+use rukh_chess::epd::Epd;
+use rukh_chess::{Color, Move, Position, PositionHistory, uci_move};
+use rukh_pgn::game::Game;
+use rukh_pgn::limits::MOST_PLIES;
+use rukh_pgn::read::read_game;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

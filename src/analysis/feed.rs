@@ -2,8 +2,8 @@
 
 use super::input::{InputFormat, RawDocument, Source};
 use super::input_state::InputState;
-use crate::os_error::in_words;
-use crate::sync::start_system_thread;
+use rukh_base::os_error::in_words;
+use rukh_base::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io;
 use std::path::{Path, PathBuf};

@@ -2,9 +2,9 @@
 
 use super::document::{Document, Origin, Selection};
 use super::input::{InputFormat, Source};
-use crate::decompress::decompressed;
-use crate::pgn::read::read_game;
-use crate::pgn::write::text;
+use rukh_base::decompress::decompressed;
+use rukh_pgn::read::read_game;
+use rukh_pgn::write::text;
 use std::io::Cursor;
 
 /// Reads all documents of a file in each format. Returns the error messages.

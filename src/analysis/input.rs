@@ -2,10 +2,10 @@
 
 use super::document::{Document, Selection};
 use super::message::Request;
-use crate::decompress::decompressed;
-use crate::encoding::{decoded, without_mark};
-use crate::limited_lines::{LONGEST_LINE, next_line};
-use crate::pgn::split::Splitter;
+use rukh_base::decompress::decompressed;
+use rukh_base::encoding::{decoded, without_mark};
+use rukh_base::limited_lines::{LONGEST_LINE, next_line};
+use rukh_pgn::split::Splitter;
 use std::fs::File;
 use std::io::{self, BufRead, Read};
 use std::path::Path;

@@ -8,8 +8,8 @@
 
 use super::ranges::Ranges;
 use super::report::Analysis;
-use crate::os_error::in_words;
-use crate::replace_file::{Access, new_file_beside, replace_file};
+use rukh_base::os_error::in_words;
+use rukh_base::replace_file::{Access, new_file_beside, replace_file};
 use same_file::Handle;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

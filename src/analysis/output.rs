@@ -5,7 +5,7 @@ use super::document::{Document, Origin};
 use super::input::InputFormat;
 use super::message::{Place, answer};
 use super::report::{Analysis, LineScore, san, san_of};
-use crate::pgn::write::text as pgn_text;
+use rukh_pgn::write::text as pgn_text;
 use serde_json::{Value, json};
 use std::fmt::Write;
 

@@ -5,20 +5,20 @@
 //! one that came first.
 
 use super::report::Analysis;
-use crate::backend::multi::BatchCounts;
-use crate::backend::{Backend, BackendError};
-use crate::chess::PositionHistory;
-use crate::chess::tablebase::{TablebaseError, Tablebases};
+use rukh_backend::multi::BatchCounts;
+use rukh_backend::{Backend, BackendError};
+use rukh_chess::PositionHistory;
+use rukh_chess::tablebase::{TablebaseError, Tablebases};
 use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
 use crate::concurrent::memory::Shares;
 use crate::concurrent::run::{FlagStopper, run_to_end};
-use crate::options::Options;
-use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
-use crate::search::{
+use rukh_options::Options;
+use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
+use rukh_search::{
     BestMove, GoParams, Responder, SearchParams, SearchSetup, SearchStart, ThinkingInfo, WORKER_STACK_BYTES,
     build_stoppers,
 };
-use crate::tree::Tree;
+use rukh_tree::Tree;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::cmp::Ordering as Order;
 use std::collections::BinaryHeap;

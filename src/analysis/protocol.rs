@@ -10,8 +10,8 @@ use super::message::{Place, Request, answer};
 use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
 use super::report::Analysis;
-use crate::limited_lines::{LONGEST_LINE, LimitedLine, next_line};
-use crate::sync::start_system_thread;
+use rukh_base::limited_lines::{LONGEST_LINE, LimitedLine, next_line};
+use rukh_base::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use serde_json::{Value, json};
 use std::collections::HashMap;
@@ -258,7 +258,7 @@ impl Server<'_> {
         let mut reply = json!({ "id": request.id, "action": action });
         match action {
             "query_version" => {
-                reply["version"] = json!(env!("RUKH_VERSION"));
+                reply["version"] = json!(rukh_base::VERSION);
                 reply["network"] = json!(self.pool.network());
                 reply["parallelism"] = json!(self.pool.parallelism());
             }

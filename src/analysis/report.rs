@@ -1,7 +1,7 @@
 //! What a search has found out about a position.
 
-use crate::chess::{Position, PositionHistory, uci_move};
-use crate::search::{Score, ThinkingInfo};
+use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_search::{Score, ThinkingInfo};
 use serde::{Deserialize, Serialize};
 
 /// The score of a line, in the view of the side to move.
@@ -142,7 +142,7 @@ pub(super) fn san_of(line: &[String], position: &Position, most: usize) -> Vec<S
 }
 
 /// A legal move in standard algebraic notation, with its sign of check or mate.
-pub(crate) fn san(position: &Position, m: crate::chess::Move) -> String {
+pub(crate) fn san(position: &Position, m: rukh_chess::Move) -> String {
     shakmaty::san::SanPlus::from_move(position.board().clone(), m).to_string()
 }
 

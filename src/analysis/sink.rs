@@ -3,8 +3,8 @@
 use super::config::BatchConfig;
 use super::input::{InputFormat, RawDocument};
 use super::journal::Lengths;
-use crate::distinct_files::SharedFile;
-use crate::os_error::in_words;
+use rukh_base::distinct_files::SharedFile;
+use rukh_base::os_error::in_words;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};

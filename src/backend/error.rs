@@ -1,6 +1,6 @@
 //! Errors of backends.
 
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 
 /// The reason why a backend cannot be made or a batch failed.
 #[derive(Debug, Clone, thiserror::Error)]

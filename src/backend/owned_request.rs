@@ -2,7 +2,7 @@
 
 use super::ticket::OrderedBatch;
 use super::{Backend, BackendError, EvalRequest, Evaluations};
-use crate::chess::{PackedMove, PositionHistory};
+use rukh_chess::{PackedMove, PositionHistory};
 
 /// A position with its history, and its legal moves.
 pub(crate) struct OwnedRequest {

@@ -4,8 +4,8 @@
 //! their evaluations are equal, but a cache with such keys would hardly ever hit. [`cache_key`] therefore covers only
 //! the parts that [`KeyRules`] select, while [`full_key`] covers almost everything.
 
-use crate::chess::{Position, PositionHistory};
-use crate::options::Options;
+use rukh_chess::{Position, PositionHistory};
+use rukh_options::Options;
 
 /// The width of the widest bucket of rule-50 counters, in plies. It is also the first counter whose bucket is narrower:
 /// from there on, networks begin to foresee a draw by the fifty-move rule, and a wide bucket would hide that from the

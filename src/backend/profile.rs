@@ -4,7 +4,7 @@
 //! (`docs/profile.md`).
 
 use super::error::BackendError;
-use crate::chess::{PackedMove, PositionHistory};
+use rukh_chess::{PackedMove, PositionHistory};
 use serde::{Deserialize, Serialize};
 
 /// What to measure.

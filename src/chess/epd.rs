@@ -3,7 +3,7 @@
 //! An EPD line has the first four fields of a FEN, and then operations: an opcode, its operands and a semicolon. The
 //! standard is in section 16.2 of the PGN specification.
 
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 
 /// A line of EPD.
 #[derive(Clone, PartialEq, Eq, Debug)]

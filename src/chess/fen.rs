@@ -20,7 +20,7 @@
 
 use super::epd::{Epd, EpdError};
 use super::{Color, Move, Square};
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 use shakmaty::fen::{Fen, LossyFenError};
 use shakmaty::{
     Bitboard, Board, CastlingMode, Chess, EnPassantMode, File, FromSetup, Position as _, PositionError,
@@ -245,7 +245,7 @@ fn unplayable(error: &PositionError<Chess>, fen: &str) -> FenError {
 
 #[cfg(test)]
 mod tests {
-    use crate::chess::Position;
+    use crate::Position;
 
     const START: &str = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR";
 

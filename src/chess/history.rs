@@ -153,7 +153,7 @@ fn earlier_occurrence<'a>(positions: &'a [Position], next: &Position) -> Option<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::uci_move;
+    use crate::uci_move;
 
     fn play(fen: &str, moves: &str) -> PositionHistory {
         let mut history = PositionHistory::new(Position::from_fen(fen).expect("test FEN"));

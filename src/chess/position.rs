@@ -337,7 +337,7 @@ fn toggle_pieces(key: &mut Zobrist64, m: Move, color: Color) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::uci_move;
+    use crate::uci_move;
 
     fn after(fen: &str, moves: &[&str]) -> Position {
         let start = Position::from_fen(fen).expect("test FEN");

@@ -4,7 +4,7 @@
 //! trusts the content of a file in places, so that a damaged one can make it panic. A file that panics or cannot be read
 //! is left out from then on, and the same table in another folder takes its place, if there is one.
 
-use crate::os_error::in_words;
+use rukh_base::os_error::in_words;
 use shakmaty::Chess;
 use shakmaty_syzygy::filesystem::{Filesystem, OsFilesystem, RandomAccessFile, ReadHint};
 use shakmaty_syzygy::{ProbeError, SyzygyError, Tablebase};
@@ -238,7 +238,7 @@ impl RandomAccessFile for WatchedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Position;
+    use crate::Position;
 
     /// The crate that reads the tables panics at some damaged ones.
     #[test]

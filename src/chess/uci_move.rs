@@ -7,11 +7,11 @@
 //! because then the king's squares may be ambiguous.
 
 use super::{Move, Position, Role, Square};
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 use shakmaty::{CastlingSide, File};
 
 /// The text of a null move.
-pub(crate) const NULL_MOVE: &str = "0000";
+pub const NULL_MOVE: &str = "0000";
 
 /// The reason why a move's text was refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -40,7 +40,7 @@ pub fn parse(position: &Position, text: &str) -> Result<Move, UciMoveError> {
 }
 
 /// The legal move of `position` between two squares. Castling has the king's squares, or those of king and rook.
-pub(crate) fn find(position: &Position, from: Square, to: Square, promotion: Option<Role>) -> Option<Move> {
+pub fn find(position: &Position, from: Square, to: Square, promotion: Option<Role>) -> Option<Move> {
     let moves = position.legal_moves();
     let exact = moves.iter().find(|m| m.from() == Some(from) && m.to() == to && m.promotion() == promotion);
     let by_king_squares = || {

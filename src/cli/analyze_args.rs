@@ -8,8 +8,8 @@ use crate::analysis::input::InputFormat;
 use crate::analysis::output::OutputFormat;
 use crate::analysis::pool::Limits;
 use crate::analysis::protocol::Defaults;
-use crate::chess::Color;
-use crate::options::Options;
+use rukh_chess::Color;
+use rukh_options::Options;
 use clap::Args;
 use std::path::{Path, PathBuf};
 

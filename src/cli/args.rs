@@ -7,10 +7,10 @@ use super::onnx2leela_args::Onnx2leelaArgs;
 use super::profile_args::ProfileArgs;
 use super::selfplay_args::{SelfplayArgs, take_player_flags};
 use super::{bench, config_file, flags};
-use crate::backend::gpu;
-use crate::net::onnx::write as onnx;
-use crate::net::onnx::write::error::{IR_VERSIONS, OPSETS};
-use crate::options::{BACKEND_SECTION, Options, SearchName, Spec, lc0};
+use rukh_gpu as gpu;
+use rukh_net::onnx::write as onnx;
+use rukh_net::onnx::write::error::{IR_VERSIONS, OPSETS};
+use rukh_options::{BACKEND_SECTION, Options, SearchName, Spec, lc0};
 use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
@@ -40,7 +40,7 @@ pub(super) struct Invocation {
 /// the configuration file, and over UCI. A switch is turned on by `--name`, and off by `--no-name` or
 /// `--name=false`.
 #[derive(Parser, Debug)]
-#[command(name = "rukh", version = env!("RUKH_VERSION"), args_override_self = true)]
+#[command(name = "rukh", version = rukh_base::VERSION, args_override_self = true)]
 struct Cli {
     #[command(subcommand)]
     mode: Option<Mode>,

@@ -10,10 +10,10 @@ use super::clippy::Recommendation;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::output_file::check_outputs;
-use crate::backend::registry::{self, BackendConfig};
-use crate::backend::{Added, Backend, BackendError, EvalRequest};
-use crate::chess::{Position, PositionHistory};
-use crate::options::Options;
+use rukh_registry::{self, BackendConfig};
+use rukh_backend::{Added, Backend, BackendError, EvalRequest};
+use rukh_chess::{Position, PositionHistory};
+use rukh_options::Options;
 use crate::uci::output::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -71,7 +71,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     let history = PositionHistory::new(position);
     // Without a cache, every evaluation has to be computed.
     let config = BackendConfig { cache_entries: 0, ..BackendConfig::from_options(options) };
-    let created = registry::create(&config)?;
+    let created = rukh_registry::create(&config)?;
     created.notices.iter().for_each(|notice| print_error_line(notice));
     let backend = created.backend;
     let bench = Bench {

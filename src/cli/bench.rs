@@ -14,12 +14,12 @@ use super::defaults::default_options;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::output_file::check_outputs;
-use crate::chess::bench_positions::POSITIONS;
-use crate::chess::uci_move;
-use crate::engine::Engine;
-use crate::options::{BackendName, Options};
-use crate::search::info::{BestMove, Responder, ThinkingInfo};
-use crate::search::limits::{GoParams, PositionCommand, StartPosition};
+use rukh_chess::bench_positions::POSITIONS;
+use rukh_chess::uci_move;
+use rukh_engine::Engine;
+use rukh_options::{BackendName, Options};
+use rukh_search::info::{BestMove, Responder, ThinkingInfo};
+use rukh_search::limits::{GoParams, PositionCommand, StartPosition};
 use crate::uci::output::Output;
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -338,7 +338,7 @@ impl Responder for Recorder {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::Position;
+    use rukh_chess::Position;
 
     fn can_be_set_up(position: &str) -> bool {
         let command = position_command(position);

@@ -1,6 +1,6 @@
 //! The flags of `check`.
 
-use crate::options::BackendName;
+use rukh_options::BackendName;
 use clap::Args;
 use std::path::PathBuf;
 

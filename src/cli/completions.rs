@@ -2,7 +2,7 @@
 
 use super::args::{self, CompletionsArgs};
 use super::error::CliError;
-use crate::options::{Kind, Spec, TABLE};
+use rukh_options::{Kind, Spec, TABLE};
 use crate::uci::output::Output;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};

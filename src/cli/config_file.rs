@@ -1,9 +1,9 @@
 //! Finds and reads the configuration file.
 
 use super::error::{CliError, print_error_line};
-use crate::lc0_folders;
-use crate::options::{Options, config};
-use crate::regular_file;
+use rukh_base::lc0_folders;
+use rukh_options::{Options, config};
+use rukh_base::regular_file;
 use std::path::{Path, PathBuf};
 
 /// The default name of the file.

@@ -1,6 +1,6 @@
 //! The options that a mode starts from. As in lc0, the benchmarks have defaults of their own.
 
-use crate::options::{HistoryFill, Options, SearchName};
+use rukh_options::{HistoryFill, Options, SearchName};
 
 /// The defaults of the option table, replaced by the mode's own defaults where it has them.
 pub(super) fn default_options(mode: Option<&str>) -> Options {

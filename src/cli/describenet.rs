@@ -2,9 +2,9 @@
 
 use super::args::DescribenetArgs;
 use super::error::{CliError, print_error_line};
-use crate::net::describe::describe;
-use crate::net::discover::find_network;
-use crate::options::Options;
+use rukh_net::describe::describe;
+use rukh_net::discover::find_network;
+use rukh_options::Options;
 use crate::uci::output::Output;
 use serde_json::{Map, Value};
 

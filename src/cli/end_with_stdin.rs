@@ -1,6 +1,6 @@
 //! The end of a tool together with the program that started it (`--end-with-stdin`).
 
-use crate::sync::start_system_thread;
+use rukh_base::sync::start_system_thread;
 use std::io::{self, ErrorKind, Read};
 
 /// The exit code of a tool that ended because its standard input did.

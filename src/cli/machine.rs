@@ -1,8 +1,8 @@
 //! What a measurement ran on, in words.
 
-use crate::net::discover::find_network;
-use crate::options::{BackendName, Options};
-use crate::processor;
+use rukh_net::discover::find_network;
+use rukh_options::{BackendName, Options};
+use rukh_base::processor;
 
 /// The processor's name and the number of its threads that this process may use.
 pub(super) fn processor_and_threads() -> String {
@@ -30,6 +30,6 @@ pub(super) fn facts(options: &Options, backend: &str) -> Vec<String> {
         network,
         backend.to_owned(),
         processor_and_threads(),
-        concat!("Rukh ", env!("RUKH_VERSION")).to_owned(),
+        format!("Rukh {}", rukh_base::VERSION),
     ]
 }

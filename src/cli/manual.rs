@@ -51,11 +51,11 @@ pub(super) fn run(output: &Output) -> Result<(), CliError> {
 fn page() -> io::Result<String> {
     let command = args::command(false)
         .override_usage("rukh [OPTION]...\n       rukh MODE [OPTION]...")
-        .version(env!("RUKH_VERSION"));
+        .version(rukh_base::VERSION);
     let man = Man::new(command.clone())
         .title("RUKH")
         .section("6")
-        .source(concat!("Rukh ", env!("RUKH_VERSION")))
+        .source(format!("Rukh {}", rukh_base::VERSION))
         .manual("Games Manual");
     let mut page = Vec::new();
     man.render_title(&mut page)?;

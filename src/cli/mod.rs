@@ -67,7 +67,7 @@ mod selfplay_args;
 mod shard;
 mod tune;
 
-use crate::backend::gpu;
+use rukh_gpu as gpu;
 use crate::uci::input::Input;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
@@ -140,10 +140,9 @@ fn run_on_this_thread() -> ExitCode {
 /// Explains the program to a user who has started it in a terminal. GUIs never see this text.
 fn greet() {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
-        print_error_line(concat!(
-            "Rukh ",
-            env!("RUKH_VERSION"),
-            " speaks UCI: to play, add it to a chess program; here, try `go nodes 1000`, `quit`, or `rukh --help`."
+        print_error_line(&format!(
+            "Rukh {} speaks UCI: to play, add it to a chess program; here, try `go nodes 1000`, `quit`, or `rukh --help`.",
+            rukh_base::VERSION
         ));
     }
 }

@@ -4,12 +4,12 @@ use super::describenet;
 use super::error::CliError;
 use super::onnx2leela_args::{Onnx2leelaArgs, WeightsFormat};
 use super::output_file::write_file;
-use crate::net::NetworkFile;
-use crate::net::describe::describe;
-use crate::net::file::MAXIMUM_SIZE;
-use crate::net::file::wrap::{Interface, Outline};
-use crate::net::onnx::edit;
-use crate::regular_file;
+use rukh_net::NetworkFile;
+use rukh_net::describe::describe;
+use rukh_net::file::MAXIMUM_SIZE;
+use rukh_net::file::wrap::{Interface, Outline};
+use rukh_net::onnx::edit;
+use rukh_base::regular_file;
 use crate::uci::output::Output;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -35,7 +35,7 @@ pub(super) fn run(arguments: &Onnx2leelaArgs, output: &Output) -> Result<(), Cli
     }
 
     let number_type = interface.planes.as_ref().map_or(1, |planes| outline.input_type(planes));
-    let edited = |error: crate::net::error::Reason| failed(&error);
+    let edited = |error: rukh_net::error::Reason| failed(&error);
     if let Some(planes) = interface.planes.as_ref().filter(|_| arguments.fix_rule50) {
         model = edit::scale_progress(&model, planes, number_type).map_err(edited)?;
     }
@@ -84,8 +84,8 @@ fn check(interface: &Interface, outline: &Outline) -> Result<(), String> {
     };
     let listed = |kind: &str, names: &[String], name: &Option<String>| match name {
         Some(name) if !names.contains(name) => {
-            let known = crate::quote::quoted(&known(names));
-            Err(format!("it has no {kind} {}; it has {known}", crate::quote::quoted(name)))
+            let known = rukh_base::quote::quoted(&known(names));
+            Err(format!("it has no {kind} {}; it has {known}", rukh_base::quote::quoted(name)))
         }
         _ => Ok(()),
     };

@@ -1,7 +1,7 @@
 //! The flags of `onnx2leela`: lc0's, and one that selects what is written.
 
-use crate::net::file::schema;
-use crate::net::file::wrap::Interface;
+use rukh_net::file::schema;
+use rukh_net::file::wrap::Interface;
 use clap::ArgAction::Set;
 use clap::Args;
 use clap::builder::PossibleValuesParser;

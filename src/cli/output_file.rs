@@ -1,10 +1,10 @@
 //! Writes the file that a tool makes.
 
 use super::error::CliError;
-use crate::distinct_files::check_distinct;
-use crate::options::Options;
-use crate::os_error::in_words;
-use crate::replace_file::{self, Access};
+use rukh_base::distinct_files::check_distinct;
+use rukh_options::Options;
+use rukh_base::os_error::in_words;
+use rukh_base::replace_file::{self, Access};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Perft: counts legal move sequences, to test and time the move generator.
 
-use crate::chess::{Position, uci_move};
+use rukh_chess::{Position, uci_move};
 use std::fmt::Write as _;
 
 /// The number of legal move sequences of exactly `depth` plies from `position`. Moves of the last ply are counted

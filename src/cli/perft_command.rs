@@ -3,7 +3,7 @@
 use super::args::PerftArgs;
 use super::error::CliError;
 use super::perft;
-use crate::chess::{Position, uci_move};
+use rukh_chess::{Position, uci_move};
 use crate::uci::output::Output;
 use std::time::Instant;
 

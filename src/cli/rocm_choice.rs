@@ -1,8 +1,8 @@
 //! The ROCm backend that a tool works on, for the backend that the user has chosen.
 
 use super::error::print_error_line;
-use crate::backend::gpu::GpuPrecision;
-use crate::options::{BackendName, Options};
+use rukh_gpu::GpuPrecision;
+use rukh_options::{BackendName, Options};
 
 /// A ROCm backend with its number format and its options.
 pub(super) struct RocmChoice {

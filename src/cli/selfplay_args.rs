@@ -5,8 +5,8 @@ use super::error::CliError;
 use super::flags;
 use super::openings_file;
 use super::shard::shard;
-use crate::net::InputFormat;
-use crate::options::Options;
+use rukh_net::InputFormat;
+use rukh_options::Options;
 use crate::selfplay::config::{
     GameCount, Limits, MoveChoice, OpeningsMode, PlayerConfig, Resignation, TournamentConfig,
 };

@@ -1,10 +1,10 @@
 //! The backend that many searches share.
 
-use crate::backend::multi::{BatchCounts, GatheringBackend, Searching};
-use crate::backend::registry::{BackendConfig, create_without_cache};
-use crate::backend::wrap::CachingBackend;
-use crate::backend::{Attributes, Backend, BackendError};
-use crate::options::Options;
+use rukh_backend::multi::{BatchCounts, GatheringBackend, Searching};
+use rukh_registry::{BackendConfig, create_without_cache};
+use rukh_backend::wrap::CachingBackend;
+use rukh_backend::{Attributes, Backend, BackendError};
+use rukh_options::Options;
 use std::sync::Arc;
 
 /// The evaluator of one network, which all searches share.

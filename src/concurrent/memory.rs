@@ -1,9 +1,9 @@
 //! Divides the memory among the trees and the caches of many searches.
 
-use crate::backend::registry::memory_limit;
-use crate::backend::wrap::{BYTES_PER_ENTRY, fitting_entries};
-use crate::options::Options;
-use crate::search::memory::{CacheBytes, tree_limit};
+use rukh_registry::memory_limit;
+use rukh_backend::wrap::{BYTES_PER_ENTRY, fitting_entries};
+use rukh_options::Options;
+use rukh_search::memory::{CacheBytes, tree_limit};
 
 /// A tree's memory, in bytes for each visit of a search. With more, the tree would hold many positions that the game has
 /// left behind, and the processor's caches would not.

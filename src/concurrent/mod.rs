@@ -1,7 +1,7 @@
 //! Many searches at once that share a backend, as tournaments and analyses need them.
 //!
 //! Each search runs on a thread of its caller and has one thread and a tree of its own. All searches with one network
-//! share one backend, [`GatheringBackend`](crate::backend::multi::GatheringBackend), which evaluates their small batches
+//! share one backend, [`GatheringBackend`](rukh_backend::multi::GatheringBackend), which evaluates their small batches
 //! together in large ones.
 //!
 //! | module | what it does |

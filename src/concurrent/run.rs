@@ -1,8 +1,8 @@
 //! Runs a search that shares its backend with others.
 
 use super::evaluator::SharedEvaluator;
-use crate::search::stop::{IterationStats, Stopper, StopperHints};
-use crate::search::{Responder, Search, SearchSetup};
+use rukh_search::stop::{IterationStats, Stopper, StopperHints};
+use rukh_search::{Responder, Search, SearchSetup};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,7 +18,7 @@ pub(crate) struct Ended {
 }
 
 /// Runs a search to its end. It uses the calling thread, which needs a stack of
-/// [`WORKER_STACK_BYTES`](crate::search::WORKER_STACK_BYTES), unless the search `is_timed` or has several threads.
+/// [`WORKER_STACK_BYTES`](rukh_search::WORKER_STACK_BYTES), unless the search `is_timed` or has several threads.
 ///
 /// # Errors
 /// The system starts no thread.

@@ -1,9 +1,9 @@
 //! The error of a command that the engine cannot execute.
 
-use crate::backend::BackendError;
-use crate::chess::{FenError, UciMoveError};
-use crate::options::OptionError;
-use crate::search::time::TimeManagerError;
+use rukh_backend::BackendError;
+use rukh_chess::{FenError, UciMoveError};
+use rukh_options::OptionError;
+use rukh_search::time::TimeManagerError;
 
 /// The reason why a command failed. The options and the game are as before, but a running search may have ended.
 #[derive(Debug, thiserror::Error)]

@@ -5,14 +5,14 @@
 //! error, and the engine goes on with the choice that worked last. If there was none, it takes the processor with the
 //! user's network, or else with the embedded one. The refused choice is tried again after [`Evaluator::try_again`].
 
-use crate::backend::registry::{self, BackendConfig, CreatedBackend, ProcessorFallback, Recovery};
-use crate::backend::{Backend, BackendError, Fallback};
-use crate::net::discover::{EMBEDDED, OWN_NETWORK};
-use crate::net::fingerprint::Fingerprint;
-use crate::options::BackendName;
-use crate::search::Responder;
-use crate::search::memory::CacheBytes;
-use crate::sync::Arc;
+use rukh_registry::{self, BackendConfig, CreatedBackend, ProcessorFallback, Recovery};
+use rukh_backend::{Backend, BackendError, Fallback};
+use rukh_net::discover::{EMBEDDED, OWN_NETWORK};
+use rukh_net::fingerprint::Fingerprint;
+use rukh_options::BackendName;
+use rukh_search::Responder;
+use rukh_search::memory::CacheBytes;
+use rukh_base::sync::Arc;
 
 /// A backend that was made, and what it was made from.
 struct Current {
@@ -132,8 +132,8 @@ impl Evaluator {
 
     fn make(&self, config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
         match &self.recovery {
-            Some(recovery) => registry::create_for_game(config, recovery),
-            None => registry::create(config),
+            Some(recovery) => rukh_registry::create_for_game(config, recovery),
+            None => rukh_registry::create(config),
         }
     }
 

@@ -1,8 +1,8 @@
 //! The game so far.
 
 use super::error::EngineError;
-use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
-use crate::search::limits::{PositionCommand, StartPosition};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_search::limits::{PositionCommand, StartPosition};
 
 /// The start position and the moves played from there.
 pub(super) struct Game {

@@ -1,10 +1,10 @@
 //! The search tree across the moves of a game.
 
 use super::game::Game;
-use crate::options::Presses;
-use crate::sync::atomic::{AtomicU64, Ordering};
-use crate::sync::{Arc, start_system_thread};
-use crate::tree::Tree;
+use rukh_options::Presses;
+use rukh_base::sync::atomic::{AtomicU64, Ordering};
+use rukh_base::sync::{Arc, start_system_thread};
+use rukh_tree::Tree;
 
 /// A tree of at least so many bytes is freed by a thread of its own, because that takes about 0.2 s per gigabyte.
 const LEAST_TO_FREE_ASIDE: u64 = 16_000_000;

@@ -4,11 +4,11 @@
 //! [`super::root_tablebases`]). Its values then come from the network, which considers many won endgames drawn. So the
 //! reported scores are replaced by those of the tablebases.
 
-use crate::chess::tablebase::{FIFTY_MOVES, Tablebases};
-use crate::chess::{PackedMove, PositionHistory};
-use crate::options::ScoreType;
-use crate::search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
-use crate::search::{BestMove, Responder, Score, ThinkingInfo};
+use rukh_chess::tablebase::{FIFTY_MOVES, Tablebases};
+use rukh_chess::{PackedMove, PositionHistory};
+use rukh_options::ScoreType;
+use rukh_search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
+use rukh_search::{BestMove, Responder, Score, ThinkingInfo};
 use std::sync::Arc;
 
 /// The certain result of a root, from the side to move's view.

@@ -1,12 +1,12 @@
 //! The move if no search can run, because the system starts no thread, for example.
 
 use super::evaluator::Evaluator;
-use crate::backend::EvalRequest;
-use crate::backend::registry::priors;
-use crate::chess::{Move, PackedMove, PositionHistory};
-use crate::search::Responder;
-use crate::search::first_choice::{NO_CHOICE, best_by_priors};
-use crate::tree::{State, Tree};
+use rukh_backend::EvalRequest;
+use rukh_registry::priors;
+use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_search::Responder;
+use rukh_search::first_choice::{NO_CHOICE, best_by_priors};
+use rukh_tree::{State, Tree};
 
 /// The best move of the last position of `history`, which is the root of `tree`: by the tree of earlier searches, or else
 /// by one evaluation on the processor. `None` if there is no legal move. If `searchmoves` has moves, it is one of them.

@@ -191,8 +191,8 @@ impl Digest {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::discover::{OWN_NETWORK, find_network};
-    use crate::net::file::HeadSelection;
+    use crate::discover::{OWN_NETWORK, find_network};
+    use crate::file::HeadSelection;
 
     #[test]
     fn a_change_of_one_bit_changes_the_number() {

@@ -3,9 +3,9 @@
 use std::io;
 use std::path::PathBuf;
 
-use crate::os_error::in_words;
-use crate::quote::quoted;
-use crate::regular_file::FileError;
+use rukh_base::os_error::in_words;
+use rukh_base::quote::quoted;
+use rukh_base::regular_file::FileError;
 
 /// A network file that cannot be loaded.
 #[derive(Debug, thiserror::Error)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::SystemTime;
 
 use super::discover::{discover, is_in_the_binary};
-use crate::options::AUTODISCOVER;
+use rukh_options::AUTODISCOVER;
 
 /// The files that a location stands for, and what changes with their content. Two fingerprints of a location are equal
 /// if nothing was changed in between.
@@ -43,7 +43,7 @@ fn stamp(metadata: &Metadata) -> Stamp {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::discover::EMBEDDED;
+    use crate::discover::EMBEDDED;
 
     #[test]
     fn every_change_of_a_file_changes_its_fingerprint() {

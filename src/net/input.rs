@@ -35,8 +35,8 @@
 //! not allocate.
 
 use super::InputFormat;
-use crate::chess::{Color, Position, PositionHistory, Role};
-pub use crate::options::HistoryFill;
+use rukh_chess::{Color, Position, PositionHistory, Role};
+pub use rukh_options::HistoryFill;
 use shakmaty::{Bitboard, Board, Castles, CastlingSide, Position as _};
 
 /// The 112 input planes, seen from the side to move. Bit `8 * rank + file` of `masks[plane]` is the square; a

@@ -13,7 +13,7 @@
 //! each leaf. Attention and convolution heads compute their logits in another order; [`attention_index`] and
 //! [`convolution_index`] map that order to policy indices once, when a network is loaded.
 
-use crate::chess::{Color, PackedMove, Role, Square};
+use rukh_chess::{Color, PackedMove, Role, Square};
 
 /// The number of outputs of a policy head.
 pub const POLICY_SIZE: usize = 1858;

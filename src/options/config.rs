@@ -6,7 +6,7 @@
 //! finds and reads the file.
 
 use super::{Effect, Kind, OptionError, Options, Spec, find_flag};
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 
 /// What [`apply`] found besides the options that it set.
 #[derive(Clone, PartialEq, Debug, Default)]

@@ -1,7 +1,7 @@
 //! The errors of setting an option.
 
 use super::{Spec, TABLE, lc0};
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 
 /// A name or value that the table does not allow.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -2,7 +2,7 @@
 
 use super::game::{Game, Note};
 use super::read::read_game;
-use crate::chess::{Move, Position, Role, uci_move};
+use rukh_chess::{Move, Position, Role, uci_move};
 use proptest::prelude::*;
 use shakmaty::san::{San, SanPlus};
 use shakmaty::{CastlingSide, Rank};

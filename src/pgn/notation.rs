@@ -4,7 +4,7 @@
 //! `b8(Q)`, `b8/Q`, `0-0`, `o-o`. A word is read without a position, and [`Pattern::find`] then finds the legal move.
 
 use super::signs::{Signs, read_signs};
-use crate::chess::{Move, Position, Role, Square, uci_move};
+use rukh_chess::{Move, Position, Role, Square, uci_move};
 use shakmaty::{CastlingSide, File, Rank};
 
 /// The letters of the pieces in a language.

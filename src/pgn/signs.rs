@@ -3,7 +3,7 @@
 //! The numbers of the glyphs are in section 10 of the PGN specification. A few above 139 are in use by ChessBase, Scid
 //! and python-chess.
 
-use crate::chess::Color;
+use rukh_chess::Color;
 
 /// What a sign means.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -8,7 +8,7 @@
 use super::limits::{LONGEST_COMMENT, MOST_BYTES, long_comment, too_long};
 use super::tags::{begins_event, begins_tag};
 use super::tokens::{Lexer, Token, result_of, trim_start};
-use crate::limited_lines::LONGEST_LINE;
+use rukh_base::limited_lines::LONGEST_LINE;
 use std::io::{self, BufRead, Cursor, Read};
 
 /// The text of one game.

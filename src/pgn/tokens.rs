@@ -4,7 +4,7 @@
 //! word is passed over here. The standard is in section 8.2 of the PGN specification.
 
 use super::tags::{Tag, read_tag};
-use crate::encoding::decoded;
+use rukh_base::encoding::decoded;
 
 /// Characters without a visible sign besides those of ASCII: the byte order mark, non-breaking spaces, and spaces
 /// of fixed or no width, in UTF-8.

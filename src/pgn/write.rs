@@ -1,7 +1,7 @@
 //! Writes a game, with everything that was read.
 
 use super::game::{Game, Line, Note};
-use crate::chess::Color;
+use rukh_chess::Color;
 
 /// The longest line of the moves, in bytes. A comment is never broken.
 const LINE_LENGTH: usize = 80;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     /// Random games: a list of numbers chooses the moves and what stands between them.
-    fn line(choices: &mut dyn Iterator<Item = u8>, start: &crate::chess::Position, depth: u32) -> Line {
+    fn line(choices: &mut dyn Iterator<Item = u8>, start: &rukh_chess::Position, depth: u32) -> Line {
         let mut position = start.clone();
         let mut made = Line::default();
         for _ in 0..12 {
@@ -172,7 +172,7 @@ mod tests {
             for (name, value) in &tags {
                 game.add_tag(name, value);
             }
-            game.line = line(&mut choices.into_iter(), &crate::chess::Position::startpos(), 3);
+            game.line = line(&mut choices.into_iter(), &rukh_chess::Position::startpos(), 3);
             let written = text(&game);
             let read = read_game(&written).map_err(TestCaseError::fail)?;
             prop_assert_eq!(&read.line, &game.line);

@@ -5,9 +5,9 @@
 //! milliseconds, and then with the user's network, whose answer counts if it comes in time.
 
 use super::state::{Control, FirstChoice, SearchContext};
-use crate::backend::{EvalRequest, Fallback};
-use crate::chess::{Move, PackedMove, PositionHistory};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError, start_thread};
+use rukh_backend::{EvalRequest, Fallback};
+use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError, start_thread};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 //! The search fills [`ThinkingInfo`]s and hands them to a [`Responder`]. The UCI front end prints them, and so does the
 //! benchmark, in its own form. All values are in the view of the side to move at the root.
 
-use crate::chess::Move;
+use rukh_chess::Move;
 
 /// A score in one of UCI's two forms.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

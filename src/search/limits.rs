@@ -1,6 +1,6 @@
 //! The arguments of `position` and `go` as plain data.
 
-use crate::chess::Color;
+use rukh_chess::Color;
 
 /// The game so far, as text from the GUI. It is not yet checked against the rules.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

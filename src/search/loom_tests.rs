@@ -1,5 +1,5 @@
 //! Tests of backup, parking and recycling with `loom`, which tries all interleavings of the threads with a limited
-//! number of preemptions (see [`crate::sync`]).
+//! number of preemptions (see [`rukh_base::sync`]).
 
 use super::iteration::{
     Finished, WorkerScratch, back_up, back_up_batch, fetch, make_room, recompute_if_stale, stale_nodes,
@@ -9,12 +9,12 @@ use super::state::{Gathered, Leaf, Parking, SearchState, Step};
 use super::{
     BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
 };
-use crate::backend::synthetic::{RandomBackend, RandomOptions};
-use crate::backend::{Evaluations, Value};
-use crate::chess::{PackedMove, Position, PositionHistory};
-use crate::sync::atomic::{AtomicBool, Ordering};
-use crate::sync::{Arc, check_model};
-use crate::tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::{Evaluations, Value};
+use rukh_chess::{PackedMove, Position, PositionHistory};
+use rukh_base::sync::atomic::{AtomicBool, Ordering};
+use rukh_base::sync::{Arc, check_model};
+use rukh_tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
 

@@ -1,12 +1,12 @@
 //! The tree's memory: how much it may use, and whether it is used up.
 //!
 //! A search whose memory is used up goes on. Before each iteration a worker frees a little of the tree: what the root no
-//! longer leads to, and then the parts with the fewest visits ([`crate::tree::Recycling`]). The nodes of minibatches in
+//! longer leads to, and then the parts with the fewest visits ([`rukh_tree::Recycling`]). The nodes of minibatches in
 //! flight, the best line and all visit counts are kept.
 
 use super::policy::SearchParams;
-use crate::available_memory::available_bytes;
-use crate::tree::Tree;
+use rukh_base::available_memory::available_bytes;
+use rukh_tree::Tree;
 
 /// The share of the machine's free memory that the tree may use, in hundredths.
 const DEFAULT_SHARE: u64 = 75;

@@ -1,5 +1,5 @@
 //! Tests of whole searches with `shuttle`. Each run uses a new random schedule, in which threads may switch at every
-//! atomic, lock and sleep (see [`crate::sync`]). Searches are stopped at random moments, and the next search reuses the
+//! atomic, lock and sleep (see [`rukh_base::sync`]). Searches are stopped at random moments, and the next search reuses the
 //! tree. After each search the tree must be sound, each node's value must be the one that follows from its children, and
 //! exactly one best move must have been sent.
 //!
@@ -9,17 +9,17 @@
 use super::iteration::stale_nodes;
 use super::stop::VisitsStopper;
 use super::{BestMove, Released, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
-use crate::backend::Backend;
-use crate::backend::multi::Child;
-use crate::backend::multi::DemuxBackend;
-use crate::backend::multi::MultiplexingBackend;
-use crate::backend::position_key::KeyRules;
-use crate::backend::synthetic::{RandomBackend, RandomOptions};
-use crate::backend::wrap::CachingBackend;
-use crate::chess::{Position, PositionHistory};
-use crate::sync::Arc;
-use crate::sync::thread::{JoinHandle, yield_now};
-use crate::tree::{State, Tree};
+use rukh_backend::Backend;
+use rukh_backend::multi::Child;
+use rukh_backend::multi::DemuxBackend;
+use rukh_backend::multi::MultiplexingBackend;
+use rukh_backend::position_key::KeyRules;
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::wrap::CachingBackend;
+use rukh_chess::{Position, PositionHistory};
+use rukh_base::sync::Arc;
+use rukh_base::sync::thread::{JoinHandle, yield_now};
+use rukh_tree::{State, Tree};
 use shuttle::rand::{Rng, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use std::sync::Mutex;

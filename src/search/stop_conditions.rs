@@ -16,8 +16,8 @@ use super::stop::{
     PlayoutsStopper, SmartPruningStopper, SolvedStopper, SpeedHint, TimeLimitStopper, VisitsStopper,
 };
 use super::time::{Clock, ClockReading, Lag, TimeManager};
-use crate::chess::{Color, Position};
-use crate::options::Options;
+use rukh_chess::{Color, Position};
+use rukh_options::Options;
 use std::time::Duration;
 
 /// The facts about the start of a search that stoppers need.
@@ -197,8 +197,8 @@ fn fixed_budget(movetime: u64, overhead: u64) -> Duration {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::time::make_time_manager;
-    use crate::search::{IterationStats, Stopper, StopperHints};
+    use crate::time::make_time_manager;
+    use crate::{IterationStats, Stopper, StopperHints};
 
     fn start(side_to_move: Color) -> SearchStart {
         SearchStart {

@@ -9,9 +9,9 @@ use super::policy::select;
 use super::report;
 use super::state::{Control, Counters, SearchContext, SearchState, SharedControl};
 use super::stop::{IterationStats, StopperHints, TimeUsageHint};
-use crate::backend::BackendError;
-use crate::sync::atomic::Ordering;
-use crate::tree::{State, TerminalKind};
+use rukh_backend::BackendError;
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{State, TerminalKind};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 

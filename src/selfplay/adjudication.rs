@@ -2,8 +2,8 @@
 
 use super::config::Resignation;
 use super::score::GameScore;
-use crate::chess::Color;
-use crate::tree::Sample;
+use rukh_chess::Color;
+use rukh_tree::Sample;
 
 /// The probabilities of a win, a draw and a loss of the side to move.
 fn probabilities(value: Sample) -> [f32; 3] {

@@ -2,8 +2,8 @@
 
 use super::elo::Sprt;
 use super::openings::Opening;
-use crate::net::InputFormat;
-use crate::options::Options;
+use rukh_net::InputFormat;
+use rukh_options::Options;
 
 /// The settings of one player.
 #[derive(Clone, Debug)]

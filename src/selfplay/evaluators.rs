@@ -1,7 +1,7 @@
 //! The backends of the players: one for each network, shared by all games.
 
 use super::config::PlayerConfig;
-use crate::backend::BackendError;
+use rukh_backend::BackendError;
 use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
 use std::sync::Arc;
 

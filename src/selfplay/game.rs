@@ -7,10 +7,10 @@ use super::schedule::Assignment;
 use super::score::GameScore;
 use super::training::chunk::write_chunk;
 use super::training::decision::{Decision, Outcome, records};
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{Color, GameResult, Move, PackedMove, PositionHistory};
-use crate::net::InputFormat;
-use crate::tree::Tree;
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Color, GameResult, Move, PackedMove, PositionHistory};
+use rukh_net::InputFormat;
+use rukh_tree::Tree;
 use std::sync::Arc;
 
 /// A game with this many plies, counted from the start position, is drawn. lc0 ends games at the same length.

@@ -1,10 +1,10 @@
 //! Chooses moves without a search, as lc0's tournaments do with `--policy-mode-size` and `--value-mode-size`: by the
 //! network's policy for the position, or by its value for the positions after each move.
 
-use crate::backend::ticket::evaluate_one;
-use crate::backend::{Added, Backend, BackendError, EvalRequest, Evaluation, Value};
-use crate::chess::{GameResult, Move, PositionHistory};
-use crate::tree::Sample;
+use rukh_backend::ticket::evaluate_one;
+use rukh_backend::{Added, Backend, BackendError, EvalRequest, Evaluation, Value};
+use rukh_chess::{GameResult, Move, PositionHistory};
+use rukh_tree::Sample;
 
 /// A move that was chosen without a search.
 #[derive(Clone, Copy, PartialEq, Debug)]
@@ -104,8 +104,8 @@ fn first_highest(numbers: impl IntoIterator<Item = f32>) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::synthetic::TrivialBackend;
-    use crate::chess::{Position, uci_move};
+    use rukh_backend::synthetic::TrivialBackend;
+    use rukh_chess::{Position, uci_move};
 
     #[test]
     fn the_first_of_equals_is_taken() {

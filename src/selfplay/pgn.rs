@@ -2,8 +2,8 @@
 
 use super::game::FinishedGame;
 use super::score::GameScore;
-use crate::chess::Position;
-use crate::word_wrap::wrap_words;
+use rukh_chess::Position;
+use rukh_base::word_wrap::wrap_words;
 use shakmaty::san::SanPlus;
 use std::fmt::Write;
 
@@ -59,6 +59,6 @@ fn words(game: &FinishedGame) -> Vec<String> {
     words
 }
 
-fn san(position: &Position, m: crate::chess::Move) -> String {
+fn san(position: &Position, m: rukh_chess::Move) -> String {
     SanPlus::from_move(position.board().clone(), m).to_string()
 }

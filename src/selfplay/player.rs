@@ -2,18 +2,18 @@
 
 use super::config::{MoveChoice, PlayerConfig};
 use super::instant::{self, Instant};
-use crate::backend::{Backend, BackendError, Evaluation};
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{Color, Move, PackedMove, PositionHistory};
+use rukh_backend::{Backend, BackendError, Evaluation};
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Color, Move, PackedMove, PositionHistory};
 use crate::concurrent::evaluator::SharedEvaluator;
 use crate::concurrent::memory::Shares;
 use crate::concurrent::run::{FlagStopper, run_and_read};
-use crate::search::time::{TimeManager, TimeManagerError, make_time_manager};
-use crate::search::{
+use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
+use rukh_search::{
     BestMove, GoParams, Responder, RootReport, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,
     build_stoppers,
 };
-use crate::tree::{Sample, Tree};
+use rukh_tree::{Sample, Tree};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -2,7 +2,7 @@
 
 use super::config::{GameCount, OpeningsMode, TournamentConfig};
 use super::openings::Opening;
-use crate::chess::Color;
+use rukh_chess::Color;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};

@@ -9,9 +9,9 @@ use super::arena::{Arena, Entry};
 use super::node::Node;
 use super::node_id::NodeId;
 use super::sizes::{LONGEST_RUN, NODE_BLOCK, PerNode, WORD_BLOCK, Words};
-use crate::cache_line::load_ahead;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use rukh_base::cache_line::load_ahead;
+use rukh_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use rukh_base::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The number of freed entries that a thread takes at once.
 const HANDFUL: usize = 32;
@@ -321,7 +321,7 @@ fn take<T: Entry, const CHUNKS: usize, const CHUNK: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Tree;
+    use crate::Tree;
     use std::collections::HashSet;
 
     #[test]

@@ -5,11 +5,11 @@
 //! and a block lies within one chunk. Freed entries go to the lists of [`super::allocator`]; the arena itself only
 //! grows.
 
-use crate::cache_line::OwnLines;
-use crate::sync::OnceLock;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use rukh_base::cache_line::OwnLines;
+use rukh_base::sync::OnceLock;
+use rukh_base::sync::atomic::{AtomicU64, Ordering};
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-use crate::zeroed_array::ZeroedArray;
+use rukh_base::zeroed_array::ZeroedArray;
 
 /// The first bytes of an arena are not in huge pages, so that a small tree takes little memory. They are as many as a huge
 /// page has.

@@ -1,6 +1,6 @@
 //! An edge: a legal move with its prior, in four bytes.
 
-use crate::chess::PackedMove;
+use rukh_chess::PackedMove;
 
 /// A move (low 16 bits) and its prior (high 16 bits).
 ///

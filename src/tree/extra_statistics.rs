@@ -10,7 +10,7 @@
 //! because no protocol depends on them.
 
 use super::node::{Node, Sample, Totals, VALUE_SCALE};
-use crate::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+use rukh_base::sync::atomic::{AtomicI64, AtomicU32, Ordering};
 
 /// Fixed-point units per 1.0 of weight.
 const WEIGHT_SCALE: f64 = (1_u64 << 20) as f64;
@@ -138,7 +138,7 @@ impl Weighted {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Tree;
+    use crate::Tree;
 
     const WON: Sample = Sample { wl: 0.75, d: 0.25, m: 10.0 };
     const LOST: Sample = Sample { wl: -0.25, d: 0.5, m: 30.0 };

@@ -27,9 +27,9 @@ use super::node::Node;
 use super::node_id::NodeId;
 use super::priors::{Place, PriorCode};
 use super::status::MOST_EDGES;
-use crate::cache_line::load_ahead;
-use crate::chess::{PackedMove, Position};
-use crate::sync::atomic::{AtomicU32, Ordering};
+use rukh_base::cache_line::load_ahead;
+use rukh_chess::{PackedMove, Position};
+use rukh_base::sync::atomic::{AtomicU32, Ordering};
 use std::num::NonZeroU32;
 
 /// The size of a link in words.
@@ -508,7 +508,7 @@ impl<'tree> Segment<'tree> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::{Sample, Totals};
+    use crate::{Sample, Totals};
 
     #[test]
     fn a_link_absorbs_no_visit_that_is_its_own() {

@@ -1,5 +1,5 @@
 //! The node protocol under `loom`, which tries all orders of the threads' steps with a limited number of preemptions:
-//! see [`crate::sync`]. Each model runs the tree's own code on a tree of a few nodes.
+//! see [`rukh_base::sync`]. Each model runs the tree's own code on a tree of a few nodes.
 //!
 //! In each model, a thread that only reads is started last. `loom` also lets it read values that another thread has
 //! already replaced, with one exception: if the other thread loads the original value before it replaces it, `loom`
@@ -9,9 +9,9 @@ use super::{
     Allocator, Bounds, Edge, Link, LinkId, Node, NodeId, Outcome, RecyclingShare, Sample, State,
     TerminalKind, Totals, Tree,
 };
-use crate::chess::{PackedMove, Position};
-use crate::sync::atomic::{AtomicU32, Ordering, fence};
-use crate::sync::{Arc, check_model};
+use rukh_chess::{PackedMove, Position};
+use rukh_base::sync::atomic::{AtomicU32, Ordering, fence};
+use rukh_base::sync::{Arc, check_model};
 use loom::thread::spawn;
 
 /// A position with two bare kings. White's king is in the corner and has three moves.

@@ -40,9 +40,9 @@
 //! `RECOMPUTING` it fails only with `LOOM_MAX_PREEMPTIONS=2`.
 
 use super::status::{Bounds, Outcome, State, Status};
-use crate::cache_line::load_ahead;
-use crate::sync::Spin;
-use crate::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use rukh_base::cache_line::load_ahead;
+use rukh_base::sync::Spin;
+use rukh_base::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 
 /// Fixed-point units per 1.0 of wl and d: 2^30 leaves room for 2^32 visits in 63 bits.
 pub(super) const VALUE_SCALE: f64 = (1_u64 << 30) as f64;
@@ -610,7 +610,7 @@ fn to_fixed(value: f32) -> i64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::TerminalKind;
+    use crate::TerminalKind;
 
     #[test]
     fn exactly_one_of_several_threads_claims_a_node() {

@@ -4,7 +4,7 @@
 //! this arena. They take four bytes a node: 16 bits for wl and 16 for d, whose errors of 2e-5 are far below what a network
 //! in fp16 differs by.
 
-use crate::sync::atomic::{AtomicU32, Ordering};
+use rukh_base::sync::atomic::{AtomicU32, Ordering};
 
 /// The units of wl in 1, with a sign.
 const WL_SCALE: f32 = 32767.0;

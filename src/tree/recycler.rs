@@ -2,7 +2,7 @@
 
 use super::allocator::Allocator;
 use super::node_id::NodeId;
-use crate::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use rukh_base::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 /// The number of unreachable nodes that a thread takes at once.
 const HANDFUL: usize = 256;

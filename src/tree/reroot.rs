@@ -13,7 +13,7 @@ use super::links::{Link, Links};
 use super::node::{Node, Totals};
 use super::node_id::NodeId;
 use super::status::State;
-use crate::chess::PackedMove;
+use rukh_chess::PackedMove;
 
 /// The walk through the new tree enters nodes with at least this part of the root's visits. It then takes some
 /// milliseconds.

@@ -5,8 +5,8 @@
 
 use super::node_id::NodeId;
 use super::sizes::{Entries, PIECE};
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard, PoisonError};
+use rukh_base::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use rukh_base::sync::{Mutex, MutexGuard, PoisonError};
 
 /// The memory of the long shards.
 #[derive(Default)]

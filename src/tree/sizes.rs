@@ -2,7 +2,7 @@
 //! because `loom` keeps a history of each atomic.
 
 use super::arena::Arena;
-use crate::sync::atomic::{AtomicU32, AtomicU64};
+use rukh_base::sync::atomic::{AtomicU32, AtomicU64};
 
 /// An arena with an entry for each node.
 pub(super) type PerNode<T> = Arena<T, { 1 << (INDEX_BITS - NODE_CHUNK_BITS) }, { 1 << NODE_CHUNK_BITS }>;

@@ -22,9 +22,9 @@ use super::node_id::NodeId;
 use super::shard::{Pieces, Shard};
 use super::sizes::{FIRST_SHARD_LENGTH, References, SHARD_BITS};
 use super::status::Status;
-use crate::cache_line::load_ahead;
-use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use crate::sync::{PoisonError, RwLock};
+use rukh_base::cache_line::load_ahead;
+use rukh_base::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use rukh_base::sync::{PoisonError, RwLock};
 
 const COUNT_BITS: u32 = 12;
 const COUNT_MASK: u32 = (1 << COUNT_BITS) - 1;
@@ -243,7 +243,7 @@ fn spread(key: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::tree::Tree;
+    use crate::Tree;
     use std::collections::HashMap;
 
     #[test]

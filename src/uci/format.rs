@@ -1,8 +1,8 @@
 //! `info` and `bestmove` lines, with the fields in lc0's order.
 
-use crate::chess::{Move, uci_move};
-use crate::options::Options;
-use crate::search::info::{BestMove, Score, ThinkingInfo};
+use rukh_chess::{Move, uci_move};
+use rukh_options::Options;
+use rukh_search::info::{BestMove, Score, ThinkingInfo};
 use std::fmt::{Display, Write};
 
 /// The settings for the fields that are shown and for the notation of moves.
@@ -83,7 +83,7 @@ fn push(line: &mut String, name: &str, value: Option<impl Display>) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::{Position, PositionHistory};
+    use rukh_chess::{Position, PositionHistory};
 
     fn moves(texts: &[&str]) -> Vec<Move> {
         let mut history = PositionHistory::new(Position::startpos());

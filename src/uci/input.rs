@@ -6,7 +6,7 @@
 use super::lines::{Line, LineReader};
 use super::output::Output;
 use super::parse;
-use crate::sync::start_system_thread;
+use rukh_base::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::io::{self, BufRead, StdinLock};
 use std::sync::Arc;

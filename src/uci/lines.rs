@@ -1,7 +1,7 @@
 //! Reads lines from a stream that may send anything, such as binary noise or ten megabytes without a newline.
 
-use crate::limited_lines::LONGEST_LINE;
-use crate::quote::quoted_bytes;
+use rukh_base::limited_lines::LONGEST_LINE;
+use rukh_base::quote::quoted_bytes;
 use std::io::{self, BufRead};
 
 /// The next part of the stream.

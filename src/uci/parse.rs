@@ -9,8 +9,8 @@
 
 use super::error::UciError;
 use super::parse_go;
-use crate::quote::quoted;
-use crate::search::limits::{GoParams, PositionCommand, StartPosition};
+use rukh_base::quote::quoted;
+use rukh_search::limits::{GoParams, PositionCommand, StartPosition};
 use std::str::SplitWhitespace;
 
 /// What a line says. A blank line says nothing.

@@ -5,8 +5,8 @@
 //! GUI seems to have asked for one, the search is as short as possible.
 
 use super::error::UciError;
-use crate::quote::quoted;
-use crate::search::limits::GoParams;
+use rukh_base::quote::quoted;
+use rukh_search::limits::GoParams;
 use std::iter::Peekable;
 use std::str::SplitWhitespace;
 

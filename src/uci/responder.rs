@@ -2,7 +2,7 @@
 
 use super::format::{Shown, best_move_line, info_line};
 use super::output::Output;
-use crate::search::info::{BestMove, Responder, ThinkingInfo};
+use rukh_search::info::{BestMove, Responder, ThinkingInfo};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Writes info lines and best moves. The search threads share it.

@@ -7,12 +7,12 @@ use super::log::Log;
 use super::output::Output;
 use super::parse::{self, Command, Parsed};
 use super::responder::UciResponder;
-use crate::engine::Engine;
-use crate::options::Options;
-use crate::options::listing::{self, Extras};
-use crate::os_error::in_words;
-use crate::quote::quoted;
-use crate::search::limits::GoParams;
+use rukh_engine::Engine;
+use rukh_options::Options;
+use rukh_options::listing::{self, Extras};
+use rukh_base::os_error::in_words;
+use rukh_base::quote::quoted;
+use rukh_search::limits::GoParams;
 use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -225,7 +225,7 @@ fn is_in_place_of_lc0(called: &OsStr) -> bool {
 /// place of lc0's binary keep them.
 fn name(in_place_of_lc0: bool) -> String {
     let place = if in_place_of_lc0 { " (in place of Lc0)" } else { "" };
-    format!("Rukh {}{place}", env!("RUKH_VERSION"))
+    format!("Rukh {}{place}", rukh_base::VERSION)
 }
 
 fn cannot_log(path: &str, error: &std::io::Error) -> String {

@@ -1,9 +1,9 @@
 //! Runs the bodies of the fuzz targets on generated input: random bytes, and known words in random order.
 
 use proptest::prelude::*;
-use rukh::chess::tablebase::Tablebases;
+use rukh_chess::tablebase::Tablebases;
 use rukh::fuzzing;
-use rukh::net::InputFormat;
+use rukh_net::InputFormat;
 use rukh::selfplay::training::record::{RECORD_BYTES, Record};
 use std::sync::LazyLock;
 use zerocopy::IntoBytes;

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use rukh::backend::cpu::{
+use rukh_cpu::{
     CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, RawEvaluation, reference,
 };
-use rukh::backend::{Added, Backend, EvalRequest, Evaluations};
-use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
-use rukh::net::input::{HistoryFill, InputPlanes, encode};
-use rukh::net::network::PolicyHead;
-use rukh::net::{InputFormat, Network};
+use rukh_backend::{Added, Backend, EvalRequest, Evaluations};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_net::input::{HistoryFill, InputPlanes, encode};
+use rukh_net::network::PolicyHead;
+use rukh_net::{InputFormat, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
 

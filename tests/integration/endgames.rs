@@ -2,9 +2,9 @@
 
 use crate::driver::{Driver, best_move};
 use crate::tablebases;
-use rukh::chess::GameResult;
-use rukh::chess::tablebase::Tablebases;
-use rukh::chess::{Position, PositionHistory, uci_move};
+use rukh_chess::GameResult;
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Position, PositionHistory, uci_move};
 use std::fs;
 
 /// Endgames with known results: the moves to mate from the side to move's view (negative if it is mated, 0 for a draw)

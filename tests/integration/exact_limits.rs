@@ -2,7 +2,7 @@
 //! and no root move is skipped for its few visits.
 
 use super::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::search::{GoParams, Score};
+use rukh_search::{GoParams, Score};
 use std::time::{Duration, Instant};
 
 /// Positions in which one move is much better than the others, and others.

@@ -5,16 +5,16 @@
 //! evaluations are random.
 
 use crate::search::{KIWIPETE, MIDDLEGAME};
-use rukh::backend::position_key::KeyRules;
-use rukh::backend::registry::{self, BackendConfig};
-use rukh::backend::synthetic::{RandomBackend, RandomOptions};
-use rukh::backend::wrap::CachingBackend;
-use rukh::backend::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Ticket};
-use rukh::chess::{Position, PositionHistory};
-use rukh::options::{BackendName, Options};
-use rukh::search::stop::{ChainStopper, VisitsStopper};
-use rukh::search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
-use rukh::tree::{NodeId, Tree};
+use rukh_backend::position_key::KeyRules;
+use rukh_registry::{self, BackendConfig};
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::wrap::CachingBackend;
+use rukh_backend::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Ticket};
+use rukh_chess::{Position, PositionHistory};
+use rukh_options::{BackendName, Options};
+use rukh_search::stop::{ChainStopper, VisitsStopper};
+use rukh_search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use rukh_tree::{NodeId, Tree};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

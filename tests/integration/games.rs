@@ -1,7 +1,7 @@
 //! Random games, standard and Chess960, for property tests.
 
 use proptest::prelude::*;
-use rukh::chess::{Position, PositionHistory};
+use rukh_chess::{Position, PositionHistory};
 use shakmaty::{Bitboard, Board, Setup, fen::Fen};
 
 /// A start position (FEN), and for each ply a number that picks one of the legal moves.

@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
 use prost::Message;
-use rukh::net::HeadSelection;
-use rukh::net::file::proto::{Net, Weights, decode_bounded};
+use rukh_net::HeadSelection;
+use rukh_net::file::proto::{Net, Weights, decode_bounded};
 use serde::Deserialize;
 
 /// A network with lc0's evaluations of some positions.

@@ -3,9 +3,9 @@
 //! so on several paths to each node, because each path has its own history.
 
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::chess::{GameResult, PackedMove, PositionHistory, uci_move};
-use rukh::search::{GoParams, Score};
-use rukh::tree::{Bounds, NodeId, State, TerminalKind, Tree};
+use rukh_chess::{GameResult, PackedMove, PositionHistory, uci_move};
+use rukh_search::{GoParams, Score};
+use rukh_tree::{Bounds, NodeId, State, TerminalKind, Tree};
 use std::collections::HashMap;
 
 /// Bounds on the result of the last position of `history`, from the side to move's view, by a full search of `depth`
@@ -86,7 +86,7 @@ impl Walk<'_> {
 }
 
 fn history_of(fen: &str, moves: &str) -> PositionHistory {
-    let position = rukh::chess::Position::from_fen(fen).expect("the test's position is valid");
+    let position = rukh_chess::Position::from_fen(fen).expect("the test's position is valid");
     let mut history = PositionHistory::new(position);
     for text in moves.split_whitespace() {
         let m = uci_move::parse(history.last(), text).expect("the test's move is legal");

@@ -1,13 +1,13 @@
 //! Measures how busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the
 //! measured shares of the time.
 
-use rukh::backend::synthetic::{RandomBackend, RandomOptions};
-use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
-use rukh::chess::{Position, PositionHistory};
-use rukh::options::Options;
-use rukh::search::stop::{ChainStopper, TimeLimitStopper};
-use rukh::search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
-use rukh::tree::Tree;
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
+use rukh_chess::{Position, PositionHistory};
+use rukh_options::Options;
+use rukh_search::stop::{ChainStopper, TimeLimitStopper};
+use rukh_search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use rukh_tree::Tree;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use std::fs;
 use std::path::Path;
 
-use rukh::net::bounded::decode_bounded;
-use rukh::net::network::{Body, PolicyHead};
-use rukh::net::onnx::proto::{Graph, Model, Node, Tensor, ValueInfo, data_type};
-use rukh::net::onnx::write::{DataType, Settings, convert};
-use rukh::net::weights::{Convolution, Dense, HeadInput};
-use rukh::net::{HeadSelection, Network};
+use rukh_net::bounded::decode_bounded;
+use rukh_net::network::{Body, PolicyHead};
+use rukh_net::onnx::proto::{Graph, Model, Node, Tensor, ValueInfo, data_type};
+use rukh_net::onnx::write::{DataType, Settings, convert};
+use rukh_net::weights::{Convolution, Dense, HeadInput};
+use rukh_net::{HeadSelection, Network};
 
 use crate::driver::{run, run_any};
 use crate::goldens::{self, data_directory, edited_network, network_file};

@@ -4,7 +4,7 @@
 #[cfg(target_os = "linux")]
 use crate::driver::Driver;
 use crate::search::{KIWIPETE, Session, nodes};
-use rukh::search::{GoParams, Score};
+use rukh_search::{GoParams, Score};
 
 /// One million bytes for the tree, which are about nine thousand nodes.
 const TINY: [(&str, &str); 2] = [("RamLimitMb", "1"), ("NNCacheSize", "0")];

@@ -7,8 +7,8 @@ use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use rukh::fuzzing;
-use rukh::net::onnx::write::{Settings, convert};
-use rukh::net::{HeadSelection, Network, NetworkFile, describe};
+use rukh_net::onnx::write::{Settings, convert};
+use rukh_net::{HeadSelection, Network, NetworkFile, describe};
 
 use crate::goldens::{network_file, network_message};
 

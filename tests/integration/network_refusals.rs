@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::{DeflateEncoder, GzEncoder};
-use rukh::net::file::proto::{EncoderLayer, EngineVersion, Layer, Mha, Residual, Weights};
-use rukh::net::{HeadSelection, Network};
+use rukh_net::file::proto::{EncoderLayer, EngineVersion, Layer, Mha, Residual, Weights};
+use rukh_net::{HeadSelection, Network};
 
 use crate::goldens::{edited_network, edited_weights, network_file, network_message};
 
@@ -231,7 +231,7 @@ fn newer_versions_are_refused() {
 
 #[test]
 fn unknown_numbers_in_the_header_are_refused() {
-    let with = |edit: fn(&mut rukh::net::file::proto::NetworkFormat)| {
+    let with = |edit: fn(&mut rukh_net::file::proto::NetworkFormat)| {
         edited_network("micro-attn", |net| {
             let format = net.format.as_mut().and_then(|format| format.network_format.as_mut());
             edit(format.expect("it has a format"));

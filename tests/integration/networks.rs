@@ -3,14 +3,14 @@
 use std::fs;
 use std::path::Path;
 
-use rukh::net::architecture::{Activation, BodyKind, InputEmbedding, SmolgenShape};
-use rukh::net::file::proto::{Net, NetworkFormat};
-use rukh::net::file::schema::{
+use rukh_net::architecture::{Activation, BodyKind, InputEmbedding, SmolgenShape};
+use rukh_net::file::proto::{Net, NetworkFormat};
+use rukh_net::file::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, NetworkStructure as Structure,
 };
-use rukh::net::network::{AttentionPolicy, Body, EncoderStack, PolicyHead};
-use rukh::net::weights::HeadInput;
-use rukh::net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
+use rukh_net::network::{AttentionPolicy, Body, EncoderStack, PolicyHead};
+use rukh_net::weights::HeadInput;
+use rukh_net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
 
 use crate::goldens::{self, edited_network, edited_weights, network_file, network_message};
 

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rukh::net::{HeadSelection, Network, NetworkFile};
+use rukh_net::{HeadSelection, Network, NetworkFile};
 
 use crate::driver::{Driver, run, run_any};
 use crate::goldens::data_directory;

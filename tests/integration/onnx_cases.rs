@@ -7,15 +7,15 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rukh::backend::cpu::reference;
-use rukh::chess::{Position, PositionHistory, uci_move};
-use rukh::net::architecture::{Activation, BodyKind, InputEmbedding};
-use rukh::net::discover::EMBEDDED_BYTES;
-use rukh::net::input::encode;
-use rukh::net::network::{Body, PolicyHead};
-use rukh::net::onnx::write::{Settings, convert};
-use rukh::net::weights::Dense;
-use rukh::net::{HeadSelection, HistoryFill, InputFormat, InputPlanes, Network};
+use rukh_cpu::reference;
+use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_net::architecture::{Activation, BodyKind, InputEmbedding};
+use rukh_net::discover::EMBEDDED_BYTES;
+use rukh_net::input::encode;
+use rukh_net::network::{Body, PolicyHead};
+use rukh_net::onnx::write::{Settings, convert};
+use rukh_net::weights::Dense;
+use rukh_net::{HeadSelection, HistoryFill, InputFormat, InputPlanes, Network};
 use serde_json::{Value, json};
 
 use crate::driver::run;

@@ -6,13 +6,13 @@ use std::path::{Path, PathBuf};
 
 use prost::Message;
 use prost::bytes::Bytes;
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision};
-use rukh::net::bounded::decode_bounded;
-use rukh::net::file::schema;
-use rukh::net::file::wrap::{Interface, Outline};
-use rukh::net::onnx::proto::{Graph, Model, Node, data_type};
-use rukh::net::onnx::write::{DataType, Settings, convert};
-use rukh::net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
+use rukh_cpu::{CpuNetwork, InstructionSet, Precision};
+use rukh_net::bounded::decode_bounded;
+use rukh_net::file::schema;
+use rukh_net::file::wrap::{Interface, Outline};
+use rukh_net::onnx::proto::{Graph, Model, Node, data_type};
+use rukh_net::onnx::write::{DataType, Settings, convert};
+use rukh_net::{HeadSelection, InputFormat, Network, NetworkFile, describe};
 
 use crate::cpu;
 use crate::goldens::{self, network_file};
@@ -162,7 +162,7 @@ fn constants_may_be_nodes_and_casts_may_be_anywhere() {
     let bytes = edited("micro-attn", |graph| {
         for tensor in std::mem::take(&mut graph.initializer) {
             let name = tensor.name().to_owned();
-            let value = rukh::net::onnx::proto::Attribute {
+            let value = rukh_net::onnx::proto::Attribute {
                 name: Some("value".into()),
                 t: Some(Box::new(tensor)),
                 ..Default::default()
@@ -177,7 +177,7 @@ fn constants_may_be_nodes_and_casts_may_be_anywhere() {
                 },
             );
         }
-        let to = rukh::net::onnx::proto::Attribute {
+        let to = rukh_net::onnx::proto::Attribute {
             name: Some("to".into()),
             i: Some(data_type::FLOAT.into()),
             ..Default::default()

@@ -2,7 +2,7 @@
 
 use crate::layers::rust_files;
 use proptest::prelude::*;
-use rukh::options::{Effect, Kind, Options, TABLE, listing};
+use rukh_options::{Effect, Kind, Options, TABLE, listing};
 use std::path::Path;
 
 /// The table in docs/options.md is generated; `UPDATE_DOCS=1` writes it.

@@ -1,7 +1,7 @@
 //! Perft: leaf counts of our move generation, compared with published counts. python-chess gives the same counts for
 //! the Chess960 positions.
 
-use rukh::chess::Position;
+use rukh_chess::Position;
 use rukh::cli::perft::{divide, perft};
 
 /// Counts in `tests/data/perft.txt` with more leaves than this are skipped, because they would take too long.

@@ -3,9 +3,9 @@
 
 use crate::games;
 use proptest::prelude::*;
-use rukh::chess::{Position, PositionHistory, uci_move};
-use rukh::net::input::{HistoryFill, InputPlanes, encode};
-use rukh::net::{InputFormat, policy_index};
+use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_net::input::{HistoryFill, InputPlanes, encode};
+use rukh_net::{InputFormat, policy_index};
 
 /// A test position with lc0's encodings and policy indices.
 pub(crate) struct Golden {

@@ -2,8 +2,8 @@
 
 use crate::{games, planes};
 use proptest::prelude::*;
-use rukh::chess::{Color, PackedMove, Role, uci_move};
-use rukh::net::policy_index::{
+use rukh_chess::{Color, PackedMove, Role, uci_move};
+use rukh_net::policy_index::{
     ATTENTION_LOGITS, CONVOLUTION_PLANES, POLICY_SIZE, attention_index, convolution_index, index_of, move_at,
 };
 use std::collections::HashMap;

@@ -2,7 +2,7 @@
 
 use crate::games;
 use proptest::prelude::*;
-use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 use shakmaty::Position as _;
 
 /// The number of earlier occurrences of a position and the plies since the last one, found by comparing all positions.

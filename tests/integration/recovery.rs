@@ -4,14 +4,14 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rukh::backend::synthetic::{RandomBackend, RandomOptions};
-use rukh::backend::wrap::{RecoveringBackend, RecoveryPlan};
-use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
-use rukh::chess::{Position, PositionHistory};
-use rukh::options::Options;
-use rukh::search::stop::{ChainStopper, PatienceStopper, VisitsStopper};
-use rukh::search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
-use rukh::tree::Tree;
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::wrap::{RecoveringBackend, RecoveryPlan};
+use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
+use rukh_chess::{Position, PositionHistory};
+use rukh_options::Options;
+use rukh_search::stop::{ChainStopper, PatienceStopper, VisitsStopper};
+use rukh_search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use rukh_tree::Tree;
 
 fn random() -> RandomBackend {
     RandomBackend::new(RandomOptions { slots: 2, batch: 16, ..RandomOptions::default() })

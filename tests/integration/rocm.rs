@@ -18,14 +18,14 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use rukh::backend::cpu::{CpuBackend, CpuOptions, Precision};
-use rukh::backend::gpu::{GemmLibrary, GpuBackend, GpuOptions, GpuPrecision, Tuning, Waiting};
-use rukh::backend::{Backend, EvalRequest, Evaluations};
-use rukh::chess::{PackedMove, Position, PositionHistory, uci_move};
-use rukh::net::input::HistoryFill;
-use rukh::net::network::{Body, EncoderStack};
-use rukh::net::weights::Dense;
-use rukh::net::{HeadSelection, Network};
+use rukh_cpu::{CpuBackend, CpuOptions, Precision};
+use rukh_gpu::{GemmLibrary, GpuBackend, GpuOptions, GpuPrecision, Tuning, Waiting};
+use rukh_backend::{Backend, EvalRequest, Evaluations};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_net::input::HistoryFill;
+use rukh_net::network::{Body, EncoderStack};
+use rukh_net::weights::Dense;
+use rukh_net::{HeadSelection, Network};
 
 use crate::goldens::{self, GoldenPosition, GoldenSet};
 
@@ -145,7 +145,7 @@ struct Distance {
 }
 
 impl Distance {
-    fn add(&mut self, set: &GoldenSet, sample: &Sample, (value, priors): (rukh::backend::Value, &[f32])) {
+    fn add(&mut self, set: &GoldenSet, sample: &Sample, (value, priors): (rukh_backend::Value, &[f32])) {
         let Sample { golden, .. } = sample;
         assert_eq!(priors.len(), sample.priors.len(), "{} {}", set.name, golden.id);
         self.q.push((value.q - golden.q).abs());

@@ -1,9 +1,9 @@
 //! Whole searches through [`Engine`]: the answers that a user sees, and the invariants of the tree afterwards.
 
-use rukh::chess::{Move, uci_move};
-use rukh::engine::Engine;
-use rukh::options::Options;
-use rukh::search::{BestMove, GoParams, PositionCommand, Responder, Score, StartPosition, ThinkingInfo};
+use rukh_chess::{Move, uci_move};
+use rukh_engine::Engine;
+use rukh_options::Options;
+use rukh_search::{BestMove, GoParams, PositionCommand, Responder, Score, StartPosition, ThinkingInfo};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -432,8 +432,8 @@ fn tablebases_select_root_moves_and_end_lines() {
     // King and pawn against king: only some moves win.
     session.position(Some("4k3/8/4K3/4P3/8/8/8/8 w - - 0 1"), "");
     let only: Vec<String> = {
-        let tables = rukh::chess::tablebase::Tablebases::open(directory).expect("tables open");
-        let history = rukh::chess::PositionHistory::new(session.engine.position().clone());
+        let tables = rukh_chess::tablebase::Tablebases::open(directory).expect("tables open");
+        let history = rukh_chess::PositionHistory::new(session.engine.position().clone());
         let root = tables.root_moves(&history, false).expect("the tables cover it");
         root.best.iter().map(|m| text(Some(m.unpack(history.last())))).collect()
     };

@@ -1,7 +1,7 @@
 //! The features of Rukh's search beyond lc0's: each can be switched on alone, and the classic search has none of them.
 
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes, text};
-use rukh::chess::Position;
+use rukh_chess::Position;
 
 /// The settings that switch on each feature that is off by default.
 const FEATURES: [(&str, &str); 4] = [

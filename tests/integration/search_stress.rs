@@ -1,15 +1,15 @@
 //! Searches under stress: commands at random moments, and backends that are slow, fail or panic. No search may hang,
 //! answer late or not at all, or leave a tree that breaks a later search.
 
-use rukh::backend::synthetic::{RandomBackend, RandomOptions};
-use rukh::backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
-use rukh::chess::{Position, PositionHistory, uci_move};
-use rukh::engine::Engine;
-use rukh::options::Options;
-use rukh::search::stop::{ChainStopper, VisitsStopper};
-use rukh::search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
-use rukh::search::{Search, SearchParams, SearchSetup};
-use rukh::tree::{State, Tree};
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
+use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_engine::Engine;
+use rukh_options::Options;
+use rukh_search::stop::{ChainStopper, VisitsStopper};
+use rukh_search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
+use rukh_search::{Search, SearchParams, SearchSetup};
+use rukh_tree::{State, Tree};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;

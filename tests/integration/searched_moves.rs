@@ -1,8 +1,8 @@
 //! `go searchmoves`: limits, figures and the move see only what lies below the searched moves, whatever the tree holds.
 
 use super::search::{KIWIPETE, MIDDLEGAME, Session, nodes, text};
-use rukh::chess::uci_move;
-use rukh::search::{GoParams, Score, ThinkingInfo};
+use rukh_chess::uci_move;
+use rukh_search::{GoParams, Score, ThinkingInfo};
 use std::time::{Duration, Instant};
 
 fn only(moves: &[&str], go: GoParams) -> GoParams {

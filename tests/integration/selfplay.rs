@@ -6,7 +6,7 @@
 
 use crate::driver::{self, Driver};
 use crate::uci_lines::is_uci;
-use rukh::chess::{Color, Position, PositionHistory, uci_move};
+use rukh_chess::{Color, Position, PositionHistory, uci_move};
 use std::path::Path;
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 
 use crate::driver::Driver;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use rukh::chess::{Position, uci_move};
-use rukh::options::Options;
+use rukh_chess::{Position, uci_move};
+use rukh_options::Options;
 use rukh::uci::log::Log;
 use rukh::uci::output::Output;
 use rukh::uci::session::Session;

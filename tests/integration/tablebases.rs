@@ -2,8 +2,8 @@
 
 use crate::driver::Driver;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use rukh::chess::tablebase::{TablebaseError, Tablebases};
-use rukh::chess::{Position, PositionHistory};
+use rukh_chess::tablebase::{TablebaseError, Tablebases};
+use rukh_chess::{Position, PositionHistory};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -97,7 +97,7 @@ fn won_endgames_are_won_before_the_fifty_move_rule() {
             history.push(m);
         }
         let result = history.result();
-        assert_eq!(result, Some(rukh::chess::GameResult::Won(winner)), "{fen}");
+        assert_eq!(result, Some(rukh_chess::GameResult::Won(winner)), "{fen}");
     }
 }
 

@@ -5,11 +5,11 @@
 
 use proptest::prelude::*;
 use rand::{Rng, RngExt, SeedableRng, rngs::StdRng};
-use rukh::chess::{Color, Position};
-use rukh::options::Options;
-use rukh::search::stop::ChainStopper;
-use rukh::search::time::{ClockReading, Lag, LagMeter, make_time_manager};
-use rukh::search::{
+use rukh_chess::{Color, Position};
+use rukh_options::Options;
+use rukh_search::stop::ChainStopper;
+use rukh_search::time::{ClockReading, Lag, LagMeter, make_time_manager};
+use rukh_search::{
     GoParams, IterationStats, SearchStart, Stopper, StopperHints, TimeUsageHint, build_stoppers,
 };
 use std::time::Duration;

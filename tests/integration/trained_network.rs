@@ -5,11 +5,11 @@
 
 use std::fs;
 
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
-use rukh::chess::{Position, PositionHistory, uci_move};
-use rukh::net::discover::EMBEDDED_BYTES;
-use rukh::net::input::encode;
-use rukh::net::{HeadSelection, HistoryFill, InputPlanes, Network};
+use rukh_cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
+use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_net::discover::EMBEDDED_BYTES;
+use rukh_net::input::encode;
+use rukh_net::{HeadSelection, HistoryFill, InputPlanes, Network};
 use serde::Deserialize;
 
 use crate::goldens;

@@ -3,12 +3,12 @@
 
 use crate::driver::{Driver, best_move, rukh, run, run_any};
 use crate::tournaments::trivial;
-use rukh::backend::synthetic::{RandomBackend, RandomOptions};
-use rukh::backend::{Added, Backend, EvalRequest, Value};
-use rukh::chess::{Color, Position, PositionHistory, uci_move};
-use rukh::net::InputFormat;
-use rukh::net::input::{HistoryFill, encode};
-use rukh::net::policy_index::index_of;
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::{Added, Backend, EvalRequest, Value};
+use rukh_chess::{Color, Position, PositionHistory, uci_move};
+use rukh_net::InputFormat;
+use rukh_net::input::{HistoryFill, encode};
+use rukh_net::policy_index::index_of;
 use rukh::selfplay::training::chunk::read_chunk;
 use rukh::selfplay::training::planes::read_planes;
 use rukh::selfplay::training::record::{Record, flags};
@@ -162,7 +162,7 @@ fn records_hold_what_the_search_prints() {
         }
         assert_eq!(record.visits.get() as f32, visits(root), "{where_}");
         let side = history.last().side_to_move();
-        let index = index_of(rukh::chess::PackedMove::new(m), side, 0);
+        let index = index_of(rukh_chess::PackedMove::new(m), side, 0);
         assert_eq!((record.best_idx.get(), record.played_idx.get()), (index, index), "{where_}");
         let result = if side == Color::White { for_white } else { -for_white };
         assert_eq!(

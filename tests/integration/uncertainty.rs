@@ -3,15 +3,15 @@
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh::backend::cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
-use rukh::backend::registry::{self, BackendConfig};
-use rukh::backend::wrap::{CheckBackend, CheckOptions};
-use rukh::backend::{Backend, EvalRequest};
-use rukh::chess::{Position, PositionHistory};
-use rukh::engine::Engine;
-use rukh::net::input::encode;
-use rukh::net::network::ValueError;
-use rukh::net::{HeadSelection, HistoryFill, Network};
+use rukh_cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
+use rukh_registry::{self, BackendConfig};
+use rukh_backend::wrap::{CheckBackend, CheckOptions};
+use rukh_backend::{Backend, EvalRequest};
+use rukh_chess::{Position, PositionHistory};
+use rukh_engine::Engine;
+use rukh_net::input::encode;
+use rukh_net::network::ValueError;
+use rukh_net::{HeadSelection, HistoryFill, Network};
 use std::sync::Arc;
 
 /// The options that switch on the features tested here.
@@ -121,7 +121,7 @@ fn proven_results_stay_exact_whatever_the_visits_weigh() {
         let mut session = Session::new(&on);
         session.position(Some(fen), "");
         let (info, _) = session.go(nodes(60_000));
-        assert!(matches!(info.score, Some(rukh::search::Score::Mate(_))), "{fen}: {:?}", info.score);
+        assert!(matches!(info.score, Some(rukh_search::Score::Mate(_))), "{fen}: {:?}", info.score);
         summary(&mut session.engine);
     }
 }

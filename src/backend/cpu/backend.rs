@@ -8,16 +8,16 @@ use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::pool::{Part, Pool};
 use super::profile::CpuProfiler;
 use super::scratch::Scratch;
-use crate::backend::profile::Profiler;
-use crate::backend::ticket::check_batch_size;
-use crate::backend::{
+use rukh_backend::profile::Profiler;
+use rukh_backend::ticket::check_batch_size;
+use rukh_backend::{
     Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
-use crate::net::Network;
-use crate::net::architecture::{BodyKind, InputFormat};
-use crate::net::input::{HistoryFill, encode};
-use crate::net::network::Body;
-use crate::net::policy_index::index_of;
+use rukh_net::Network;
+use rukh_net::architecture::{BodyKind, InputFormat};
+use rukh_net::input::{HistoryFill, encode};
+use rukh_net::network::Body;
+use rukh_net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// The options of a CPU backend.

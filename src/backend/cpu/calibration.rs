@@ -7,10 +7,10 @@ use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::rounder::{Guide, Rounder};
 use super::scratch::{Outputs, Scratch};
 use super::steps::NetworkStatistics;
-use crate::chess::{PackedMove, Position, PositionHistory, bench_positions, uci_move};
-use crate::net::Network;
-use crate::net::input::{HistoryFill, encode};
-use crate::net::policy_index::index_of;
+use rukh_chess::{PackedMove, Position, PositionHistory, bench_positions, uci_move};
+use rukh_net::Network;
+use rukh_net::input::{HistoryFill, encode};
+use rukh_net::policy_index::index_of;
 
 /// The most positions of each game: with more, the errors of the embedded network are no smaller.
 const MOST_PLIES: usize = 4;

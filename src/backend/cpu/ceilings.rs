@@ -6,8 +6,8 @@ use super::kernels::matrix::{Format, PackedMatrix};
 use super::simd::amx::{Block, BlockFactors, COLUMNS, ROWS as ROWS_OF_BLOCK};
 use super::simd::{AlignedVec, Factors, Isa, Kernel, Simd, Word};
 use super::steps::Steps;
-use crate::backend::profile::{Ceilings, CopySpeed};
-use crate::net::architecture::Activation;
+use rukh_backend::profile::{Ceilings, CopySpeed};
+use rukh_net::architecture::Activation;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 

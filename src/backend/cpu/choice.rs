@@ -7,14 +7,14 @@
 use super::backend::{CpuBackend, CpuOptions, int8_convolutions_pay};
 use super::calibration::{affordable_positions, games};
 use super::network::{InstructionSet, Precision};
-use crate::backend::owned_request::{OwnedRequest, evaluate};
-use crate::backend::{Backend, BackendError, Comparison, Evaluations};
-use crate::cache_folder::{keep_line, kept_line};
-use crate::net::Network;
-use crate::net::architecture::BodyKind;
-use crate::net::digest::Digest;
-use crate::net::input::HistoryFill;
-use crate::processor;
+use rukh_backend::owned_request::{OwnedRequest, evaluate};
+use rukh_backend::{Backend, BackendError, Comparison, Evaluations};
+use rukh_base::cache_folder::{keep_line, kept_line};
+use rukh_net::Network;
+use rukh_net::architecture::BodyKind;
+use rukh_net::digest::Digest;
+use rukh_net::input::HistoryFill;
+use rukh_base::processor;
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -141,7 +141,7 @@ fn is_tower(network: &Network) -> bool {
 fn key(network: &Network, instructions: InstructionSet) -> String {
     format!(
         "{}\n{}\n{}\n{:016x}\n",
-        env!("RUKH_VERSION"),
+        rukh_base::VERSION,
         processor::name(),
         instructions.name(),
         fingerprint(network)

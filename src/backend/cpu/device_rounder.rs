@@ -8,8 +8,8 @@ use super::kept_rounding::{KeptFile, identity_of_weights};
 use super::kernels::matrix::Quantised;
 use super::network::InstructionSet;
 use super::rounder::Rounder;
-use crate::net::Network;
-use crate::net::weights::Dense;
+use rukh_net::Network;
+use rukh_net::weights::Dense;
 
 /// The first words of the cached files' names.
 const NAME: &str = "int8-weights-gpu";
@@ -32,7 +32,7 @@ impl DeviceRounder {
     /// The weights of a layer between -127 and 127. `number` counts the calls of [`LayerStore::dense`] before that of
     /// this layer.
     ///
-    /// [`LayerStore::dense`]: crate::net::prepare::LayerStore::dense
+    /// [`LayerStore::dense`]: rukh_net::prepare::LayerStore::dense
     pub(crate) fn round(&mut self, number: usize, layer: &Dense) -> Quantised {
         self.rounder.dense(number, &layer.weights, layer.inputs)
     }

@@ -11,9 +11,9 @@ use super::layers::{Embedding, Encoder, EncoderStack, FeedForward, Smolgen};
 use super::network::CpuNetwork;
 use super::recorder::Work;
 use super::scratch::Scratch;
-use crate::net::architecture::Activation;
-use crate::net::input::InputPlanes;
-use crate::net::network::{Gates, PositionLayers};
+use rukh_net::architecture::Activation;
+use rukh_net::input::InputPlanes;
+use rukh_net::network::{Gates, PositionLayers};
 
 /// The number of positions that go through an encoder together, after smolgen's small layers. The queries, keys, values
 /// and logits of 2 positions fit the second-level cache. (The speeds with 1 to 8 positions differ by 3 %.)

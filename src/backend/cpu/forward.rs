@@ -13,8 +13,8 @@ use super::kernels::SQUARES;
 use super::layers::Body;
 use super::network::{CpuNetwork, RawEvaluation};
 use super::scratch::{Outputs, Scratch};
-use crate::backend::Value;
-use crate::net::input::InputPlanes;
+use rukh_backend::Value;
+use rukh_net::input::InputPlanes;
 
 impl CpuNetwork {
     /// Evaluates positions as one batch and returns the policy logits before the softmax. Tests and tools use this; the

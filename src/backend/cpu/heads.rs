@@ -7,8 +7,8 @@ use super::layers::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
 use super::network::CpuNetwork;
 use super::recorder::Work;
 use super::scratch::Scratch;
-use crate::net::architecture::Activation;
-use crate::net::policy_index::ATTENTION_LOGITS;
+use rukh_net::architecture::Activation;
+use rukh_net::policy_index::ATTENTION_LOGITS;
 
 impl CpuNetwork {
     /// `stream [T][channels]` -> `output`, which is `[B][3]` with the logits of win, draw and loss, or `[B][1]` with q

@@ -7,9 +7,9 @@ use super::calibration::calibrated;
 use super::network::{CpuNetwork, InstructionSet, Precision};
 use super::rounder::{Guide, Rounder};
 use super::rounding_file;
-use crate::cache_folder;
-use crate::net::Network;
-use crate::net::digest::digest;
+use rukh_base::cache_folder;
+use rukh_net::Network;
+use rukh_net::digest::digest;
 use std::path::{Path, PathBuf};
 
 /// How the weights of the embedded network are rounded. `scripts/training/round.sh` writes it.
@@ -30,7 +30,7 @@ impl KeptFile {
     /// The file in the cache folder. `name` is the first word of its name, and `identity` says on what the content depends
     /// apart from the version of Rukh and the instructions that evaluate the positions.
     pub(super) fn in_cache(name: &str, instructions: InstructionSet, identity: &str) -> KeptFile {
-        let key = format!("{}\n{}\n{identity}", env!("RUKH_VERSION"), instructions.name());
+        let key = format!("{}\n{}\n{identity}", rukh_base::VERSION, instructions.name());
         KeptFile { path: cache_folder::file(name, &key, "gz"), key }
     }
 
@@ -104,10 +104,10 @@ fn identity(network: &Network, precision: Precision, instructions: InstructionSe
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::bench_positions;
-    use crate::net::discover::{OWN_NETWORK, find_network};
-    use crate::net::file::HeadSelection;
-    use crate::net::input::{HistoryFill, InputPlanes, encode};
+    use rukh_chess::bench_positions;
+    use rukh_net::discover::{OWN_NETWORK, find_network};
+    use rukh_net::file::HeadSelection;
+    use rukh_net::input::{HistoryFill, InputPlanes, encode};
     use std::fs;
     use std::io::Read as _;
 
@@ -122,7 +122,7 @@ mod tests {
         let format = network.architecture.input_format;
         let histories = bench_positions::POSITIONS[..4].iter().map(|text| {
             let fen = text.split(" moves ").next().expect("there is a FEN");
-            crate::chess::PositionHistory::new(crate::chess::Position::from_fen(fen).expect("it is valid"))
+            rukh_chess::PositionHistory::new(rukh_chess::Position::from_fen(fen).expect("it is valid"))
         });
         histories.map(|history| encode(&history, format, HistoryFill::FenOnly).0).collect()
     }

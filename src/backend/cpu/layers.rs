@@ -1,16 +1,16 @@
 //! Packs each layer of a network for the kernels.
 //!
-//! [`crate::net::prepare`] walks the network and hands its layers to [`Packing`] one by one.
+//! [`rukh_net::prepare`] walks the network and hands its layers to [`Packing`] one by one.
 
 use super::kernels::convolution::PackedConvolution;
 use super::kernels::matrix::{Format, PackedMatrix};
 use super::kernels::planes::{BoardEmbedding, PlaneConvolution, PlaneEmbedding};
 use super::rounder::Rounder;
 use super::simd::Isa;
-use crate::net::input::InputPlanes;
-use crate::net::network::{self, Layers};
-use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
-use crate::net::weights::{Convolution, Dense, LayerNorm};
+use rukh_net::input::InputPlanes;
+use rukh_net::network::{self, Layers};
+use rukh_net::prepare::{DenseRole, LayerStore, ScoreOrder};
+use rukh_net::weights::{Convolution, Dense, LayerNorm};
 use std::convert::Infallible;
 use std::ops::Range;
 

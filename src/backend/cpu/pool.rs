@@ -7,9 +7,9 @@
 
 use super::network::CpuNetwork;
 use super::scratch::{Outputs, Scratch};
-use crate::backend::ticket::panic_reason;
-use crate::net::input::InputPlanes;
-use crate::sync::start_system_thread;
+use rukh_backend::ticket::panic_reason;
+use rukh_net::input::InputPlanes;
+use rukh_base::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};

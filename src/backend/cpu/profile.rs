@@ -8,13 +8,13 @@ use super::layers::Body;
 use super::network::CpuNetwork;
 use super::recorder::{Lap, Place};
 use super::scratch::{Outputs, Scratch};
-use crate::backend::profile::{
+use rukh_backend::profile::{
     Ceilings, Pass, Profile, ProfileRequest, Profiler, StepProfile, Subject, faster_half, mean,
 };
-use crate::backend::ticket::check_batch_size;
-use crate::backend::{Attributes, BackendError};
-use crate::net::architecture::InputFormat;
-use crate::net::input::{HistoryFill, InputPlanes, encode};
+use rukh_backend::ticket::check_batch_size;
+use rukh_backend::{Attributes, BackendError};
+use rukh_net::architecture::InputFormat;
+use rukh_net::input::{HistoryFill, InputPlanes, encode};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Records how long each step of a forward pass takes, for [`crate::backend::profile`].
+//! Records how long each step of a forward pass takes, for [`rukh_backend::profile`].
 //!
 //! A recorder works like a stopwatch with laps: the time of a step begins where the step before it ended. So the times
 //! add up to the time of the whole pass, and none of it is lost between the steps. A recorder that is off costs a test

@@ -5,16 +5,16 @@
 //! memory layout. Activations have the layout `[square][channel]`.
 
 use super::network::{RawEvaluation, win_draw};
-use crate::net::Network;
-use crate::net::architecture::{Activation, BodyKind, InputEmbedding};
-use crate::net::input::InputPlanes;
-use crate::net::network::{
+use rukh_net::Network;
+use rukh_net::architecture::{Activation, BodyKind, InputEmbedding};
+use rukh_net::input::InputPlanes;
+use rukh_net::network::{
     AttentionPolicy, Body, Embedding, Encoder, EncoderStack, FeedForward, Gates, PolicyHead, PositionLayers,
     ScalarHead, Smolgen, SqueezeExcitation, ValueError,
 };
-use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
-use crate::net::prepare::query_scale;
-use crate::net::weights::{Convolution, Dense, HeadInput, LayerNorm, positional_value};
+use rukh_net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
+use rukh_net::prepare::query_scale;
+use rukh_net::weights::{Convolution, Dense, HeadInput, LayerNorm, positional_value};
 
 /// A matrix as a vector of rows. Most have one row for each of the 64 squares.
 type Rows = Vec<Vec<f32>>;

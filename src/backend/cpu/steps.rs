@@ -7,8 +7,8 @@ use super::kernels::matrix::{InputStatistics, MatrixProduct, PackedMatrix, Round
 use super::kernels::norm::LayerNorm;
 use super::recorder::{Recorder, Work};
 use super::simd::{AlignedVec, Isa};
-use crate::net::architecture::Activation;
-use crate::net::weights;
+use rukh_net::architecture::Activation;
+use rukh_net::weights;
 
 /// Runs steps on one instruction set. The rows of a matrix follow each other without gaps.
 pub(super) struct Steps {

@@ -8,9 +8,9 @@ use super::layers::ResidualBlock;
 use super::network::CpuNetwork;
 use super::recorder::Work;
 use super::scratch::Scratch;
-use crate::net::architecture::Activation;
-use crate::net::input::InputPlanes;
-use crate::net::network::SqueezeExcitation;
+use rukh_net::architecture::Activation;
+use rukh_net::input::InputPlanes;
+use rukh_net::network::SqueezeExcitation;
 
 impl CpuNetwork {
     /// Planes -> `stream [T][filters]`.

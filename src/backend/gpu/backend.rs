@@ -6,30 +6,30 @@
 //!
 //! After the first fault the device counts as lost: the slots answer every further batch with the same error and do not
 //! touch the device again. A device that hangs would otherwise cost each batch a deadline. Dropping the backend then
-//! waits only a moment for its threads, because they may never end; see [`crate::backend::wrap::RecoveringBackend`] for
+//! waits only a moment for its threads, because they may never end; see [`rukh_backend::wrap::RecoveringBackend`] for
 //! what takes its place.
 
-use crate::backend::gpu::options::GpuOptions;
-use crate::backend::gpu::pass::slot::{Requests, Slot};
-use crate::backend::gpu::pass::timing;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::driver_hint::explained;
-use crate::backend::gpu::runtime::error::GpuError;
-use crate::backend::gpu::runtime::libraries::Libraries;
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::gpu::startup::prepare::{Started, start};
-use crate::backend::gpu::startup::trial::survive_opening;
-use crate::backend::queue::WorkQueue;
-use crate::backend::queue::{Reply, Workers, reply_channel};
-use crate::backend::ticket::{Done, catch_panic, check_batch_size};
-use crate::backend::{
+use crate::options::GpuOptions;
+use crate::pass::slot::{Requests, Slot};
+use crate::pass::timing;
+use crate::runtime::device::Gpu;
+use crate::runtime::driver_hint::explained;
+use crate::runtime::error::GpuError;
+use crate::runtime::libraries::Libraries;
+use crate::runtime::precision::GpuPrecision;
+use crate::runtime::weight_bits::WeightBits;
+use crate::startup::prepare::{Started, start};
+use crate::startup::trial::survive_opening;
+use rukh_backend::queue::WorkQueue;
+use rukh_backend::queue::{Reply, Workers, reply_channel};
+use rukh_backend::ticket::{Done, catch_panic, check_batch_size};
+use rukh_backend::{
     Added, Attributes, Backend, BackendError, Batch, BatchSizes, Devices, EvalRequest, Evaluations, Ticket,
 };
-use crate::net::Network;
-use crate::net::architecture::InputFormat;
-use crate::net::input::{HistoryFill, encode};
-use crate::net::policy_index::index_of;
+use rukh_net::Network;
+use rukh_net::architecture::InputFormat;
+use rukh_net::input::{HistoryFill, encode};
+use rukh_net::policy_index::index_of;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 

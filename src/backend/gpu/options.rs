@@ -1,16 +1,16 @@
 //! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
 
-use crate::backend::gpu::gemm::gemms::Effort;
-use crate::backend::gpu::helper::probe::helper;
-use crate::backend::gpu::runtime::choice::GpuChoice;
-use crate::backend::gpu::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
-use crate::backend::gpu::runtime::kernels::AttentionKernel;
-use crate::backend::gpu::runtime::libraries::GemmLibrary;
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::options_dict::{HEAD_OPTIONS, OptionsDict, ParsedOptions};
-use crate::backend::{BackendError, LARGEST_BATCH};
-use crate::net::HeadSelection;
-use crate::options::lc0;
+use crate::gemm::gemms::Effort;
+use crate::helper::probe::helper;
+use crate::runtime::choice::GpuChoice;
+use crate::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
+use crate::runtime::kernels::AttentionKernel;
+use crate::runtime::libraries::GemmLibrary;
+use crate::runtime::weight_bits::WeightBits;
+use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict, ParsedOptions};
+use rukh_backend::{BackendError, LARGEST_BATCH};
+use rukh_net::HeadSelection;
+use rukh_options::lc0;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -87,7 +87,7 @@ pub struct GpuOptions {
     /// The file with the table of tuned products. `None` means a file in the user's cache folder.
     pub tuning_file: Option<PathBuf>,
     /// The program that asks the BLAS libraries for products in a process of its own, which may die of it. With `None`
-    /// this process asks. [`set_helper`](crate::backend::gpu::helper::probe::set_helper) sets the default of [`GpuOptions::read`].
+    /// this process asks. [`set_helper`](crate::helper::probe::set_helper) sets the default of [`GpuOptions::read`].
     pub helper: Option<PathBuf>,
     /// A helper process that says nothing for so long is killed.
     pub helper_patience: Duration,

@@ -1,6 +1,6 @@
 //! The backends inside `multiplexing`, `demux` and `roundrobin`.
 
-use crate::backend::{Attributes, Backend, BatchSizes, Devices, EvalRequest, Evaluation};
+use crate::{Attributes, Backend, BatchSizes, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// A backend inside another, with limits on its use.

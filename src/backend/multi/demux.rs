@@ -13,15 +13,15 @@
 //! than they may accept, and split them.
 
 use super::children::{Child, cached_by_any, common_attributes, devices_of};
-use crate::backend::queue::WorkQueue;
-use crate::backend::queue::{Reply, WorkerTicket, Workers, reply_channel};
-use crate::backend::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
-use crate::backend::wrap::BatchSplittingBackend;
-use crate::backend::{
+use crate::queue::WorkQueue;
+use crate::queue::{Reply, WorkerTicket, Workers, reply_channel};
+use crate::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
+use crate::wrap::BatchSplittingBackend;
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
-use crate::sync::Arc;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+pub use rukh_base::sync::Arc;
+pub use rukh_base::sync::atomic::{AtomicUsize, Ordering};
 
 /// Several backends that share each batch.
 pub struct DemuxBackend {

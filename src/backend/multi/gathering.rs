@@ -12,10 +12,10 @@
 //! could add to it, or when the first job has waited for [`State::patience`].
 
 use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
-use crate::backend::ticket::catch_panic;
-use crate::backend::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
-use crate::sync::thread::JoinHandle;
-use crate::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, start_thread, wait_timeout};
+use crate::ticket::catch_panic;
+use crate::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
+pub use rukh_base::sync::thread::JoinHandle;
+pub use rukh_base::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, start_thread, wait_timeout};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
@@ -293,9 +293,9 @@ impl Intake for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::queue::{OwnedRequest, WorkerTicket, reply_channel};
-    use crate::backend::synthetic::{RandomBackend, RandomOptions};
-    use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
+    use crate::queue::{OwnedRequest, WorkerTicket, reply_channel};
+    use crate::synthetic::{RandomBackend, RandomOptions};
+    use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 
     fn history(moves: &str) -> PositionHistory {
         let mut history = PositionHistory::new(Position::startpos());

@@ -1,8 +1,8 @@
 //! Evaluates the batches of several searches as one, and gives each search its part of the outcome.
 
-use crate::backend::queue::{Outcome, OwnedRequest, Reply, reply_channel};
-use crate::backend::ticket::{Done, OrderedBatch, check_batch_size};
-use crate::backend::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket};
+use crate::queue::{Outcome, OwnedRequest, Reply, reply_channel};
+use crate::ticket::{Done, OrderedBatch, check_batch_size};
+use crate::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket};
 use std::sync::Arc;
 
 /// A batch of a search that waits to be evaluated.

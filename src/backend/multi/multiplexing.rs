@@ -14,9 +14,9 @@
 
 use super::children::{Child, cached_by_any, common_attributes, devices_of};
 use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
-use crate::backend::queue::{WorkQueue, Workers};
-use crate::backend::ticket::catch_panic;
-use crate::backend::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
+use crate::queue::{WorkQueue, Workers};
+use crate::ticket::catch_panic;
+use crate::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// Several backends that take batches from one queue.

@@ -5,8 +5,8 @@
 //! devices misses its turns.
 
 use super::children::{Child, cached_by_any, common_attributes, devices_of};
-use crate::backend::{Attributes, Backend, Batch, Devices, EvalRequest, Evaluation};
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::{Attributes, Backend, Batch, Devices, EvalRequest, Evaluation};
+pub use rukh_base::sync::atomic::{AtomicUsize, Ordering};
 
 /// Several backends that take turns.
 pub struct RoundRobinBackend {

@@ -20,8 +20,8 @@
 mod syntax;
 
 use self::syntax::{ParsedNode, option_error};
-use crate::backend::BackendError;
-use crate::net::HeadSelection;
+use crate::BackendError;
+use rukh_net::HeadSelection;
 use std::cell::Cell;
 use std::fmt::Display;
 use std::ops::RangeInclusive;

@@ -1,8 +1,8 @@
 //! The syntax of `BackendOptions`: parses the text into a tree of names, options and children, without interpreting
 //! them.
 
-use crate::backend::BackendError;
-use crate::quote::quoted;
+use crate::BackendError;
+use rukh_base::quote::quoted;
 
 /// The maximum nesting depth. Backends are created recursively, so a limit protects the stack.
 const MAXIMUM_DEPTH: usize = 8;

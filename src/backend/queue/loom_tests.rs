@@ -1,7 +1,7 @@
-//! Tests of [`WorkQueue`] under `loom`, which tries every interleaving of the threads (see [`crate::sync`]).
+//! Tests of [`WorkQueue`] under `loom`, which tries every interleaving of the threads (see [`rukh_base::sync`]).
 
 use super::work_queue::WorkQueue;
-use crate::sync::{Arc, check_model};
+use rukh_base::sync::{Arc, check_model};
 use loom::thread::{JoinHandle, spawn};
 
 /// Starts a worker that takes at most two items at once, and returns all items that it took.

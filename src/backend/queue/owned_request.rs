@@ -1,7 +1,7 @@
 //! A copy of a request, for backends that evaluate on another thread.
 
-use crate::backend::EvalRequest;
-use crate::chess::{PackedMove, PositionHistory};
+use crate::EvalRequest;
+use rukh_chess::{PackedMove, PositionHistory};
 
 /// The most positions that a network's input planes show.
 const POSITIONS_SHOWN: usize = 8;

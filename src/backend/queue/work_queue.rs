@@ -3,7 +3,7 @@
 //! A channel would not do, for two reasons. A worker inspects the next item before it takes it, to merge small batches.
 //! And the backend closes the queue when it is dropped, while a batch that outlives the backend still holds the queue.
 
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+pub use rukh_base::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
 /// A first-in, first-out queue for many producers and many consumers.

@@ -1,10 +1,10 @@
 //! Worker threads that serve [`WorkQueue`]s, and the channel from a worker to the waiting ticket.
 
 use super::work_queue::WorkQueue;
-use crate::backend::{BackendError, Evaluations, Ticket};
-use crate::sync::channel::{Receiver, Sender, bounded};
-use crate::sync::thread::{self, JoinHandle};
-use crate::sync::{Arc, is_finished, start_thread};
+use crate::{BackendError, Evaluations, Ticket};
+pub use rukh_base::sync::channel::{Receiver, Sender, bounded};
+pub use rukh_base::sync::thread::{self, JoinHandle};
+pub use rukh_base::sync::{Arc, is_finished, start_thread};
 use std::time::{Duration, Instant};
 
 /// The time between two looks at threads that may never end.

@@ -1,9 +1,9 @@
 //! The user's choice of a backend, a network and a cache.
 
-use crate::backend::position_key::KeyRules;
-use crate::backend::wrap::BYTES_PER_ENTRY;
-use crate::net::HistoryFill;
-use crate::options::Options;
+use rukh_backend::position_key::KeyRules;
+use rukh_backend::wrap::BYTES_PER_ENTRY;
+use rukh_net::HistoryFill;
+use rukh_options::Options;
 
 /// The cache takes at most this part of the memory that the user allows. The tree has the rest.
 const CACHE_PART: u64 = 4;
@@ -13,9 +13,9 @@ const CACHE_PART: u64 = 4;
 pub struct BackendConfig {
     /// The name of a backend, of Rukh or of lc0, or `auto`.
     pub backend: String,
-    /// The backend's own options, in the syntax of [`crate::backend::options_dict`].
+    /// The backend's own options, in the syntax of [`rukh_backend::options_dict`].
     pub options: String,
-    /// A path, or another location that [`find_network`](crate::net::discover::find_network) accepts.
+    /// A path, or another location that [`find_network`](rukh_net::discover::find_network) accepts.
     pub network: String,
     /// The softmax temperature of the policy: the logits are divided by it.
     pub policy_softmax_temperature: f32,

@@ -3,10 +3,10 @@
 use super::config::BackendConfig;
 use super::kinds::{BACKENDS, own_options};
 use super::maker::{Made, Maker, MissingDevices};
-use crate::backend::options_dict::ParsedOptions;
-use crate::backend::wrap::{BatchSplittingBackend, CachingBackend};
-use crate::backend::{Backend, BackendError, LARGEST_BATCH};
-use crate::options::{AUTODISCOVER, BackendName, lc0};
+use rukh_backend::options_dict::ParsedOptions;
+use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend};
+use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
+use rukh_options::{AUTODISCOVER, BackendName, lc0};
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.

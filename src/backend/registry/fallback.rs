@@ -5,10 +5,10 @@
 
 use super::config::BackendConfig;
 use super::create::create;
-use crate::backend::ticket::evaluate_one;
-use crate::backend::{Backend, EvalRequest, Fallback};
-use crate::net::discover::{EMBEDDED, OWN_NETWORK};
-use crate::options::BackendName;
+use rukh_backend::ticket::evaluate_one;
+use rukh_backend::{Backend, EvalRequest, Fallback};
+use rukh_net::discover::{EMBEDDED, OWN_NETWORK};
+use rukh_options::BackendName;
 use std::sync::{Arc, OnceLock};
 
 /// Two networks on the processor. Each is loaded when it is first used.

@@ -8,12 +8,12 @@
 //! is free first and occupies it for `delay + n * per_position`. The time of completion is computed when the batch is
 //! submitted, and the ticket sleeps until then, so the simulated device uses no CPU time, like a real one.
 
-use crate::backend::position_key::mix;
-use crate::backend::ticket::{Done, check_batch_size};
-use crate::backend::{
+use crate::position_key::mix;
+use crate::ticket::{Done, check_batch_size};
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
-use crate::sync::{Arc, Mutex, PoisonError, thread};
+pub use rukh_base::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
 
 /// The options of a [`RandomBackend`].

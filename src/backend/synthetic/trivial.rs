@@ -14,11 +14,11 @@
 //!
 //! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only returns it.
 
-use crate::backend::ticket::{Done, check_batch_size};
-use crate::backend::{
+use crate::ticket::{Done, check_batch_size};
+use crate::{
     Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
-use crate::chess::{Color, Position, Role, Square};
+use rukh_chess::{Color, Position, Role, Square};
 use shakmaty::{Board, Position as _};
 use std::sync::Arc;
 
@@ -319,7 +319,7 @@ impl Batch for TrivialBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::{PackedMove, PositionHistory};
+    use rukh_chess::{PackedMove, PositionHistory};
 
     fn evaluate(fen: &str) -> (Vec<PackedMove>, Value, Vec<f32>) {
         let history = PositionHistory::new(Position::from_fen(fen).unwrap());

@@ -4,8 +4,8 @@
 //! that the backend inside accepts. When a part is full and another request arrives, the part is submitted, so an
 //! asynchronous backend evaluates it while the search gathers the rest.
 
-use crate::backend::ticket::{OrderedBatch, OrderedTicket};
-use crate::backend::{
+use crate::ticket::{OrderedBatch, OrderedTicket};
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
     ticket::{Done, check_batch_size},
 };

@@ -4,16 +4,16 @@
 //! requests for the same position are in flight together, both are evaluated: detecting that would cost every request
 //! more than the rare duplicate costs. No lock is held during an evaluation.
 //!
-//! [`crate::backend::position_key`] decides which positions share an entry. [`super::cache_store`] holds the entries.
+//! [`crate::position_key`] decides which positions share an entry. [`super::cache_store`] holds the entries.
 
 use super::cache_store::{Peek, Store};
-use crate::available_memory::available_bytes;
-use crate::backend::position_key::{KeyRules, cache_key};
-use crate::backend::ticket::{Done, catch_panic, check_outcome_length};
-use crate::backend::{
+use rukh_base::available_memory::available_bytes;
+use crate::position_key::{KeyRules, cache_key};
+use crate::ticket::{Done, catch_panic, check_outcome_length};
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
-use crate::chess::PositionHistory;
+use rukh_chess::PositionHistory;
 use std::sync::Arc;
 
 /// The memory for each entry, in bytes, including its share of the index.
@@ -186,7 +186,7 @@ impl Ticket for CachingTicket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::synthetic::{RandomBackend, RandomOptions};
+    use crate::synthetic::{RandomBackend, RandomOptions};
 
     #[test]
     fn the_cache_that_is_left_to_the_system_outlives_its_backend() {

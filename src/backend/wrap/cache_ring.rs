@@ -7,8 +7,8 @@
 //! All rings fill alike. So the memory that is in use is always the first part of the map, and huge pages waste nothing.
 //! They are faster to look into, and the system takes them back much faster when the process ends.
 
-use crate::sync::Arc;
-use crate::zeroed_array::ZeroedSlice;
+pub use rukh_base::sync::Arc;
+use rukh_base::zeroed_array::ZeroedSlice;
 use std::sync::atomic::AtomicU64;
 
 /// The number of words of a piece. Its end stays unused if the next record does not fit, some six words on average.

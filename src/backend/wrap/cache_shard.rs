@@ -11,9 +11,9 @@
 //! first.
 
 use super::cache_ring::Ring;
-use crate::backend::{CompactPrior, Evaluation, Value};
-use crate::sync::Arc;
-use crate::zeroed_array::ZeroedSlice;
+use crate::{CompactPrior, Evaluation, Value};
+pub use rukh_base::sync::Arc;
+use rukh_base::zeroed_array::ZeroedSlice;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

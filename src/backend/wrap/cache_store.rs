@@ -5,10 +5,10 @@
 
 use super::cache_ring::new_rings;
 use super::cache_shard::{BUCKET, Shard, WORDS_PER_ENTRY, bucket_number, may_have};
-use crate::backend::{Evaluation, Value};
-use crate::cache_line::{OwnLines, load_ahead_at};
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use crate::zeroed_array::ZeroedSlice;
+use crate::{Evaluation, Value};
+use rukh_base::cache_line::{OwnLines, load_ahead_at};
+pub use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use rukh_base::zeroed_array::ZeroedSlice;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -197,7 +197,7 @@ fn peek_at(shards: &[Shard]) -> Peek {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::position_key::mix;
+    use crate::position_key::mix;
 
     fn priors(key: u64) -> Vec<f32> {
         vec![1.0 / (1 + key % 7) as f32; 20 + (key % 23) as usize]

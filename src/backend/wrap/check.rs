@@ -5,8 +5,8 @@
 //! says whether the batch passed; with `display` it has the largest errors, and with `histo` a histogram of all errors.
 //! A summary follows when the backend is dropped.
 
-use crate::backend::ticket::{OrderedBatch, OrderedTicket};
-use crate::backend::{
+use crate::ticket::{OrderedBatch, OrderedTicket};
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, Comparison, EvalRequest, Evaluation, Evaluations,
     Figure, Ticket,
 };
@@ -67,7 +67,7 @@ pub struct CheckBackend {
 /// The settings and results that all batches share.
 struct Shared {
     options: CheckOptions,
-    /// Whether both backends evaluate [`Value::e`](crate::backend::Value::e).
+    /// Whether both backends evaluate [`Value::e`](crate::Value::e).
     has_value_error: bool,
     sink: ReportSink,
     totals: Mutex<Totals>,

@@ -9,13 +9,13 @@
 //! everything that a network sees of the position and its history ([`full_key`]). If a position has several records,
 //! the first counts.
 
-use crate::backend::position_key::full_key;
-use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
-use crate::backend::{
+use crate::position_key::full_key;
+use crate::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluation, Evaluations,
     Ticket, Value,
 };
-use crate::regular_file::{self, FileError};
+use rukh_base::regular_file::{self, FileError};
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, BufWriter, Read, Write};

@@ -16,12 +16,12 @@
 //! A lost device may hang, and then nothing that uses it ever returns. So it is dropped on a thread that nobody waits
 //! for, and it is made again on another such thread.
 
-use crate::backend::queue::OwnedRequest;
-use crate::backend::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
-use crate::backend::{
+use crate::queue::OwnedRequest;
+use crate::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
+use crate::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket,
 };
-use crate::sync::start_system_thread;
+use rukh_base::sync::start_system_thread;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};

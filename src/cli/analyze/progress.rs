@@ -116,7 +116,7 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::multi::BatchCounts;
+    use rukh_backend::multi::BatchCounts;
 
     #[test]
     fn the_line_has_the_rates_and_the_time_that_is_left() {

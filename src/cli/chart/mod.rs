@@ -22,7 +22,7 @@ mod stacked;
 
 use super::error::CliError;
 use super::output_file::write_whole;
-use crate::os_error::in_words;
+use rukh_base::os_error::in_words;
 use canvas::{Canvas, MARGIN};
 pub(super) use model::{Chart, Mark, Panel, Places, Shape};
 pub(super) use roofline::{Point, Roofline};

@@ -1,6 +1,6 @@
 //! The differences between two backends' evaluations of the same positions.
 
-use crate::backend::Comparison;
+use rukh_backend::Comparison;
 use serde::Serialize;
 
 /// The share of positions whose differences are at most the percentile that is printed.
@@ -100,7 +100,7 @@ fn figure(differences: &mut [f64]) -> Figure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Value;
+    use rukh_backend::Value;
 
     fn value(q: f32) -> Value {
         Value { q, d: 0.5, m: 10.0, e: 0.0 }

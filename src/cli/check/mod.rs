@@ -10,10 +10,10 @@ mod positions;
 
 use super::check_args::CheckArgs;
 use super::error::{CliError, print_error_line};
-use crate::backend::owned_request::{OwnedRequest, evaluate};
-use crate::backend::registry::{self, BackendConfig};
-use crate::backend::{Backend, BackendError, Comparison, Evaluations};
-use crate::options::Options;
+use rukh_backend::owned_request::{OwnedRequest, evaluate};
+use rukh_registry::{self, BackendConfig};
+use rukh_backend::{Backend, BackendError, Comparison, Evaluations};
+use rukh_options::Options;
 use crate::uci::output::Output;
 use differences::{Differences, Summary};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -106,7 +106,7 @@ fn evaluate_all(
 }
 
 fn made(config: &BackendConfig) -> Result<Arc<dyn Backend>, CliError> {
-    let created = registry::create_alone(config)?;
+    let created = rukh_registry::create_alone(config)?;
     created.notices.iter().for_each(|notice| print_error_line(notice));
     Ok(created.backend)
 }

@@ -1,9 +1,9 @@
 //! The positions that are compared.
 
 use super::super::openings_file;
-use crate::backend::Evaluations;
-use crate::backend::owned_request::OwnedRequest;
-use crate::chess::{Position, PositionHistory};
+use rukh_backend::Evaluations;
+use rukh_backend::owned_request::OwnedRequest;
+use rukh_chess::{Position, PositionHistory};
 use crate::selfplay::openings::OpeningsError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};

@@ -1,7 +1,7 @@
 //! What the findings mean for the user, and what to do.
 
 use super::report::{Report, StageReport, State, Table};
-use crate::backend::gpu::doctor::Stage;
+use rukh_gpu::doctor::Stage;
 
 /// How to get ROCm's libraries.
 const INSTALL: &str = "\
@@ -134,7 +134,7 @@ fn about_products(products: &StageReport) -> Option<String> {
 mod tests {
     use super::super::privacy::Privacy;
     use super::*;
-    use crate::backend::gpu::doctor::{Cells, Line};
+    use rukh_gpu::doctor::{Cells, Line};
 
     fn report(stage: Stage, table: &str, rows: &[[(&str, &str); 2]], state: State) -> Report {
         let mut found = StageReport::new(stage);

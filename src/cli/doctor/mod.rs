@@ -25,10 +25,10 @@ use super::args::DoctorArgs;
 use super::error::{CliError, print_error_line};
 use super::output_file::write_whole;
 use super::rocm_choice::{RocmChoice, rocm_choice};
-use crate::backend::gpu::GivenOptions;
-use crate::backend::gpu::doctor::{Line, Request, Stage};
-use crate::net::find_network;
-use crate::options::{BackendName, Options};
+use rukh_gpu::GivenOptions;
+use rukh_gpu::doctor::{Line, Request, Stage};
+use rukh_net::find_network;
+use rukh_options::{BackendName, Options};
 use crate::uci::output::Output;
 use child::{Event, Limits, Outcome, run_stage};
 use privacy::Privacy;
@@ -176,7 +176,7 @@ fn about(
 ) -> Vec<(String, String)> {
     let stages: Vec<&str> = chosen(arguments).iter().map(|stage| stage.name()).collect();
     [
-        ("version", concat!("Rukh ", env!("RUKH_VERSION")).to_owned()),
+        ("version", format!("Rukh {}", rukh_base::VERSION)),
         ("built for", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
         ("backend", backend.name().to_owned()),
         ("backend options", backend_options.to_owned()),

@@ -1,7 +1,7 @@
 //! Shows on stderr what `doctor` does.
 
 use super::report::{StageReport, State};
-use crate::backend::gpu::doctor::{Line, Stage};
+use rukh_gpu::doctor::{Line, Stage};
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 

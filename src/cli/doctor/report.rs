@@ -1,7 +1,7 @@
 //! What `rukh doctor` knows: the one structure from which both files are made.
 
 use super::privacy::Privacy;
-use crate::backend::gpu::doctor::{Cells, Line, Stage};
+use rukh_gpu::doctor::{Cells, Line, Stage};
 use serde_json::Value;
 
 /// The most sentences of a stage, and the most characters of a text.

@@ -7,8 +7,8 @@
 use super::report::{Measured, Row};
 use crate::cli::error::CliError;
 use crate::cli::output_file::write_whole;
-use crate::quote::{printable, quoted};
-use crate::regular_file::{self, FileError};
+use rukh_base::quote::{printable, quoted};
+use rukh_base::regular_file::{self, FileError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;

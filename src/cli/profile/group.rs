@@ -1,6 +1,6 @@
 //! Steps of a pass that are shown together: all encoders' steps of one operation, or all steps of one encoder.
 
-use crate::backend::profile::{Profile, StepProfile, mean};
+use rukh_backend::profile::{Profile, StepProfile, mean};
 use serde::Serialize;
 
 /// The sum of several steps.

@@ -6,7 +6,7 @@
 //! as empty kernels take that time, then to bandwidth as far as the weights explain it, and the rest to latency.
 
 use super::group::Group;
-use crate::backend::profile::Ceilings;
+use rukh_backend::profile::Ceilings;
 use serde::Serialize;
 
 /// A limit on the speed of an operation.
@@ -136,7 +136,7 @@ pub(super) fn terms(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::profile::CopySpeed;
+    use rukh_backend::profile::CopySpeed;
 
     /// 1 TFLOP/s, 100 GB/s, and a microsecond for each launch.
     fn ceilings() -> Ceilings {

@@ -21,13 +21,13 @@ mod rocprof;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::profile_args::ProfileArgs;
-use crate::backend::gpu::{self, GpuPrecision, GpuProfiler, KernelOccupancy};
-use crate::backend::profile::{ProfileRequest, Profiler, Subject};
-use crate::backend::registry::{self, BackendConfig};
-use crate::backend::{Backend, BackendError};
-use crate::chess::{Position, PositionHistory};
+use rukh_gpu::{self, GpuPrecision, GpuProfiler, KernelOccupancy};
+use rukh_backend::profile::{ProfileRequest, Profiler, Subject};
+use rukh_registry::{self, BackendConfig};
+use rukh_backend::{Backend, BackendError};
+use rukh_chess::{Position, PositionHistory};
 use crate::cli::output_file::check_outputs;
-use crate::options::{BackendName, Options};
+use rukh_options::{BackendName, Options};
 use crate::uci::output::Output;
 use baseline::{Outcome, use_baseline};
 use report::Measured;
@@ -97,8 +97,8 @@ const TRACED_BATCH: usize = 256;
 
 /// Prints the occupancy of the kernels of one architecture, or of all.
 fn print_occupancy(architecture: &str, json: bool, output: &Output) -> Result<(), CliError> {
-    let names = if architecture == "all" { gpu::architectures() } else { vec![architecture] };
-    let found = names.into_iter().map(|name| Ok((name, gpu::occupancy(name)?)));
+    let names = if architecture == "all" { rukh_gpu::architectures() } else { vec![architecture] };
+    let found = names.into_iter().map(|name| Ok((name, rukh_gpu::occupancy(name)?)));
     let found: Vec<(&str, Vec<KernelOccupancy>)> = found.collect::<Result<_, String>>()?;
     if json {
         let kernels: serde_json::Map<String, serde_json::Value> =
@@ -168,7 +168,7 @@ impl Made {
                 Err(error) => return Err(error.into()),
             }
         }
-        let created = registry::create_alone(config)?;
+        let created = rukh_registry::create_alone(config)?;
         created.notices.iter().for_each(|notice| print_error_line(notice));
         Ok(Made::Backend(created.backend))
     }

@@ -3,7 +3,7 @@
 use super::group::part;
 use super::limit::Limit;
 use super::report::Measured;
-use crate::backend::profile::Pass;
+use rukh_backend::profile::Pass;
 use crate::cli::chart::{Chart, Mark, Panel, Places, Point, Roofline, Shape, Stacked, StackedRow};
 use crate::cli::error::CliError;
 use std::path::{Path, PathBuf};

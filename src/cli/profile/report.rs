@@ -2,7 +2,7 @@
 
 use super::group::{Group, operations, parts};
 use super::limit::{Floors, Limit, Terms, terms};
-use crate::backend::profile::{Ceilings, Pass, Profile, StepProfile, mean};
+use rukh_backend::profile::{Ceilings, Pass, Profile, StepProfile, mean};
 use serde::Serialize;
 
 /// Everything that was measured.
@@ -199,7 +199,7 @@ fn speeds(ceilings: &Ceilings) -> String {
 
 /// The speeds of copies, in words.
 fn copies(ceilings: &Ceilings) -> String {
-    let one = |copy: &crate::backend::profile::CopySpeed| {
+    let one = |copy: &rukh_backend::profile::CopySpeed| {
         format!("{:.0} GB/s for {}", copy.bytes_per_second / 1e9, size(copy.bytes))
     };
     format!("copies: {}", ceilings.copies.iter().map(one).collect::<Vec<_>>().join(", "))
@@ -254,7 +254,7 @@ pub(super) fn table(title: &str, rows: &[Row]) -> Vec<String> {
 mod tests {
     use super::super::group::tests::step;
     use super::*;
-    use crate::backend::profile::CopySpeed;
+    use rukh_backend::profile::CopySpeed;
 
     #[test]
     fn shares_and_speeds_follow_from_times_and_work() {

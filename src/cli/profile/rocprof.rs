@@ -5,10 +5,10 @@
 //! `VGPR_Count`. Only the columns with names and times are necessary.
 
 use super::report::Measured;
-use crate::backend::profile::{Ceilings, Profile, StepProfile};
+use rukh_backend::profile::{Ceilings, Profile, StepProfile};
 use crate::cli::error::CliError;
-use crate::quote::{printable, quoted};
-use crate::regular_file;
+use rukh_base::quote::{printable, quoted};
+use rukh_base::regular_file;
 use csv::StringRecord;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! What `selfplay` prints: lc0's lines after each game, and the result at the end.
 
-use crate::chess::uci_move;
+use rukh_chess::uci_move;
 use crate::selfplay::elo::{self, Sprt};
 use crate::selfplay::score::{GameScore, Score};
 use crate::selfplay::summary::{figures, finish_word, games_in_words, score_in_words, sprt_figures};

@@ -1,6 +1,6 @@
 //! The folder of the training data.
 
-use crate::cache_folder;
+use rukh_base::cache_folder;
 use crate::cli::error::CliError;
 use crate::cli::selfplay_args::SelfplayArgs;
 use crate::selfplay::training::store::Store;

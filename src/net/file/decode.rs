@@ -10,9 +10,9 @@ use prost::bytes::Bytes;
 
 use super::proto::{ConvBlock, Ffn, Layer};
 use super::schema::LayerEncoding;
-use crate::net::error::Reason;
-use crate::net::network::FeedForward;
-use crate::net::weights::{Convolution, Dense, LayerNorm};
+use crate::error::Reason;
+use crate::network::FeedForward;
+use crate::weights::{Convolution, Dense, LayerNorm};
 
 /// Added to the variance of a batch normalisation.
 const BATCH_NORM_EPSILON: f32 = 1e-5;
@@ -23,7 +23,7 @@ pub(super) fn has(layer: &Option<Layer>) -> bool {
 }
 
 /// The number of values in a layer, or 0 if it is absent.
-pub(in crate::net) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
+pub(crate) fn count(name: &str, layer: &Option<Layer>) -> Result<usize, Reason> {
     let Some(layer) = layer else { return Ok(0) };
     let width = match encoding_of(name, layer)? {
         LayerEncoding::Float32 => 4,

@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 
-use crate::net::error::Reason;
+use crate::error::Reason;
 
 /// The limit of the protobuf format on the size of a message, in bytes.
 pub(crate) const MAXIMUM_SIZE: u64 = 1 << 31;

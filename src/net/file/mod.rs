@@ -42,9 +42,9 @@ use flate2::bufread::GzDecoder;
 use prost::Message;
 use prost::bytes::Bytes;
 
-use crate::net::error::{NetworkError, Reason};
-use crate::net::network::Network;
-use crate::regular_file;
+use crate::error::{NetworkError, Reason};
+use crate::network::Network;
+use rukh_base::regular_file;
 use inflate::{GZIP_MAGIC, HEAD_SIZE};
 use legacy::Contents;
 use proto::{EngineVersion, Format, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};

@@ -22,10 +22,10 @@ use prost::bytes::Bytes;
 
 #[cfg(doc)]
 use super::schema;
-use crate::net::bounded::Counted;
-pub use crate::net::bounded::decode_bounded;
+use crate::bounded::Counted;
+pub use crate::bounded::decode_bounded;
 #[cfg(doc)]
-use crate::net::onnx;
+use crate::onnx;
 
 /// The value of `Net.magic` in every network file.
 pub const MAGIC: u32 = 0x1c0;

@@ -9,10 +9,10 @@ use super::proto::{EngineVersion, Format, MAGIC, Net, NetworkFormat, OnnxModel};
 use super::schema::{
     InputFormat, MovesLeftFormat, NetworkStructure, OnnxDataType, PolicyFormat, ValueFormat,
 };
-use crate::net::error::Reason;
-use crate::net::onnx::INPUT_FORMAT_KEY;
-use crate::net::onnx::decode::decode_model;
-use crate::net::onnx::proto::{ValueInfo, data_type};
+use crate::error::Reason;
+use crate::onnx::INPUT_FORMAT_KEY;
+use crate::onnx::decode::decode_model;
+use crate::onnx::proto::{ValueInfo, data_type};
 
 /// The first version of lc0 that reads files with ONNX models.
 const ONNX_VERSION: EngineVersion = EngineVersion { major: Some(0), minor: Some(28), patch: None };

@@ -5,8 +5,8 @@ use prost::bytes::{Buf, Bytes};
 use prost::encoding::{DecodeContext, WireType, decode_key, decode_varint, skip_field};
 
 use super::proto::{Graph, Model};
-use crate::net::bounded::decode_bounded;
-use crate::net::error::Reason;
+use crate::bounded::decode_bounded;
+use crate::error::Reason;
 
 /// How many repeated fields the nodes of a graph may have together. The largest networks of lc0 have some 10,000.
 const MAXIMUM_NODE_FIELDS: usize = 1 << 18;
@@ -55,7 +55,7 @@ fn check_node_fields(graph: &Bytes) -> Result<(), Reason> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::onnx::proto::Node;
+    use crate::onnx::proto::Node;
     use prost::Message;
 
     #[test]

@@ -10,8 +10,8 @@ use prost::encoding::{
 };
 
 use super::proto::{Attribute, Node, Tensor, ValueInfo, attribute_type, data_type};
-use crate::net::error::Reason;
-use crate::net::input::InputPlanes;
+use crate::error::Reason;
+use crate::input::InputPlanes;
 
 /// The plane that contains the number of moves without progress.
 const PROGRESS_PLANE: usize = 109;
@@ -182,7 +182,7 @@ fn push_field(message: &mut Vec<u8>, field: u32, value: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::onnx::proto::{Graph, Model};
+    use crate::onnx::proto::{Graph, Model};
 
     /// A model of two nodes from `planes` to `wdl`, with a field that [`Model`] does not have.
     fn model() -> Bytes {

@@ -16,5 +16,5 @@ pub mod proto;
 pub mod write;
 
 /// The entry of a model's metadata that says in which format the graph expects the input planes: a number of
-/// [`crate::net::InputFormat`]. Files of lc0's converter do not have it.
+/// [`crate::InputFormat`]. Files of lc0's converter do not have it.
 pub const INPUT_FORMAT_KEY: &str = "lc0.input_format";

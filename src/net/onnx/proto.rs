@@ -4,16 +4,16 @@
 //! Each message has the name of the definition without `Proto`. Fields that no network of lc0 has are left out, and
 //! prost skips them: subgraphs, sparse and quantized tensors, and functions.
 //!
-//! As in [`crate::net::file::proto`], tensors are not copied: [`Tensor::raw_data`] is a view of the buffer that holds
+//! As in [`crate::file::proto`], tensors are not copied: [`Tensor::raw_data`] is a view of the buffer that holds
 //! the file. [`Model::graph`] is decoded on demand by [`decode_bounded`], which counts the nodes and the initializers
 //! first.
 
 use prost::Message;
 use prost::bytes::Bytes;
 
-use crate::net::bounded::Counted;
+use crate::bounded::Counted;
 #[cfg(doc)]
-use crate::net::bounded::decode_bounded;
+use crate::bounded::decode_bounded;
 
 impl Counted for Model {
     const REPEATED: &'static [u32] = &[8, 14];

@@ -2,14 +2,14 @@
 //!
 //! By default a search adds up [`Recomputed`], because a node's value follows from its children's. Where that value
 //! is the plain mean of the visits, it adds up [`Totals`], which are the same sums. A search that uses the
-//! uncertainty of values adds up [`Weighted`] sums, and keeps [`ExtraStatistics`](crate::tree::ExtraStatistics)
+//! uncertainty of values adds up [`Weighted`] sums, and keeps [`ExtraStatistics`](rukh_tree::ExtraStatistics)
 //! beside each node. A search never changes from one kind to another.
 
 use super::recompute::{may_wait, recompute, recompute_later};
-use crate::backend::Value;
-use crate::search::policy::SearchParams;
-use crate::search::state::{Counting, SearchContext, Step};
-use crate::tree::{NodeId, Outcome, Sample, Totals, Tree, Weighted};
+use rukh_backend::Value;
+use crate::policy::SearchParams;
+use crate::state::{Counting, SearchContext, Step};
+use rukh_tree::{NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
 /// The finished visits of each step of a minibatch. Each search uses only one of the lists.
 #[derive(Default)]

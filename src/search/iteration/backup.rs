@@ -6,10 +6,10 @@
 use super::accumulate::{Recomputed, StepValues, VisitAccumulator, finish_sample};
 use super::proof::{Proof, try_prove};
 use super::recompute::{recompute_if_stale, recompute_root};
-use crate::search::state::{
+use crate::state::{
     Counters, Counting, Gathered, SearchContext, SpentMemory, Step, StepIndex, VisitCounts,
 };
-use crate::tree::{Sample, Totals, Weighted};
+use rukh_tree::{Sample, Totals, Weighted};
 
 /// Finished visits of one node with one value.
 #[derive(Clone, Copy, Debug)]

@@ -3,8 +3,8 @@
 //! Such a visit *collides* with the visit that is evaluating the node. It stays in flight along its path until the
 //! batch is done, so that later visits take other paths. Gathering ends after a limited number of collisions.
 
-use crate::search::policy::SearchParams;
-use crate::search::state::{Counters, Gathered, SearchContext, SharedControl, SpentMemory};
+use crate::policy::SearchParams;
+use crate::state::{Counters, Gathered, SearchContext, SharedControl, SpentMemory};
 
 /// Ends an iteration without leaves: cancels its visits in flight. If it has no other results, the worker sleeps until
 /// all workers together have finished more than `progress` iterations, because only then has the tree changed. It

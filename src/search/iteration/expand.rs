@@ -1,10 +1,10 @@
 //! Expands a leaf: stores its priors in the tree, so that other visits may go on below it.
 
 use super::scratch::Scratch;
-use crate::backend::Value;
-use crate::chess::PackedMove;
-use crate::search::state::{SearchContext, SharedControl};
-use crate::tree::{Edge, Node, Sample};
+use rukh_backend::Value;
+use rukh_chess::PackedMove;
+use crate::state::{SearchContext, SharedControl};
+use rukh_tree::{Edge, Node, Sample};
 use rand_distr::Distribution;
 
 /// Publishes a claimed leaf with its priors. The leaf is `depth` plies below the root, and the root itself gets links for

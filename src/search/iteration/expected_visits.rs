@@ -6,9 +6,9 @@
 
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates};
-use crate::backend::{Added, EvalRequest};
-use crate::search::state::{Minibatch, SearchContext};
-use crate::tree::{NodeId, State};
+use rukh_backend::{Added, EvalRequest};
+use crate::state::{Minibatch, SearchContext};
+use rukh_tree::{NodeId, State};
 use std::collections::HashSet;
 
 /// The simulated visits for each wanted position. Several may end at the same position, or at one that is cached.

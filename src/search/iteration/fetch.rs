@@ -4,10 +4,10 @@ use super::accumulate::{Recomputed, VisitAccumulator};
 use super::expand::{expand, value_at};
 use super::mate::rule_mate_out;
 use super::scratch::Scratch;
-use crate::backend::Evaluations;
-use crate::search::state::{Counters, Counting, Gathered, SearchContext, SharedControl, VisitCounts};
-use crate::sync::atomic::Ordering;
-use crate::tree::{Totals, Weighted};
+use rukh_backend::Evaluations;
+use crate::state::{Counters, Counting, Gathered, SearchContext, SharedControl, VisitCounts};
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{Totals, Weighted};
 
 /// Expands the leaves of a minibatch, and stores the value of each leaf at its step in `scratch` for backup. Returns
 /// the finished visits: one visit for each leaf for which the tree had room.

@@ -1,8 +1,8 @@
 //! Step 1, initialise: makes room in the tree if its memory is short, and begins an empty minibatch.
 
-use crate::search::memory::{self, Supply};
-use crate::search::state::{Minibatch, Parking, Recycling, SearchContext, Share, SharedControl, SpentMemory};
-use crate::sync::pause;
+use crate::memory::{self, Supply};
+use crate::state::{Minibatch, Parking, Recycling, SearchContext, Share, SharedControl, SpentMemory};
+use rukh_base::sync::pause;
 
 /// The most nodes that a worker frees, and the most that it looks at, before it goes on with its search. Both take about
 /// a millisecond.

@@ -10,10 +10,10 @@
 //!
 //! Every node must have a single depth below the root, so in this search transpositions do not share nodes.
 
-use crate::chess::Position;
-use crate::search::state::{Counters, SearchContext, Step, StepIndex};
-use crate::sync::atomic::{Ordering, fence};
-use crate::tree::{Node, Outcome, TerminalKind};
+use rukh_chess::Position;
+use crate::state::{Counters, SearchContext, Step, StepIndex};
+use rukh_base::sync::atomic::{Ordering, fence};
+use rukh_tree::{Node, Outcome, TerminalKind};
 
 /// The greatest depth, in plies, of a mate that the search looks for; `None` in an ordinary search.
 pub(super) fn mate_plies(context: &SearchContext, counters: &Counters) -> Option<usize> {

@@ -59,11 +59,11 @@ use super::state::{
 };
 use super::stop::{StopperHints, pause_for_speed_limit};
 use super::watchdog;
-use crate::backend::BackendError;
-use crate::sync::MutexGuard;
-use crate::sync::atomic::Ordering;
-use crate::sync::thread;
-use crate::tree::State;
+use rukh_backend::BackendError;
+use rukh_base::sync::MutexGuard;
+use rukh_base::sync::atomic::Ordering;
+use rukh_base::sync::thread;
+use rukh_tree::State;
 use scratch::Scratch;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};

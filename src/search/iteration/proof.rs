@@ -1,7 +1,7 @@
 //! Proofs: a node whose children have exact results gets an exact result itself.
 
-use crate::sync::atomic::{Ordering, fence};
-use crate::tree::{Bounds, Node, Outcome, TerminalKind, Totals, Tree};
+use rukh_base::sync::atomic::{Ordering, fence};
+use rukh_tree::{Bounds, Node, Outcome, TerminalKind, Totals, Tree};
 
 /// The effect of a changed child on its parent.
 #[derive(Debug)]

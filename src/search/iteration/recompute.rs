@@ -9,11 +9,11 @@
 //! of all descents of a batch at the root ([`recompute_root`]). Only a node that has lost children ([`may_wait`]) is
 //! computed each time.
 
-use crate::search::policy::SearchParams;
-use crate::search::policy::children_value::Mean;
-use crate::search::policy::visited_children::{LANES, VisitedChildren};
-use crate::search::state::{Counting, SearchContext, Step};
-use crate::tree::{MOST_EDGES, Node, NodeId, Recomputation, Sample, Tree};
+use crate::policy::SearchParams;
+use crate::policy::children_value::Mean;
+use crate::policy::visited_children::{LANES, VisitedChildren};
+use crate::state::{Counting, SearchContext, Step};
+use rukh_tree::{MOST_EDGES, Node, NodeId, Recomputation, Sample, Tree};
 
 /// A node with no more visits than this has fewer children with visits.
 const FEW_VISITS: u32 = 16;
@@ -190,10 +190,10 @@ pub(crate) fn stale_nodes(context: &SearchContext) -> Vec<NodeId> {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use crate::backend::synthetic::{RandomBackend, RandomOptions};
-    use crate::chess::{Position, PositionHistory};
-    use crate::search::stop::VisitsStopper;
-    use crate::search::{BestMove, Responder, Search, SearchSetup, ThinkingInfo};
+    use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+    use rukh_chess::{Position, PositionHistory};
+    use crate::stop::VisitsStopper;
+    use crate::{BestMove, Responder, Search, SearchSetup, ThinkingInfo};
     use std::sync::Arc;
 
     struct Nobody;

@@ -2,8 +2,8 @@
 
 use super::accumulate::StepValues;
 use super::selection::{Candidates, Chosen, Walk};
-use crate::chess::{PackedMove, PositionHistory};
-use crate::tree::{Edge, Tree};
+use rukh_chess::{PackedMove, PositionHistory};
+use rukh_tree::{Edge, Tree};
 
 /// One worker's memory for gathering, fetching and backup.
 pub(crate) struct Scratch {

@@ -12,7 +12,7 @@
 //!   a square root.)
 
 use super::math::{exponential, natural_log};
-use crate::options::Options;
+use rukh_options::Options;
 
 /// The number that is added to the probability in KataGo's weight, so that no weight is 0.
 const LEAST_PROBABILITY: f64 = 0.0001;

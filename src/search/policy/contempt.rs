@@ -8,9 +8,9 @@
 //! effect in both engines.
 
 use super::outcome_model::OutcomeModel;
-use crate::chess::Color;
-use crate::options::{ContemptMode, Options};
-use crate::tree::Sample;
+use rukh_chess::Color;
+use rukh_options::{ContemptMode, Options};
+use rukh_tree::Sample;
 
 /// Twice `ln(10) / 400`, which is the natural logarithm of the odds that one Elo is worth. The formulas below use it
 /// doubled.
@@ -219,7 +219,7 @@ mod tests {
 
     #[test]
     fn the_reported_score_removes_contempt() {
-        use crate::search::report::score::WdlView;
+        use crate::report::score::WdlView;
         let rescale = rescale(&[("Contempt", "250"), ("WDLCalibrationElo", "2400")], Some(Color::White));
         let view = WdlView {
             ratio: rescale.ratio,

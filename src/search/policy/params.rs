@@ -3,9 +3,9 @@
 use super::children_value::BackupParams;
 use super::contempt::WdlRescale;
 use super::uncertainty::UncertaintyParams;
-use crate::backend::{Attributes, BatchSizes};
-use crate::chess::Color;
-use crate::options::{FpuStrategy, FpuStrategyAtRoot, Options, SearchName};
+use rukh_backend::{Attributes, BatchSizes};
+use rukh_chess::Color;
+use rukh_options::{FpuStrategy, FpuStrategyAtRoot, Options, SearchName};
 
 /// The growth of cpuct with a node's visits ([`cpuct`](super::select::cpuct)).
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -6,8 +6,8 @@
 
 use super::SearchParams;
 use super::math::{natural_log, round_up};
-use crate::options::FpuStrategy;
-use crate::tree::{Edge, Node, Outcome, Sample};
+use rukh_options::FpuStrategy;
+use rukh_tree::{Edge, Node, Outcome, Sample};
 
 /// `cpuct(N) = init + factor * ln((N + base) / base)` for a node of N visits.
 pub(crate) fn cpuct(params: &SearchParams, visits: u32, is_root: bool) -> f32 {

@@ -13,9 +13,9 @@
 //!
 //! A node keeps its error, weights and variance in its [`ExtraStatistics`].
 
-use crate::backend::Attributes;
-use crate::options::Options;
-use crate::tree::ExtraStatistics;
+use rukh_backend::Attributes;
+use rukh_options::Options;
+use rukh_tree::ExtraStatistics;
 
 /// The parameters of `UseUncertaintyWeighting`.
 #[derive(Clone, Copy, PartialEq, Debug)]

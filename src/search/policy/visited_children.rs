@@ -128,7 +128,7 @@ impl<const CHUNKS: usize> VisitedChildren<CHUNKS> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::policy::children_value::value_weight;
+    use crate::policy::children_value::value_weight;
 
     /// The mean by plain loops.
     fn expected(children: &[(u32, f64, f64)], exponent: f32) -> Mean {

@@ -1,10 +1,10 @@
 //! The best move: the ranking of a node's children, and the random choice by temperature.
 
-use crate::chess::{PackedMove, Position};
-use crate::search::info::BestMove;
-use crate::search::policy::{LowerBoundParams, select};
-use crate::search::state::SearchContext;
-use crate::tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
+use rukh_chess::{PackedMove, Position};
+use crate::info::BestMove;
+use crate::policy::{LowerBoundParams, select};
+use crate::state::SearchContext;
+use rukh_tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
 use rand::RngExt;
 use std::cmp::Ordering;
 

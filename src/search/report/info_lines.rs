@@ -2,11 +2,11 @@
 
 use super::best_move::{RankedChild, best_root_move, ranked_children};
 use super::score::{ScoreInputs, WdlView, mate_in, score, wdl_permille};
-use crate::chess::{Move, PackedMove, Position};
-use crate::search::info::{Score, ThinkingInfo};
-use crate::search::state::{Control, Counters, LastReport, SearchContext};
-use crate::sync::atomic::Ordering;
-use crate::tree::{NodeId, Outcome, TerminalKind};
+use rukh_chess::{Move, PackedMove, Position};
+use crate::info::{Score, ThinkingInfo};
+use crate::state::{Control, Counters, LastReport, SearchContext};
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{NodeId, Outcome, TerminalKind};
 use std::time::{Duration, Instant};
 
 /// The longest time between two reports.

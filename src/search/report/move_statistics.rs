@@ -1,14 +1,14 @@
 //! `VerboseMoveStats`: the statistics of the searched root moves, in lc0's format.
 
 use super::info_lines::wdl_view;
-use crate::backend::EvalRequest;
-use crate::chess::{PositionHistory, uci_move};
-use crate::net::policy_index;
-use crate::search::info::ThinkingInfo;
-use crate::search::policy::select;
-use crate::search::state::{Counters, SearchContext};
-use crate::sync::atomic::Ordering;
-use crate::tree::{Bounds, Link, Node};
+use rukh_backend::EvalRequest;
+use rukh_chess::{PositionHistory, uci_move};
+use rukh_net::policy_index;
+use crate::info::ThinkingInfo;
+use crate::policy::select;
+use crate::state::{Counters, SearchContext};
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{Bounds, Link, Node};
 use std::fmt::Write;
 
 /// Sends a line for each searched root move, the best last, and then a line for the root. With `VerboseMoveStats` the lines go

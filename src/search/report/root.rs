@@ -1,9 +1,9 @@
 //! What a finished search has found out about its root, as plain data that outlives the tree.
 
 use super::best_move::{RankedChild, ranked_root_moves};
-use crate::chess::PackedMove;
-use crate::search::state::SearchContext;
-use crate::tree::{Bounds, Sample};
+use rukh_chess::PackedMove;
+use crate::state::SearchContext;
+use rukh_tree::{Bounds, Sample};
 
 /// A root move.
 #[derive(Clone, Copy, PartialEq, Debug)]

@@ -5,8 +5,8 @@
 //! All values are from the point of view of the side to move at the root. `wl` is the probability of a win minus that
 //! of a loss (-1…1), `d` is the probability of a draw (0…1), and `q` is `wl` plus `d` times the draw score.
 
-use crate::options::ScoreType;
-use crate::search::policy::outcome_model::OutcomeModel;
+use rukh_options::ScoreType;
+use crate::policy::outcome_model::OutcomeModel;
 
 /// The values from which a score is computed.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]

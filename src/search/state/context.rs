@@ -1,15 +1,15 @@
 //! The part of a search's state that is constant while the search runs, and queries of its tree and root.
 
 use super::setup::SearchSetup;
-use crate::backend::{Backend, Fallback};
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{Move, PackedMove, PositionHistory};
-use crate::options::ScoreType;
-use crate::search::info::Responder;
-use crate::search::policy::{SearchParams, select};
-use crate::search::stop::MOST_VISITS;
-use crate::sync::Arc;
-use crate::tree::{Allocator, LinkId, Node, NodeId, Sample, State, Tree};
+use rukh_backend::{Backend, Fallback};
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_options::ScoreType;
+use crate::info::Responder;
+use crate::policy::{SearchParams, select};
+use crate::stop::MOST_VISITS;
+use rukh_base::sync::Arc;
+use rukh_tree::{Allocator, LinkId, Node, NodeId, Sample, State, Tree};
 
 /// The number of visits from which on the exploration is computed each time.
 const KNOWN_EXPLORATIONS: u32 = 512;

@@ -1,7 +1,7 @@
 //! Counters that any worker may update and any thread may read.
 
-use crate::cache_line::OwnLines;
-use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use rukh_base::cache_line::OwnLines;
+use rukh_base::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// The counters of one search. All orderings are Relaxed: stoppers, limits and info lines only read the values, and
 /// no thread waits for a counter to change.

@@ -9,10 +9,10 @@
 //! same path, and backup is one pass over the steps, from the last to the first.
 
 use super::counters::Counters;
-use crate::backend::Batch;
-use crate::chess::PackedMove;
-use crate::sync::atomic::Ordering;
-use crate::tree::{LinkId, NodeId, Tree};
+use rukh_backend::Batch;
+use rukh_chess::PackedMove;
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{LinkId, NodeId, Tree};
 use std::ops::Range;
 
 /// An index in [`Gathered::steps`].

@@ -30,8 +30,8 @@ pub(crate) use recycling::{Recycling, Share};
 pub use setup::SearchSetup;
 
 use super::info::Responder;
-use crate::sync::thread::JoinHandle;
-use crate::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use rukh_base::sync::thread::JoinHandle;
+use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// All parts of one search's state.
 pub(crate) struct SearchState {

@@ -12,7 +12,7 @@
 //! ```
 
 use super::minibatch::Gathered;
-use crate::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use rukh_base::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// The place of one worker.
 enum Place {

@@ -1,11 +1,11 @@
 //! The shares of the workers in recycling the tree. Each worker has one, and helps out with those of other workers.
 
 use super::parking::Users;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use crate::sync::{Mutex, MutexGuard, PoisonError, try_lock};
-use crate::tree::{RecyclingShare, Tree};
+use rukh_base::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use rukh_base::sync::{Mutex, MutexGuard, PoisonError, try_lock};
+use rukh_tree::{RecyclingShare, Tree};
 
-/// The shares of all workers, and whether nodes are condemned ([`crate::tree::Tree::condemn`]).
+/// The shares of all workers, and whether nodes are condemned ([`rukh_tree::Tree::condemn`]).
 pub(crate) struct Recycling {
     shares: Box<[Mutex<Share>]>,
     /// The number of shares with condemned nodes. Relaxed suffices, because a worker that reads an old value acts at its

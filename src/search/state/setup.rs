@@ -1,17 +1,17 @@
 //! The arguments of a search.
 
-use crate::backend::{Backend, Fallback};
-use crate::chess::tablebase::Tablebases;
-use crate::chess::{PackedMove, PositionHistory};
-use crate::options::{Options, ScoreType};
-use crate::search::policy::SearchParams;
-use crate::search::stop::Stopper;
-use crate::sync::Arc;
-use crate::sync::thread::JoinHandle;
-use crate::tree::Tree;
+use rukh_backend::{Backend, Fallback};
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{PackedMove, PositionHistory};
+use rukh_options::{Options, ScoreType};
+use crate::policy::SearchParams;
+use crate::stop::Stopper;
+use rukh_base::sync::Arc;
+use rukh_base::sync::thread::JoinHandle;
+use rukh_tree::Tree;
 use std::time::Instant;
 
-/// The arguments of [`Search::start`](crate::search::Search::start).
+/// The arguments of [`Search::start`](crate::Search::start).
 pub struct SearchSetup {
     /// The tree to search. Its root is the last position of `history`.
     pub tree: Arc<Tree>,
@@ -32,7 +32,7 @@ pub struct SearchSetup {
     pub tablebases: Option<Arc<Tablebases>>,
     /// Tablebase hits from before the search began, for info lines.
     pub tablebase_hits: u64,
-    /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::search::memory)).
+    /// Bytes that the tree may use. Beyond that it is recycled (see [`memory`](crate::memory)).
     pub memory_limit: u64,
     /// The maximum number of visits of the root, including those from earlier searches; `None` means no limit. If there
     /// are `searchmoves`, only the visits below those count.
@@ -42,7 +42,7 @@ pub struct SearchSetup {
     /// When the move's clock started.
     pub start: Instant,
     /// Whether the search is infinite or ponders. Then the best move is sent only after
-    /// [`Search::stop`](crate::search::Search::stop) or [`Search::ponder_hit`](crate::search::Search::ponder_hit).
+    /// [`Search::stop`](crate::Search::stop) or [`Search::ponder_hit`](crate::Search::ponder_hit).
     pub is_open_ended: bool,
     /// Threads of earlier searches that may still use the backend. The workers wait for them before they begin.
     pub predecessors: Vec<JoinHandle<()>>,

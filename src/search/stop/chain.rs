@@ -62,7 +62,7 @@ impl Stopper for ChainStopper {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::stop::{TimeLimitStopper, VisitsStopper};
+    use crate::stop::{TimeLimitStopper, VisitsStopper};
     use std::sync::{
         Arc,
         atomic::{AtomicU32, Ordering},

@@ -48,7 +48,7 @@ pub struct Enough {
     pub mate_in_one: bool,
     /// A root move that is a proven win.
     pub win: bool,
-    /// That there is nothing to choose ([`SearchStart::is_only_move`](crate::search::SearchStart)).
+    /// That there is nothing to choose ([`SearchStart::is_only_move`](crate::SearchStart)).
     pub only_move: bool,
 }
 

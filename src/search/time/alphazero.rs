@@ -3,7 +3,7 @@
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::Clock;
 use super::manager::TimeManager;
-use crate::search::stop::{Stopper, TimeLimitStopper};
+use crate::stop::{Stopper, TimeLimitStopper};
 
 /// The manager `alphazero`. Each move gets `percent` of [`Clock::spendable_ms`].
 pub(super) struct AlphaZero {
@@ -27,7 +27,7 @@ impl TimeManager for AlphaZero {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::stop::{IterationStats, StopperHints};
+    use crate::stop::{IterationStats, StopperHints};
     use std::time::Duration;
 
     #[test]

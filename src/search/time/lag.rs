@@ -8,7 +8,7 @@
 //!
 //! lc0 knows only `MoveOverheadMs`. As long as that is the longer time, nothing learned here changes a budget.
 
-use crate::chess::Color;
+use rukh_chess::Color;
 use std::time::Duration;
 
 /// A longer lag is not believed: the user has probably set the clock back.

@@ -7,8 +7,8 @@
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::{Clock, milliseconds};
 use super::manager::TimeManager;
-use crate::search::stop::TimeLimitStopper;
-use crate::search::stop::{IterationStats, Stopper, StopperHints};
+use crate::stop::TimeLimitStopper;
+use crate::stop::{IterationStats, Stopper, StopperHints};
 use std::sync::{
     Arc,
     atomic::{AtomicI64, Ordering},

@@ -1,7 +1,7 @@
 //! The interface of time managers.
 
 use super::clock::Clock;
-use crate::search::stop::Stopper;
+use crate::stop::Stopper;
 
 /// Divides the time on the clock among the moves of one game.
 pub trait TimeManager: Send {

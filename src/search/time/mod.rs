@@ -57,7 +57,7 @@ pub fn make_time_manager(description: &str) -> Result<Box<dyn TimeManager>, Time
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::stop::{IterationStats, StopperHints};
+    use crate::stop::{IterationStats, StopperHints};
 
     fn first_budget_ms(description: &str) -> u128 {
         let clock = Clock::new(Some(60_000), None, Some(1), 0).expect("a time is given");

@@ -6,7 +6,7 @@
 use super::arguments::{Arguments, TimeManagerError};
 use super::clock::{Clock, milliseconds};
 use super::manager::TimeManager;
-use crate::search::stop::{Stopper, TimeLimitStopper};
+use crate::stop::{Stopper, TimeLimitStopper};
 
 /// lc0's parameters of this manager, with their names and defaults.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +81,7 @@ impl TimeManager for Simple {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::stop::{IterationStats, StopperHints};
+    use crate::stop::{IterationStats, StopperHints};
 
     fn manager(description: &str) -> Simple {
         let (_, mut arguments) = Arguments::parse(description).expect("well formed");

@@ -1,7 +1,7 @@
 //! A chunk: the records of one game, as a gzip file.
 
 use super::record::{RECORD_BYTES, Record, RecordProblem};
-use crate::decompress::decompressed;
+use rukh_base::decompress::decompressed;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use std::io::{self, Read, Write};
@@ -77,7 +77,7 @@ pub fn read_chunk(source: impl Read + Send + 'static) -> Result<Vec<Record>, Chu
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::InputFormat;
+    use rukh_net::InputFormat;
     use std::io::Cursor;
 
     fn sound() -> Record {

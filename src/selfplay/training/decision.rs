@@ -2,14 +2,14 @@
 
 use super::planes::{is_black_to_move, write_position};
 use super::record::{Record, flags};
-use crate::backend::Evaluation;
-use crate::chess::{Move, PackedMove, PositionHistory};
-use crate::net::InputFormat;
-use crate::net::input::HistoryFill;
-use crate::net::policy_index::index_of;
-use crate::search::{RootMove, RootReport};
+use rukh_backend::Evaluation;
+use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_net::InputFormat;
+use rukh_net::input::HistoryFill;
+use rukh_net::policy_index::index_of;
+use rukh_search::{RootMove, RootReport};
 use crate::selfplay::score::GameScore;
-use crate::tree::Sample;
+use rukh_tree::Sample;
 use zerocopy::little_endian::F32;
 
 /// The evaluation cache rounds smaller priors to 0, of which there is no logarithm.
@@ -161,8 +161,8 @@ fn add_outcome(record: &mut Record, outcome: Outcome, plies_left: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::Value;
-    use crate::chess::{Position, uci_move};
+    use rukh_backend::Value;
+    use rukh_chess::{Position, uci_move};
     use proptest::prelude::*;
 
     fn root_move(position: &Position, text: &str, visits: u32, sample: Option<Sample>) -> RootMove {

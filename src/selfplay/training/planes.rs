@@ -4,9 +4,9 @@
 //! bytes. So the planes of a record are those that a network with its input format sees.
 
 use super::record::{BOARD_PLANES, Record, RecordProblem, flags};
-use crate::chess::{Color, PositionHistory};
-use crate::net::InputFormat;
-use crate::net::input::{
+use rukh_chess::{Color, PositionHistory};
+use rukh_net::InputFormat;
+use rukh_net::input::{
     HistoryFill, InputPlanes, divides_rule50_by_100, encode, is_armageddon, is_canonical,
 };
 
@@ -101,7 +101,7 @@ fn reverse_files(mask: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::{Position, uci_move};
+    use rukh_chess::{Position, uci_move};
 
     /// A start position, the moves from it, and whether the history is filled.
     const GAMES: [(&str, &str); 5] = [

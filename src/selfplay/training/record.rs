@@ -1,7 +1,7 @@
 //! lc0's training record of version 6.
 
-use crate::net::InputFormat;
-use crate::net::policy_index::POLICY_SIZE;
+use rukh_net::InputFormat;
+use rukh_net::policy_index::POLICY_SIZE;
 use zerocopy::little_endian::{F32, U16, U32, U64};
 use zerocopy::{FromBytes, FromZeros, Immutable, IntoBytes, KnownLayout, Unaligned};
 
@@ -16,7 +16,7 @@ pub const ILLEGAL: f32 = -1.0;
 
 /// The bits of [`Record::invariance_info`].
 pub mod flags {
-    /// In canonical formats: how the board was transformed (see [`crate::net::policy_index`]).
+    /// In canonical formats: how the board was transformed (see [`rukh_net::policy_index`]).
     pub const TRANSFORM: u8 = 0b111;
     /// The best move has a proven result, and no other move can have a better one.
     pub const BEST_IS_PROVEN: u8 = 1 << 3;
@@ -42,7 +42,7 @@ pub struct Record {
     /// By policy index: the share of the visits, or [`ILLEGAL`].
     pub probabilities: [F32; POLICY_SIZE],
     /// The planes of the boards. Bit `8 * rank + 7 - file` is the square, so that files are the other way round than in
-    /// [`crate::net::input::InputPlanes`].
+    /// [`rukh_net::input::InputPlanes`].
     pub planes: [U64; BOARD_PLANES],
     /// Our right to castle to the a-side. Format 1: 1. Other formats: the bit of the rook's file. 0 without the right.
     pub castling_us_ooo: u8,

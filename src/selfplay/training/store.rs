@@ -10,8 +10,8 @@
 //! A [`Store`] overwrites nothing. Files are numbered from the first number that is free, and several processes may
 //! write into one folder.
 
-use crate::os_error::in_words;
-use crate::replace_file::{self, Access};
+use rukh_base::os_error::in_words;
+use rukh_base::replace_file::{self, Access};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -23,7 +23,7 @@ const BLOCK_BYTES: usize = 512;
 /// The empty blocks at the end of an archive, in bytes.
 const END_BYTES: usize = 2 * BLOCK_BYTES;
 
-pub use crate::replace_file::PARTIAL;
+pub use rukh_base::replace_file::PARTIAL;
 
 /// The chunks could not be written.
 #[derive(Debug, thiserror::Error)]

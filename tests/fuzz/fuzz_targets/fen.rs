@@ -4,7 +4,7 @@
 
 use std::sync::LazyLock;
 
-static TABLES: LazyLock<rukh::chess::tablebase::Tablebases> =
+static TABLES: LazyLock<rukh_chess::tablebase::Tablebases> =
     LazyLock::new(|| rukh::fuzzing::tables(concat!(env!("CARGO_MANIFEST_DIR"), "/../..")));
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| rukh::fuzzing::fen(bytes, &TABLES));

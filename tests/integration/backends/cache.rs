@@ -1,8 +1,8 @@
 //! The evaluation cache: hits, keys, eviction, and threads that share it.
 
 use super::*;
-use rukh::backend::position_key::KeyRules;
-use rukh::backend::wrap::CachingBackend;
+use rukh_backend::position_key::KeyRules;
+use rukh_backend::wrap::CachingBackend;
 
 #[test]
 fn the_cache_answers_positions_that_it_has_seen() {

@@ -1,9 +1,9 @@
 //! `check` compares two backends, and `recordreplay` records evaluations and replays them.
 
 use super::*;
-use rukh::backend::synthetic::TrivialBackend;
-use rukh::backend::wrap::{CheckBackend, CheckMode, CheckOptions};
-use rukh::backend::wrap::{RecordingBackend, ReplayingBackend};
+use rukh_backend::synthetic::TrivialBackend;
+use rukh_backend::wrap::{CheckBackend, CheckMode, CheckOptions};
+use rukh_backend::wrap::{RecordingBackend, ReplayingBackend};
 use std::sync::Mutex;
 
 #[test]

@@ -1,8 +1,8 @@
 //! Backends created by name, with the options that users write.
 
 use super::*;
-use rukh::backend::registry::Selection;
-use rukh::options::BackendName;
+use rukh_registry::Selection;
+use rukh_options::BackendName;
 use std::time::Instant;
 
 #[test]

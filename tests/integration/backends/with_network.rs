@@ -1,7 +1,7 @@
 //! Backends that evaluate a network, alone and inside wrappers. They are created by name, as when a user selects them.
 
 use super::*;
-use rukh::backend::registry::CreatedBackend;
+use rukh_registry::CreatedBackend;
 
 fn create_with(network: &str, backend: &str, options: &str) -> Result<CreatedBackend, BackendError> {
     registry::create(&BackendConfig {

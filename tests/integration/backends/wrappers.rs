@@ -2,16 +2,16 @@
 //! caller.
 
 use super::*;
-use rukh::backend::multi::Child;
-use rukh::backend::multi::DemuxBackend;
-use rukh::backend::multi::MultiplexingBackend;
-use rukh::backend::multi::RoundRobinBackend;
-use rukh::backend::position_key::KeyRules;
-use rukh::backend::synthetic::TrivialBackend;
-use rukh::backend::wrap::BatchSplittingBackend;
-use rukh::backend::wrap::CachingBackend;
-use rukh::backend::wrap::RecordingBackend;
-use rukh::backend::wrap::{CheckBackend, CheckOptions};
+use rukh_backend::multi::Child;
+use rukh_backend::multi::DemuxBackend;
+use rukh_backend::multi::MultiplexingBackend;
+use rukh_backend::multi::RoundRobinBackend;
+use rukh_backend::position_key::KeyRules;
+use rukh_backend::synthetic::TrivialBackend;
+use rukh_backend::wrap::BatchSplittingBackend;
+use rukh_backend::wrap::CachingBackend;
+use rukh_backend::wrap::RecordingBackend;
+use rukh_backend::wrap::{CheckBackend, CheckOptions};
 use std::sync::mpsc;
 use std::time::Instant;
 

@@ -3,8 +3,8 @@
 use super::int8::for_encoders;
 use super::*;
 use crate::rocm_errors::{search, stdout};
-use rukh::backend::gpu::WeightBits;
-use rukh::net::discover::EMBEDDED_BYTES;
+use rukh_gpu::WeightBits;
+use rukh_net::discover::EMBEDDED_BYTES;
 
 /// The largest allowed differences from lc0: those of `rocm-int8`, which rounds the inputs, too, but chooses the weights by
 /// them. The weights of most of the networks are random. The largest observed differences are 0.020 for q, 0.011 for d,

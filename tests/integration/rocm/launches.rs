@@ -4,9 +4,9 @@
 //! show it. `true_widths.rs` shows what depends on widths.
 
 use super::{GpuPrecision, backend_of, evaluate, inside, libraries, options, sample};
-use rukh::backend::gpu::{GemmLibrary, GpuOptions};
-use rukh::net::Network;
-use rukh::net::network::Body;
+use rukh_gpu::{GemmLibrary, GpuOptions};
+use rukh_net::Network;
+use rukh_net::network::Body;
 
 use crate::goldens::{self, GoldenSet};
 

@@ -6,11 +6,11 @@
 
 use super::launches::{MARK, counted, with_depth};
 use super::{GpuPrecision, backend_of, options, sample};
-use rukh::backend::gpu::{GemmLibrary, GpuOptions};
-use rukh::backend::{Backend, EvalRequest};
-use rukh::net::Network;
-use rukh::net::network::{Body, Encoder, FeedForward, PolicyHead, ScalarHead, Smolgen, ValueError};
-use rukh::net::weights::{Convolution, Dense, HeadInput, LayerNorm};
+use rukh_gpu::{GemmLibrary, GpuOptions};
+use rukh_backend::{Backend, EvalRequest};
+use rukh_net::Network;
+use rukh_net::network::{Body, Encoder, FeedForward, PolicyHead, ScalarHead, Smolgen, ValueError};
+use rukh_net::weights::{Convolution, Dense, HeadInput, LayerNorm};
 
 use crate::goldens::{self, GoldenSet};
 

@@ -2,11 +2,11 @@
 //! an error head from a value head. Its output then follows from lc0's win, draw and loss, because the sigmoid of the
 //! difference between two logits is p1 / (p1 + p2), where p1 and p2 are their softmax.
 
-use rukh::backend::Value;
-use rukh::backend::cpu::{CpuNetwork, InstructionSet};
-use rukh::net::input::encode;
-use rukh::net::network::{ScalarHead, ValueError};
-use rukh::net::weights::HeadInput;
+use rukh_backend::Value;
+use rukh_cpu::{CpuNetwork, InstructionSet};
+use rukh_net::input::encode;
+use rukh_net::network::{ScalarHead, ValueError};
+use rukh_net::weights::HeadInput;
 
 use super::*;
 use crate::rocm_errors::{search_with, stdout};

@@ -1,6 +1,6 @@
 //! Versions of ROCm's libraries that differ in what they compute, and architectures that share their machine code.
 
-use rukh::net::architecture::Activation;
+use rukh_net::architecture::Activation;
 
 use super::*;
 use crate::rocm_errors::{search, stdout};

@@ -15,13 +15,13 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rukh::backend::gpu::{GpuBackend, GpuOptions, GpuPrecision};
-use rukh::backend::options_dict::ParsedOptions;
-use rukh::backend::{Backend, EvalRequest};
-use rukh::chess::{PackedMove, Position, PositionHistory};
-use rukh::net::input::HistoryFill;
-use rukh::net::{HeadSelection, Network};
-use rukh::options::BackendName;
+use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision};
+use rukh_backend::options_dict::ParsedOptions;
+use rukh_backend::{Backend, EvalRequest};
+use rukh_chess::{PackedMove, Position, PositionHistory};
+use rukh_net::input::HistoryFill;
+use rukh_net::{HeadSelection, Network};
+use rukh_options::BackendName;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -4,8 +4,8 @@ use crate::layout::{
     CASTLING, EN_PASSANT, FLAG_CHESS960, FLAG_NO_END, FLAG_SOFT, FLAGS, GAME, LABELS, LEGAL, LEGAL_TAIL,
     LOSS, MAX_MOVES, MOVES, OCCUPIED, PIECES, PLIES_LEFT, RECORD_BYTES, RESULT, RULE50, SCORE, SCORES, WIN,
 };
-use rukh::chess::{Color, PackedMove, Position, Role, Square};
-use rukh::net::policy_index::{POLICY_SIZE, index_of};
+use rukh_chess::{Color, PackedMove, Position, Role, Square};
+use rukh_net::policy_index::{POLICY_SIZE, index_of};
 use shakmaty::{
     Bitboard, Board, CastlingMode, CastlingSide, Chess, EnPassantMode, File, Position as _, Rank, Setup,
 };
@@ -288,7 +288,7 @@ fn seen_square(us: Color, square: Square) -> Square {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use rukh::chess::uci_move;
+    use rukh_chess::uci_move;
 
     fn position(fen: &str) -> Position {
         Position::from_fen(fen).expect("test FEN")

@@ -4,8 +4,8 @@
 //! 1e-7. The errors of ten or more layers add up: with a cheaper polynomial the policy would differ in the
 //! fourth digit.
 
-use crate::backend::cpu::simd::{Kernel, Simd};
-use crate::net::architecture::Activation;
+use crate::simd::{Kernel, Simd};
+use rukh_net::architecture::Activation;
 
 /// The lowest argument of [`exp`]. Below it the result would be subnormal.
 const EXP_LOWEST: f32 = -87.3;
@@ -248,7 +248,7 @@ impl Kernel for ActivateRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::simd::Isa;
+    use crate::simd::Isa;
 
     fn exact(activation: Activation, x: f64) -> f64 {
         match activation {

@@ -1,6 +1,6 @@
 //! LayerNorm, combined with the residual connection before it.
 
-use crate::backend::cpu::simd::{Kernel, Simd};
+use crate::simd::{Kernel, Simd};
 
 /// Replaces each row of `data` with `LN(alpha * branch + data)`, or with `LN(data)` if there is no branch. A
 /// row `v` has `gammas.len()` elements, and `LN(v) = gamma (v - mean) / sqrt(variance + epsilon) + beta`.
@@ -112,7 +112,7 @@ fn normalise<S: Simd>(simd: S, row: &mut [f32], mean: f32, gammas: &[f32], betas
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::simd::Isa;
+    use crate::simd::Isa;
 
     #[test]
     fn ragged_rows_match_the_definition() {

@@ -6,9 +6,9 @@
 //! once for all squares.
 
 use super::SQUARES;
-use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
-use crate::net::input::InputPlanes;
-use crate::net::weights::{Convolution, Dense};
+use crate::simd::{AlignedVec, Isa, Kernel, Simd};
+use rukh_net::input::InputPlanes;
+use rukh_net::weights::{Convolution, Dense};
 
 const PLANES: usize = InputPlanes::COUNT;
 const PIECE_PLANES: usize = InputPlanes::PIECES;
@@ -322,7 +322,7 @@ impl Kernel for ConvolvePlanes<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::kernels::matrix::tests::noise;
 
     /// Planes with scattered pieces, with some full planes, and with a rule-50 counter.
     fn some_input() -> InputPlanes {

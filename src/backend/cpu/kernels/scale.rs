@@ -3,8 +3,8 @@
 
 use super::SQUARES;
 use super::elementary::{activate_slice, floor_and_rest};
-use crate::backend::cpu::simd::{Kernel, Simd};
-use crate::net::architecture::Activation;
+use crate::simd::{Kernel, Simd};
+use rukh_net::architecture::Activation;
 
 /// The last step of squeeze-and-excitation: `residual = act(sigmoid(scale) y + shift + residual)`.
 pub(crate) struct ScaleAndAdd<'a> {
@@ -84,8 +84,8 @@ impl Kernel for Gate<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
-    use crate::backend::cpu::simd::Isa;
+    use crate::kernels::matrix::tests::noise;
+    use crate::simd::Isa;
 
     #[test]
     fn scale_and_add_matches_the_definition() {

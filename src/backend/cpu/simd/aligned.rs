@@ -1,6 +1,6 @@
 //! Memory for weights and activations. It is zeroed and aligned to cache lines; large blocks use huge pages.
 
-use crate::zeroed_array::zeroed_memory;
+use rukh_base::zeroed_array::zeroed_memory;
 use memmap2::MmapMut;
 use std::ops::{Deref, DerefMut};
 

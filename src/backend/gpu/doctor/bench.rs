@@ -1,11 +1,11 @@
 //! A stream with memory for single launches.
 
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::hip::DeviceBuffer;
-use crate::backend::gpu::runtime::ffi::pinned::Staging;
-use crate::backend::gpu::runtime::ffi::program::{BlasLibraries, Lanes, Program, Stopwatch};
-use crate::backend::gpu::runtime::ffi::stream::Stream;
+use crate::runtime::device::Gpu;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::hip::DeviceBuffer;
+use crate::runtime::ffi::pinned::Staging;
+use crate::runtime::ffi::program::{BlasLibraries, Lanes, Program, Stopwatch};
+use crate::runtime::ffi::stream::Stream;
 use std::ops::Range;
 
 /// A stream, its side lanes, and what moves data to the device and back. Fields are dropped in this order: the lanes'

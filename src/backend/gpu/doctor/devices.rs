@@ -3,15 +3,15 @@
 use super::exchange::Request;
 use super::reporter::Reporter;
 use super::subject::given;
-use crate::backend::gpu::gemm::gemms::Gemms;
-use crate::backend::gpu::runtime::code_objects::code_for;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::driver_hint::explained;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::{self, Device};
-use crate::backend::gpu::runtime::ffi::{hipblaslt, hiprtc, rocblas};
-use crate::backend::gpu::runtime::kernels::Kernels;
+use crate::gemm::gemms::Gemms;
+use crate::runtime::code_objects::code_for;
+use crate::runtime::device::Gpu;
+use crate::runtime::driver_hint::explained;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::{self, Device};
+use crate::runtime::ffi::{hipblaslt, hiprtc, rocblas};
+use crate::runtime::kernels::Kernels;
 use std::path::PathBuf;
 
 /// What is known of a loaded library.

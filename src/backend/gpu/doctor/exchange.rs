@@ -2,7 +2,7 @@
 //! each event on its standard output.
 
 use super::stage::Stage;
-use crate::backend::gpu::runtime::precision::GpuPrecision;
+use crate::runtime::precision::GpuPrecision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -2,10 +2,10 @@
 
 use super::reporter::Reporter;
 use super::subject::Subject;
-use crate::backend::gpu::pass::arguments::MAXIMUM_MOVES;
-use crate::backend::gpu::pass::slot::{Requests, Slot, SlotMaker};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::net::input::InputPlanes;
+use crate::pass::arguments::MAXIMUM_MOVES;
+use crate::pass::slot::{Requests, Slot, SlotMaker};
+use crate::runtime::error::{GpuError, Result};
+use rukh_net::input::InputPlanes;
 use serde_json::Value;
 
 /// A way to run a forward pass.
@@ -221,7 +221,7 @@ fn row(
         ("positions", positions.into()),
         ("batches", found.batches.into()),
         ("different figures", found.different.into()),
-        ("largest difference", crate::backend::gpu::runtime::numbers::short(f64::from(found.largest))),
+        ("largest difference", crate::runtime::numbers::short(f64::from(found.largest))),
         ("verdict", verdict.into()),
         ("detail", if details.is_empty() { Value::Null } else { details.join("; ").into() }),
     ];

@@ -33,7 +33,7 @@ mod speed;
 mod stage;
 pub(crate) mod subject;
 
-use crate::backend::gpu::runtime::error;
+use crate::runtime::error;
 use reporter::Reporter;
 use std::io::{self, Read, Write};
 use subject::Subject;

@@ -2,9 +2,9 @@
 
 use super::reporter::Reporter;
 use super::subject::Subject;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::precision::{MOVES_LEFT, tolerance};
-use crate::backend::gpu::startup::self_check::{Differences, Reference};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::precision::{MOVES_LEFT, tolerance};
+use crate::startup::self_check::{Differences, Reference};
 
 pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let reference = Reference::new(&subject.host_network()?, 1.0)

@@ -4,19 +4,19 @@
 use super::bench::examined;
 use super::reporter::Reporter;
 use super::subject::Subject;
-use crate::backend::gpu::gemm::avoided::BlasLibrary;
-use crate::backend::gpu::gemm::gemms::{Effort, GemmChoice, GemmProblem, Gemms};
-use crate::backend::gpu::measure::measurer::{Measurer, Wanted, launches};
-use crate::backend::gpu::measure::samples::{Contents, Difference, Samples};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::arguments::DenseArguments;
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::pinned::Staging;
-use crate::backend::gpu::runtime::ffi::program::{Program, Step};
-use crate::backend::gpu::runtime::kernels::Kernels;
-use crate::backend::gpu::runtime::numbers::short;
-use crate::backend::gpu::tuning::choices;
+use crate::gemm::avoided::BlasLibrary;
+use crate::gemm::gemms::{Effort, GemmChoice, GemmProblem, Gemms};
+use crate::measure::measurer::{Measurer, Wanted, launches};
+use crate::measure::samples::{Contents, Difference, Samples};
+use crate::runtime::error::Result;
+use crate::runtime::ffi::arguments::DenseArguments;
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::pinned::Staging;
+use crate::runtime::ffi::program::{Program, Step};
+use crate::runtime::kernels::Kernels;
+use crate::runtime::numbers::short;
+use crate::tuning::choices;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -326,7 +326,7 @@ fn row(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue};
+    use crate::runtime::ffi::gemm::{ElementType, Epilogue};
 
     #[test]
     fn a_product_with_an_epilogue_is_followed_by_the_plain_one() {

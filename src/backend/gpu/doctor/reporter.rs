@@ -1,7 +1,7 @@
 //! Tells the parent process what a stage does and finds.
 
 use super::exchange::Line;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
+use crate::runtime::error::{GpuError, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io::{self, Write};

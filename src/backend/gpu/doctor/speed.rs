@@ -2,12 +2,12 @@
 
 use super::reporter::Reporter;
 use super::subject::Subject;
-use crate::backend::gpu::backend::recommended_batch;
-use crate::backend::gpu::pass::slot::SlotMaker;
-use crate::backend::gpu::pass::timing;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::tuning::load::Load;
-use crate::backend::gpu::tuning::settings::{
+use crate::backend::recommended_batch;
+use crate::pass::slot::SlotMaker;
+use crate::pass::timing;
+use crate::runtime::error::Result;
+use crate::tuning::load::Load;
+use crate::tuning::settings::{
     Comparison, SETTINGS, Setting, best_of_each, compare, harmless, is_worth_it, option_of,
 };
 use std::time::Duration;

@@ -1,21 +1,21 @@
 //! What a stage examines: the device, the libraries, our kernels and the network, as the engine would use them.
 
 use super::exchange::Request;
-use crate::backend::gpu::gemm::gemms::Gemms;
-use crate::backend::gpu::network::device_network::DeviceNetwork;
-use crate::backend::gpu::options::{GivenOptions, GpuOptions, Tuning};
-use crate::backend::gpu::pass::slot::SlotMaker;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::kernels::Kernels;
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::backend::gpu::startup::prepare::{MAXIMUM_BATCH, fitting_batch, slot_maker};
-use crate::backend::gpu::tuning::choices;
-use crate::backend::gpu::tuning::kept_tables;
-use crate::backend::gpu::tuning::passes;
-use crate::backend::gpu::tuning::settings::{self, MeasuredSettings};
-use crate::net::{HeadSelection, Network, find_network};
+use crate::gemm::gemms::Gemms;
+use crate::network::device_network::DeviceNetwork;
+use crate::options::{GivenOptions, GpuOptions, Tuning};
+use crate::pass::slot::SlotMaker;
+use crate::runtime::device::Gpu;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::kernels::Kernels;
+use crate::runtime::precision::GpuPrecision;
+use crate::startup::prepare::{MAXIMUM_BATCH, fitting_batch, slot_maker};
+use crate::tuning::choices;
+use crate::tuning::kept_tables;
+use crate::tuning::passes;
+use crate::tuning::settings::{self, MeasuredSettings};
+use rukh_net::{HeadSelection, Network, find_network};
 use std::cell::OnceCell;
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! The products that ended a process, or that a process never came back from, when a BLAS library was asked for them.
 //!
-//! A helper process asks the libraries first (see [`crate::backend::gpu::helper::probe`]). What killed it is kept in the cache folder, for
+//! A helper process asks the libraries first (see [`crate::helper::probe`]). What killed it is kept in the cache folder, for
 //! the device and the library versions that it was seen with, and that library is not asked for that product again.
 
 use super::shape_text;
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
-use crate::cache_folder;
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use rukh_base::cache_folder;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
@@ -179,7 +179,7 @@ fn path(architecture: &str, key: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+    use crate::runtime::ffi::gemm::ElementType;
 
     #[test]
     fn entries_are_read_as_they_were_written() {

@@ -2,13 +2,13 @@
 //! multiplies them.
 
 use super::own::{OwnChoice, family, product_arguments, whole_choices};
-use crate::backend::gpu::network::layers::{ByteKind, ByteWeights};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
-use crate::backend::gpu::runtime::ffi::gemm::{GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::module::{Function, Grid};
-use crate::backend::gpu::runtime::kernels::{Kernels, grid};
+use crate::network::layers::{ByteKind, ByteWeights};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
+use crate::runtime::ffi::gemm::{GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::module::{Function, Grid};
+use crate::runtime::kernels::{Kernels, grid};
 
 /// The memory of a product, except that of its weights.
 pub(crate) struct ByteOperands {

@@ -8,17 +8,17 @@
 use super::own::{
     OwnChoice, OwnKernels, TileSize, are_aligned, has_vectors, partial_bytes, product_arguments, tile_sizes,
 };
-use crate::backend::gpu::network::byte_weights;
-use crate::backend::gpu::runtime::ffi::arguments::{
+use crate::network::byte_weights;
+use crate::runtime::ffi::arguments::{
     ChainArguments, ChainLink, ConvolutionArguments, LONGEST_CHAIN, LayerNormArguments, WinogradArguments,
 };
-use crate::backend::gpu::runtime::ffi::gemm::{
+use crate::runtime::ffi::gemm::{
     COUNTERS, ElementType, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout,
 };
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::program::{LanePlaces, Step};
-use crate::backend::gpu::runtime::kernels::{LARGEST_LAYER_NORM, VECTOR, grid};
-use crate::backend::winograd::TILES;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::program::{LanePlaces, Step};
+use crate::runtime::kernels::{LARGEST_LAYER_NORM, VECTOR, grid};
+use rukh_backend::winograd::TILES;
 
 /// The indices of the words of [`ChainArguments`] that are the addresses of the partial sums and of the counters.
 const WORKSPACE: usize = std::mem::offset_of!(ChainArguments, workspace) / size_of::<u64>();

@@ -1,8 +1,8 @@
 //! Chooses the library and the algorithm for each matrix product.
 //!
 //! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each
-//! shape in its [`GemmTable`], which [`crate::backend::gpu::tuning::choices`] fills. A shape that is not in the table gets the architecture's
-//! default. [`crate::backend::gpu::pass::gemm_steps`] makes the steps.
+//! shape in its [`GemmTable`], which [`crate::tuning::choices`] fills. A shape that is not in the table gets the architecture's
+//! default. [`crate::pass::gemm_steps`] makes the steps.
 
 use super::avoided::{Asked, Avoided, BlasLibrary};
 use super::hipblaslt_steps::{HipblasLtSteps, scaled_rows};
@@ -10,17 +10,17 @@ pub(crate) use super::layouts::GemmProblem;
 use super::layouts::Layouts;
 pub(crate) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
 use super::own::{OwnChoice, OwnKernels};
-use crate::backend::gpu::network::copies::CopiedLayout;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmShape, WORKSPACE_BYTES, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::{Address, Device, DeviceBuffer};
-use crate::backend::gpu::runtime::ffi::hipblaslt;
-use crate::backend::gpu::runtime::ffi::module::Function;
-use crate::backend::gpu::runtime::ffi::program::BlasLibraries;
-use crate::backend::gpu::runtime::kernels::Kernels;
-use crate::backend::gpu::runtime::libraries::GemmLibrary;
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
+use crate::network::copies::CopiedLayout;
+use crate::runtime::device::Gpu;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::{ElementType, GemmShape, WORKSPACE_BYTES, WeightLayout};
+use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
+use crate::runtime::ffi::hipblaslt;
+use crate::runtime::ffi::module::Function;
+use crate::runtime::ffi::program::BlasLibraries;
+use crate::runtime::kernels::Kernels;
+use crate::runtime::libraries::GemmLibrary;
+use crate::runtime::weight_bits::WeightBits;
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;

@@ -2,13 +2,13 @@
 //! them.
 
 use super::measured::{MOST_PROPOSALS, PROPOSALS};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::{
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::{
     Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout,
 };
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::hipblaslt::{Descriptor, HipblasLt, Library, Plan, ScaledFactors};
-use crate::backend::gpu::runtime::ffi::program::Step;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::hipblaslt::{Descriptor, HipblasLt, Library, Plan, ScaledFactors};
+use crate::runtime::ffi::program::Step;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;

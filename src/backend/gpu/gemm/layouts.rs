@@ -2,9 +2,9 @@
 
 use super::measured::GemmTable;
 use super::thresholds::{Thresholds, thresholds};
-use crate::backend::gpu::network::copies::{CopiedLayout, WeightCopies};
-use crate::backend::gpu::runtime::ffi::gemm::{GemmOperands, GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::{Address, Device, DeviceBuffer};
+use crate::network::copies::{CopiedLayout, WeightCopies};
+use crate::runtime::ffi::gemm::{GemmOperands, GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
 use std::cell::RefCell;
 use std::sync::Arc;
 

@@ -2,7 +2,7 @@
 
 use super::avoided::{Asked, BlasLibrary};
 use super::own::OwnChoice;
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ pub(crate) enum Effort {
     Quick,
     /// Every choice.
     Full,
-    /// Every choice, and then whole evaluations of the product's batch size ([`crate::backend::gpu::tuning::defaults`]). The layout of the
+    /// Every choice, and then whole evaluations of the product's batch size ([`crate::tuning::defaults`]). The layout of the
     /// weights in such a row is the one with which the evaluation was timed, so it counts whatever other rows say.
     Passes,
 }

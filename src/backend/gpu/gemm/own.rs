@@ -3,17 +3,17 @@
 //! A kernel computes tiles of results. Small tiles keep more of a card busy, and large ones read less. Where there are
 //! too few tiles for the card, the summed axis is divided among several blocks, and a second launch adds up their sums.
 
-use crate::backend::gpu::network::{byte_weights, preshuffle};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::arguments::GemmArguments;
-use crate::backend::gpu::runtime::ffi::gemm::{
+use crate::network::{byte_weights, preshuffle};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::arguments::GemmArguments;
+use crate::runtime::ffi::gemm::{
     ElementType, Epilogue, GateOperands, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout,
 };
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::module::{Function, Module};
-use crate::backend::gpu::runtime::ffi::program::{LanePlaces, Step};
-use crate::backend::gpu::runtime::kernels::{VECTOR, activation_code, grid};
-use crate::net::architecture::Activation;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::module::{Function, Module};
+use crate::runtime::ffi::program::{LanePlaces, Step};
+use crate::runtime::kernels::{VECTOR, activation_code, grid};
+use rukh_net::architecture::Activation;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
 //! The text form of a product's shape: comma-separated cells. The file of avoided products and the messages of
 //! a helper process use it.
 
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape};
-use crate::backend::gpu::runtime::fp8::Fp8Format;
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape};
+use crate::runtime::fp8::Fp8Format;
 
 const TYPES: [ElementType; 6] = [
     ElementType::Fp32,

@@ -1,10 +1,10 @@
-//! From which number of rows on the products of a layer use preshuffled weights ([`crate::backend::gpu::network::preshuffle`]).
+//! From which number of rows on the products of a layer use preshuffled weights ([`crate::network::preshuffle`]).
 //!
 //! Where whole evaluations were timed ([`Effort::Passes`]), a product's own row says it instead, so that no other row
 //! changes what was timed.
 
 use super::measured::{Effort, GemmChoice, GemmTable};
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use std::collections::{BTreeMap, HashMap};
 
 /// A layer's shape without what depends on the batch size.
@@ -69,7 +69,7 @@ mod tests {
     use super::super::measured::Measured;
     use super::super::own::OwnChoice;
     use super::*;
-    use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+    use crate::runtime::ffi::gemm::ElementType;
 
     fn shape(rows: usize) -> GemmShape {
         GemmShape::plain(rows, 40, 72, ElementType::Fp16)

@@ -1,6 +1,6 @@
 //! A process of this program that ROCm's libraries may end or block, and the lines that it writes.
 
-use crate::sync::start_system_thread;
+use rukh_base::sync::start_system_thread;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};

@@ -6,9 +6,9 @@
 
 use super::child::{ChildProcess, silence};
 use super::report::{Report, Request};
-use crate::backend::gpu::gemm::avoided::Asked;
-use crate::backend::gpu::gemm::gemms::GemmTable;
-use crate::backend::gpu::runtime::ffi::gemm::GemmShape;
+use crate::gemm::avoided::Asked;
+use crate::gemm::gemms::GemmTable;
+use crate::runtime::ffi::gemm::GemmShape;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;

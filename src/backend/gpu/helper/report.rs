@@ -1,15 +1,15 @@
 //! The text that the engine and its helper process exchange: a request on the helper's standard input, and one line
 //! for each event on its standard output.
 
-use crate::backend::gpu::gemm::avoided::{Asked, Avoided};
-use crate::backend::gpu::gemm::gemms::{Effort, Measured};
-use crate::backend::gpu::gemm::shape_text;
-use crate::backend::gpu::measure::measurer::{Event, Wanted};
-use crate::backend::gpu::runtime::choice::GpuChoice;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmShape};
-use crate::backend::gpu::runtime::libraries::GemmLibrary;
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::gpu::table::{cells, row};
+use crate::gemm::avoided::{Asked, Avoided};
+use crate::gemm::gemms::{Effort, Measured};
+use crate::gemm::shape_text;
+use crate::measure::measurer::{Event, Wanted};
+use crate::runtime::choice::GpuChoice;
+use crate::runtime::ffi::gemm::{ElementType, GemmShape};
+use crate::runtime::libraries::GemmLibrary;
+use crate::runtime::weight_bits::WeightBits;
+use crate::table::{cells, row};
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -26,7 +26,7 @@ pub(crate) struct Request {
     pub(crate) effort: Effort,
     /// The time for the timing. The libraries are asked for every product in any case.
     pub(crate) budget: Duration,
-    /// [`GpuOptions::timeout`](crate::backend::gpu::options::GpuOptions::timeout)
+    /// [`GpuOptions::timeout`](crate::options::GpuOptions::timeout)
     pub(crate) timeout: Duration,
     pub(crate) avoided: Avoided,
     pub(crate) products: Vec<Wanted>,
@@ -195,9 +195,9 @@ impl Report {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::gemm::avoided::BlasLibrary;
-    use crate::backend::gpu::gemm::gemms::GemmChoice;
-    use crate::backend::gpu::runtime::ffi::gemm::WeightLayout;
+    use crate::gemm::avoided::BlasLibrary;
+    use crate::gemm::gemms::GemmChoice;
+    use crate::runtime::ffi::gemm::WeightLayout;
 
     #[test]
     fn a_request_is_read_as_it_was_written() {

@@ -2,11 +2,11 @@
 //! hangs does not stop the engine. [`super::probe`] starts it.
 
 use super::report::{Report, Request};
-use crate::backend::gpu::gemm::gemms::Gemms;
-use crate::backend::gpu::measure::measurer::Measurer;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error;
-use crate::backend::gpu::runtime::kernels::Kernels;
+use crate::gemm::gemms::Gemms;
+use crate::measure::measurer::Measurer;
+use crate::runtime::device::Gpu;
+use crate::runtime::error;
+use crate::runtime::kernels::Kernels;
 use std::io::{self, Read, Write};
 
 /// Reads a request, and writes one line for each event. The reader of these lines knows what the process was doing if

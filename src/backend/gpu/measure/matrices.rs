@@ -5,13 +5,13 @@
 //! way.
 
 use super::samples::{PATTERN_BYTES, byte_scale, pattern};
-use crate::backend::gpu::gemm::gemms::{GemmProblem, Gemms};
-use crate::backend::gpu::network::layers::SQUARES;
-use crate::backend::gpu::network::{byte_weights, preshuffle, transposed};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::{Address, Device, DeviceBuffer};
-use crate::backend::gpu::runtime::ffi::pinned::Staging;
+use crate::gemm::gemms::{GemmProblem, Gemms};
+use crate::network::layers::SQUARES;
+use crate::network::{byte_weights, preshuffle, transposed};
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
+use crate::runtime::ffi::pinned::Staging;
 
 /// The most memory for the weights of the layers of one shape, in bytes.
 const MOST_WEIGHTS: usize = 256 << 20;

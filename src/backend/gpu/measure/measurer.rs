@@ -9,20 +9,20 @@
 use super::matrices::Matrices;
 pub(crate) use super::matrices::Wanted;
 use super::samples::{Contents, Difference, Samples, pattern};
-use crate::backend::gpu::gemm::avoided::{Asked, BlasLibrary};
-use crate::backend::gpu::gemm::bytes;
-use crate::backend::gpu::gemm::gemms::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
-use crate::backend::gpu::gemm::own;
-use crate::backend::gpu::network::preshuffle;
-use crate::backend::gpu::pass::steps::StepList;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::{Address, DeviceBuffer};
-use crate::backend::gpu::runtime::ffi::pinned::Staging;
-use crate::backend::gpu::runtime::ffi::program::{Lanes, Prepared, Program, Step, Stopwatch};
-use crate::backend::gpu::runtime::ffi::stream::Stream;
-use crate::backend::gpu::runtime::kernels::Kernels;
+use crate::gemm::avoided::{Asked, BlasLibrary};
+use crate::gemm::bytes;
+use crate::gemm::gemms::{Effort, GemmChoice, GemmProblem, GemmTable, Gemms, Measured};
+use crate::gemm::own;
+use crate::network::preshuffle;
+use crate::pass::steps::StepList;
+use crate::runtime::device::Gpu;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::{ElementType, GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::{Address, DeviceBuffer};
+use crate::runtime::ffi::pinned::Staging;
+use crate::runtime::ffi::program::{Lanes, Prepared, Program, Step, Stopwatch};
+use crate::runtime::ffi::stream::Stream;
+use crate::runtime::kernels::Kernels;
 use std::time::{Duration, Instant};
 
 /// The most launches in a timed graph. A short product is launched many times, because events have a resolution of half

@@ -3,13 +3,13 @@
 //! A product of a network has up to a hundred million elements, so only some rows are read, and of each only some
 //! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
 
-use crate::backend::gpu::gemm::own;
-use crate::backend::gpu::network::byte_weights;
-use crate::backend::gpu::network::layers::SQUARES;
-use crate::backend::gpu::runtime::activations::activation;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::kernels::activation_code;
-use crate::backend::gpu::runtime::numbers;
+use crate::gemm::own;
+use crate::network::byte_weights;
+use crate::network::layers::SQUARES;
+use crate::runtime::activations::activation;
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
+use crate::runtime::kernels::activation_code;
+use crate::runtime::numbers;
 use std::borrow::Cow;
 use std::ops::Range;
 

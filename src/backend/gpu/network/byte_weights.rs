@@ -8,9 +8,9 @@
 //! the plain ones. The host rounds, because that happens once in a start.
 
 use super::preshuffle::{ALIGNMENT, PIECE_ROWS};
-use crate::backend::gpu::runtime::ffi::arguments::GemmArguments;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmShape};
-use crate::backend::gpu::runtime::numbers;
+use crate::runtime::ffi::arguments::GemmArguments;
+use crate::runtime::ffi::gemm::{ElementType, GemmShape};
+use crate::runtime::numbers;
 
 /// The most rows of a product with such weights: 8 positions of 64 squares. With more rows, the operations take the time
 /// (`hip/kernels/EXPECTED_TIMES.md`).

@@ -6,13 +6,13 @@
 //! laid out, so a layout that no batch size uses takes no memory.
 
 use super::{byte_weights, preshuffle, transposed};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::{Address, Device, DeviceBuffer};
-use crate::backend::gpu::runtime::ffi::module::Function;
-use crate::backend::gpu::runtime::ffi::pinned::Staging;
-use crate::backend::gpu::runtime::ffi::program::{BlasLibraries, Lanes, Program};
-use crate::backend::gpu::runtime::ffi::stream::Stream;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
+use crate::runtime::ffi::module::Function;
+use crate::runtime::ffi::pinned::Staging;
+use crate::runtime::ffi::program::{BlasLibraries, Lanes, Program};
+use crate::runtime::ffi::stream::Stream;
 use std::collections::HashMap;
 use std::sync::Arc;
 

@@ -1,16 +1,16 @@
 //! A network in the device's memory. It is made once, and all slots share it.
 
 use super::uploader::{Rounding, Uploader};
-use crate::backend::cpu::DeviceRounder;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::{Address, DeviceBuffer};
-use crate::backend::gpu::runtime::fp8::Fp8Format;
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::net;
-use crate::net::network;
-use crate::net::prepare::PreparedNetwork;
+use rukh_cpu::DeviceRounder;
+use crate::runtime::device::Gpu;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::{Address, DeviceBuffer};
+use crate::runtime::fp8::Fp8Format;
+use crate::runtime::precision::GpuPrecision;
+use rukh_net as net;
+use rukh_net::network;
+use rukh_net::prepare::PreparedNetwork;
 use std::sync::Arc;
 
 pub(crate) type Network = network::Network<Uploader>;

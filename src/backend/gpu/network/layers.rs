@@ -1,8 +1,8 @@
 //! A network's layers in the device's memory: addresses and sizes.
 
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::fp8::Fp8Format;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::fp8::Fp8Format;
 
 pub(crate) const SQUARES: usize = 64;
 

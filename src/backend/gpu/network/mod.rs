@@ -3,7 +3,7 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`device_network`] | the network: layers, precision, and the memory behind them |
-//! | [`uploader`], [`winograd`] | converts layers from [`crate::net::prepare`], and writes them to the device |
+//! | [`uploader`], [`winograd`] | converts layers from [`rukh_net::prepare`], and writes them to the device |
 //! | [`copies`] | copies of weights in other layouts |
 //! | [`layers`] | a layer in the device's memory: addresses and sizes |
 //! | [`byte_weights`] | weights of 8 bits for GEMMs of few rows |

@@ -2,14 +2,14 @@
 //! takes whole cache lines (`hip/kernels/kernels.h`). The order is the same for all tiles.
 //!
 //! A layer that is faster with preshuffled weights gets a copy of its own ([`super::copies`]). Passes with at least so
-//! many rows use the copy ([`crate::backend::gpu::gemm::thresholds`]), and passes with fewer rows use the plain weights.
+//! many rows use the copy ([`crate::gemm::thresholds`]), and passes with fewer rows use the plain weights.
 
-use crate::backend::gpu::runtime::ffi::arguments::{GemmArguments, PreshuffleArguments};
-use crate::backend::gpu::runtime::ffi::gemm::GemmShape;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::module::Function;
-use crate::backend::gpu::runtime::ffi::program::Step;
-use crate::backend::gpu::runtime::kernels::grid;
+use crate::runtime::ffi::arguments::{GemmArguments, PreshuffleArguments};
+use crate::runtime::ffi::gemm::GemmShape;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::module::Function;
+use crate::runtime::ffi::program::Step;
+use crate::runtime::kernels::grid;
 
 /// The name of the kernel that makes preshuffled weights.
 pub(crate) const KERNEL: &str = "preshuffle";
@@ -70,7 +70,7 @@ pub(crate) fn arguments(shape: &GemmShape, plain: GemmArguments) -> GemmArgument
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+    use crate::runtime::ffi::gemm::ElementType;
 
     fn shape(rows: usize) -> GemmShape {
         GemmShape::plain(rows, 40, 72, ElementType::Fp16)

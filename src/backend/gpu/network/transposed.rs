@@ -5,7 +5,7 @@
 //! moves the bits of each element, whatever they mean. A product of the weights with the identity would do the same on
 //! the device, but some matrix instructions lose numbers near zero.
 
-use crate::backend::gpu::runtime::ffi::gemm::{ColumnMajor, GemmShape, WeightLayout};
+use crate::runtime::ffi::gemm::{ColumnMajor, GemmShape, WeightLayout};
 
 /// The rows and columns of a part that is transposed at a time, so that the caches hold the lines that are written.
 const PART: usize = 32;
@@ -57,7 +57,7 @@ fn transposed_elements<const BYTES: usize>(shape: &GemmShape, plain: &[u8]) -> V
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+    use crate::runtime::ffi::gemm::ElementType;
 
     #[test]
     fn every_element_gets_its_place() {

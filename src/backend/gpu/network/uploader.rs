@@ -1,22 +1,22 @@
 //! Converts layers to the element type and writes them to the device's memory.
 //!
-//! [`crate::net::prepare`] passes the layers of a network to [`Uploader`] one by one.
+//! [`rukh_net::prepare`] passes the layers of a network to [`Uploader`] one by one.
 
 use super::layers::{
     ByteKind, ByteWeights, Convolution, Dense, LayerNorm, PlaneEmbedding, SQUARES, SquareTable,
     component_type, rows_together,
 };
 use super::winograd;
-use crate::backend::cpu::{DeviceRounder, Quantised};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::{Address, Device, DeviceBuffer};
-use crate::backend::gpu::runtime::ffi::pinned::Staging;
-use crate::backend::gpu::runtime::fp8::Fp8Format;
-use crate::backend::gpu::runtime::kernels::VECTOR;
-use crate::net::network::Layers;
-use crate::net::prepare::{DenseRole, LayerStore, ScoreOrder};
-use crate::net::weights as file;
+use rukh_cpu::{DeviceRounder, Quantised};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
+use crate::runtime::ffi::pinned::Staging;
+use crate::runtime::fp8::Fp8Format;
+use crate::runtime::kernels::VECTOR;
+use rukh_net::network::Layers;
+use rukh_net::prepare::{DenseRole, LayerStore, ScoreOrder};
+use rukh_net::weights as file;
 use half::f16;
 use std::sync::Arc;
 

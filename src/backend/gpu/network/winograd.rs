@@ -1,7 +1,7 @@
-//! The weights of 3x3 convolutions, transformed to the components of [`crate::backend::winograd`].
+//! The weights of 3x3 convolutions, transformed to the components of [`rukh_backend::winograd`].
 
-use crate::backend::winograd::{COMPONENTS, WeightsTransform};
-use crate::net::weights::Convolution;
+use rukh_backend::winograd::{COMPONENTS, WeightsTransform};
+use rukh_net::weights::Convolution;
 
 /// `[outputs][inputs][3][3]` -> `[36][outputs][inputs]`
 pub(crate) fn transform_weights(layer: &Convolution) -> Vec<f32> {

@@ -1,8 +1,8 @@
 //! The arguments of a forward pass: the network, and the layout and addresses of a batch's input and output.
 
-use crate::backend::gpu::network::device_network::DeviceNetwork;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::net::input::InputPlanes;
+use crate::network::device_network::DeviceNetwork;
+use crate::runtime::ffi::hip::Address;
+use rukh_net::input::InputPlanes;
 
 /// The addresses of a batch's input on the device.
 #[derive(Clone, Copy, Debug)]

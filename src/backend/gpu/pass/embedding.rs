@@ -6,14 +6,14 @@ use super::norm::Norm;
 use super::planes::{expand, planes};
 use super::scratch::Region;
 use super::steps::StepList;
-use crate::backend::gpu::network::device_network::{Embedding, EncoderStack};
-use crate::backend::gpu::network::layers::SquareTable;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::GateOperands;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::net::architecture::Activation;
-use crate::net::input::InputPlanes;
-use crate::net::network::{Gates, PositionLayers};
+use crate::network::device_network::{Embedding, EncoderStack};
+use crate::network::layers::SquareTable;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::GateOperands;
+use crate::runtime::ffi::hip::Address;
+use rukh_net::architecture::Activation;
+use rukh_net::input::InputPlanes;
+use rukh_net::network::{Gates, PositionLayers};
 
 /// Planes -> `stream [T][embedding]`.
 pub(crate) fn embed(

@@ -7,16 +7,16 @@ use super::arguments::Pass;
 use super::norm::Norm;
 use super::scratch::Region;
 use super::steps::StepList;
-use crate::backend::gpu::gemm::chain::Link;
-use crate::backend::gpu::network::device_network::{Encoder, EncoderStack, FeedForward, Smolgen};
-use crate::backend::gpu::network::layers::{Dense, LayerNorm, SQUARES};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::arguments::AttentionArguments;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::program::Lane;
+use crate::gemm::chain::Link;
+use crate::network::device_network::{Encoder, EncoderStack, FeedForward, Smolgen};
+use crate::network::layers::{Dense, LayerNorm, SQUARES};
+use crate::runtime::error::Result;
+use crate::runtime::ffi::arguments::AttentionArguments;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::program::Lane;
 
-use crate::net::architecture::Activation;
-use crate::net::prepare::query_scale;
+use rukh_net::architecture::Activation;
+use rukh_net::prepare::query_scale;
 
 /// The lane on which smolgen runs in parallel to Q, K and V. Neither side needs the result of the other.
 const SMOLGEN_LANE: Lane = 1;

@@ -15,8 +15,8 @@ use super::encoder;
 use super::heads;
 use super::steps::StepList;
 use super::tower;
-use crate::backend::gpu::network::device_network::Body;
-use crate::backend::gpu::runtime::error::Result;
+use crate::network::device_network::Body;
+use crate::runtime::error::Result;
 
 /// Appends the steps of the whole pass.
 ///

@@ -1,15 +1,15 @@
-//! Makes the steps that compute products, by the choices of [`crate::backend::gpu::gemm::gemms`].
+//! Makes the steps that compute products, by the choices of [`crate::gemm::gemms`].
 
-use crate::backend::gpu::gemm::avoided::{Asked, BlasLibrary};
-use crate::backend::gpu::gemm::chain::{self, Link, WholeConvolution};
-use crate::backend::gpu::gemm::gemms::{GemmChoice, GemmProblem, Gemms};
-use crate::backend::gpu::gemm::own::{OwnChoice, are_aligned};
-use crate::backend::gpu::network::copies::CopiedLayout;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::{GemmOperands, GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::hipblaslt::ScaledFactors;
-use crate::backend::gpu::runtime::ffi::program::Step;
+use crate::gemm::avoided::{Asked, BlasLibrary};
+use crate::gemm::chain::{self, Link, WholeConvolution};
+use crate::gemm::gemms::{GemmChoice, GemmProblem, Gemms};
+use crate::gemm::own::{OwnChoice, are_aligned};
+use crate::network::copies::CopiedLayout;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::{GemmOperands, GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::hipblaslt::ScaledFactors;
+use crate::runtime::ffi::program::Step;
 
 impl Gemms {
     /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.

@@ -5,17 +5,17 @@ use super::encoder;
 use super::scratch::Region;
 use super::steps::StepList;
 use super::tower;
-use crate::backend::gpu::network::device_network::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
-use crate::backend::gpu::network::layers::{Dense, SQUARES};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::arguments::{
+use crate::network::device_network::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
+use crate::network::layers::{Dense, SQUARES};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::arguments::{
     AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments,
 };
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::program::Lane;
-use crate::backend::gpu::runtime::kernels::{activation_code, grid};
-use crate::net::architecture::Activation;
-use crate::net::prepare::query_scale;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::program::Lane;
+use crate::runtime::kernels::{activation_code, grid};
+use rukh_net::architecture::Activation;
+use rukh_net::prepare::query_scale;
 
 /// `stream [T][channels]` -> one prior per legal move.
 fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<()> {

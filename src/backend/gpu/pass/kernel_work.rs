@@ -3,17 +3,17 @@
 //! Inputs and results count once, however often a kernel reads them. Biases and other vectors are left out: they are
 //! small and stay in the caches. So are the moves, whose number the grid does not have.
 
-use crate::backend::gpu::network::layers::{SQUARES, component_type};
-use crate::backend::gpu::runtime::ffi::arguments::{
+use crate::network::layers::{SQUARES, component_type};
+use crate::runtime::ffi::arguments::{
     ActivationArguments, AttentionArguments, AttentionPolicyArguments, DenseArguments, GemmArguments,
     GemmBytesArguments, LayerNormArguments, PlanesArguments, PolicyArguments, QuantiseArguments,
     ScalarHeadArguments, SqueezeExciteArguments, WinogradArguments,
 };
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::module::Grid;
-use crate::backend::gpu::runtime::ffi::program::Work;
-use crate::backend::winograd::{COMPONENTS, TILES};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::module::Grid;
+use crate::runtime::ffi::program::Work;
+use rukh_backend::winograd::{COMPONENTS, TILES};
 
 /// Arguments that say what their kernel has to do.
 pub(crate) trait KernelWork {
@@ -147,7 +147,7 @@ impl KernelWork for SqueezeExciteArguments {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::runtime::kernels::grid;
+    use crate::runtime::kernels::grid;
 
     #[test]
     fn attention_has_two_products_for_each_pair_of_squares() {

@@ -1,12 +1,12 @@
 //! The operands of a LayerNorm in a forward pass.
 
-use crate::backend::gpu::network::layers::LayerNorm;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::arguments::LayerNormArguments;
-use crate::backend::gpu::runtime::ffi::gemm::GateOperands;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::{LARGEST_LAYER_NORM, activation_code};
-use crate::net::architecture::Activation;
+use crate::network::layers::LayerNorm;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::arguments::LayerNormArguments;
+use crate::runtime::ffi::gemm::GateOperands;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::{LARGEST_LAYER_NORM, activation_code};
+use rukh_net::architecture::Activation;
 
 /// The operands of `output = LN(alpha * act(input + bias) + residual) * multiply + add`. `gates` holds multiply and
 /// add.

@@ -3,12 +3,12 @@
 use super::arguments::Input;
 use super::scratch::Region;
 use super::steps::StepList;
-use crate::backend::gpu::network::layers::{SQUARES, SquareTable};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::arguments::PlanesArguments;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::net::input::InputPlanes;
+use crate::network::layers::{SQUARES, SquareTable};
+use crate::runtime::error::Result;
+use crate::runtime::ffi::arguments::PlanesArguments;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use rukh_net::input::InputPlanes;
 
 /// Bitboards `[B][112]` -> `planes [T][112 + width]`: the last columns are the square's row of the table.
 pub(crate) fn planes(input: &Input, table: SquareTable, steps: &mut StepList<'_>) -> Result<Address> {

@@ -1,7 +1,7 @@
 //! The memory of a slot for intermediate results, divided into regions.
 
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::hip::{Address, Device, DeviceBuffer};
+use crate::runtime::error::Result;
+use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
 use std::sync::Arc;
 
 /// A buffer for intermediate results. T = 64 B is the number of squares of a batch of B positions.

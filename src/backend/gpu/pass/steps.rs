@@ -6,19 +6,19 @@
 use super::kernel_work::KernelWork;
 use super::norm::Norm;
 use super::scratch::{Region, Scratch, ScratchSizes};
-use crate::backend::gpu::gemm::bytes::{ByteOperands, ByteProduct, byte_product};
-use crate::backend::gpu::gemm::chain::{Link, WholeConvolution};
-use crate::backend::gpu::gemm::gemms::{GemmProblem, Gemms};
-use crate::backend::gpu::network::layers::{ByteKind, ByteWeights, Dense, SQUARES, rows_together};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::arguments::{ActivationArguments, DenseArguments};
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::hipblaslt::ScaledFactors;
-use crate::backend::gpu::runtime::ffi::module::{Function, Grid};
-use crate::backend::gpu::runtime::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
-use crate::backend::gpu::runtime::kernels::{AttentionKernel, Kernels, activation_code, grid};
-use crate::net::architecture::Activation;
+use crate::gemm::bytes::{ByteOperands, ByteProduct, byte_product};
+use crate::gemm::chain::{Link, WholeConvolution};
+use crate::gemm::gemms::{GemmProblem, Gemms};
+use crate::network::layers::{ByteKind, ByteWeights, Dense, SQUARES, rows_together};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::arguments::{ActivationArguments, DenseArguments};
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::hipblaslt::ScaledFactors;
+use crate::runtime::ffi::module::{Function, Grid};
+use crate::runtime::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
+use crate::runtime::kernels::{AttentionKernel, Kernels, activation_code, grid};
+use rukh_net::architecture::Activation;
 
 /// The number of side lanes: the first is for smolgen and the value head, the second for the moves-left head.
 pub(crate) const BRANCHES: usize = 2;

@@ -1,6 +1,6 @@
 //! A table of the time that each kind of step takes in a forward pass.
 
-use crate::backend::gpu::runtime::ffi::program::StepTime;
+use crate::runtime::ffi::program::StepTime;
 
 /// The corresponding steps of all encoders or blocks.
 pub(crate) struct Kind {

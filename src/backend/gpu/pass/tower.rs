@@ -8,16 +8,16 @@ use super::arguments::Pass;
 use super::planes::planes;
 use super::scratch::Region;
 use super::steps::StepList;
-use crate::backend::gpu::gemm::chain::WholeConvolution;
-use crate::backend::gpu::network::device_network::{ResidualBlock, SqueezeExcitation};
-use crate::backend::gpu::network::layers::{Convolution, SquareTable, component_type};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
-use crate::backend::gpu::runtime::ffi::gemm::{GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::{activation_code, grid};
-use crate::backend::winograd::{COMPONENTS, TILES};
-use crate::net::architecture::Activation;
+use crate::gemm::chain::WholeConvolution;
+use crate::network::device_network::{ResidualBlock, SqueezeExcitation};
+use crate::network::layers::{Convolution, SquareTable, component_type};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::arguments::{SqueezeExciteArguments, WinogradArguments};
+use crate::runtime::ffi::gemm::{GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::{activation_code, grid};
+use rukh_backend::winograd::{COMPONENTS, TILES};
+use rukh_net::architecture::Activation;
 
 /// Planes -> `stream [T][filters]`.
 pub(crate) fn tower(

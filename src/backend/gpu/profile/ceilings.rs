@@ -1,22 +1,22 @@
 //! What the device can do at most: products, copies, and launches of empty kernels.
 
-use crate::backend::gpu::doctor::floors::{WIDTH, copying_kernel};
-use crate::backend::gpu::doctor::subject::Subject;
-use crate::backend::gpu::gemm::bytes::{ByteOperands, byte_product};
-use crate::backend::gpu::gemm::gemms::{Effort, GemmProblem};
-use crate::backend::gpu::measure::matrices::fill;
-use crate::backend::gpu::measure::measurer::{Measurer, Wanted};
-use crate::backend::gpu::measure::samples::PATTERN_BYTES;
-use crate::backend::gpu::network::layers::{ByteKind, ByteWeights};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::{GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::{Address, DeviceBuffer};
-use crate::backend::gpu::runtime::ffi::hipblaslt::ScaledFactors;
-use crate::backend::gpu::runtime::ffi::program::{BlasLibraries, Lanes, Program, Step, Stopwatch};
-use crate::backend::gpu::runtime::ffi::stream::Stream;
-use crate::backend::gpu::runtime::fp8::Fp8Format;
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::backend::profile::{Ceilings, CopySpeed};
+use crate::doctor::floors::{WIDTH, copying_kernel};
+use crate::doctor::subject::Subject;
+use crate::gemm::bytes::{ByteOperands, byte_product};
+use crate::gemm::gemms::{Effort, GemmProblem};
+use crate::measure::matrices::fill;
+use crate::measure::measurer::{Measurer, Wanted};
+use crate::measure::samples::PATTERN_BYTES;
+use crate::network::layers::{ByteKind, ByteWeights};
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::{GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::{Address, DeviceBuffer};
+use crate::runtime::ffi::hipblaslt::ScaledFactors;
+use crate::runtime::ffi::program::{BlasLibraries, Lanes, Program, Step, Stopwatch};
+use crate::runtime::ffi::stream::Stream;
+use crate::runtime::fp8::Fp8Format;
+use crate::runtime::precision::GpuPrecision;
+use rukh_backend::profile::{Ceilings, CopySpeed};
 use std::time::{Duration, Instant};
 
 /// The sides of the square products, and the sizes of the two buffers of a copy together in bytes. They grow until one

@@ -15,21 +15,21 @@
 mod ceilings;
 mod place;
 
-use crate::backend::BackendError;
-use crate::backend::gpu::backend::recommended_batch;
-use crate::backend::gpu::doctor::subject::Subject;
-use crate::backend::gpu::doctor::{Request, Stage};
-use crate::backend::gpu::options::GivenOptions;
-use crate::backend::gpu::pass::buckets::{bucket_of, bucket_sizes};
-use crate::backend::gpu::pass::slot::{LaidOut, Requests, Slot, SlotMaker};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::program::{StepFacts, Stopwatch};
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::backend::profile::{
+use rukh_backend::BackendError;
+use crate::backend::recommended_batch;
+use crate::doctor::subject::Subject;
+use crate::doctor::{Request, Stage};
+use crate::options::GivenOptions;
+use crate::pass::buckets::{bucket_of, bucket_sizes};
+use crate::pass::slot::{LaidOut, Requests, Slot, SlotMaker};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::program::{StepFacts, Stopwatch};
+use crate::runtime::precision::GpuPrecision;
+use rukh_backend::profile::{
     self, Ceilings, Pass, Profile, ProfileRequest, Profiler, StepProfile, faster_half,
 };
-use crate::net::input::{HistoryFill, encode};
-use crate::net::policy_index::index_of;
+use rukh_net::input::{HistoryFill, encode};
+use rukh_net::policy_index::index_of;
 use place::place;
 
 /// The share of a pass from which on a kind of steps is taken out of the pass alone.

@@ -9,7 +9,7 @@
 
 use super::error::{GpuError, Result};
 use super::ffi::hiprtc;
-use crate::cache_folder;
+use rukh_base::cache_folder;
 use flate2::read::GzDecoder;
 use std::io::Read;
 use std::path::PathBuf;

@@ -8,7 +8,7 @@ use super::error::{GpuError, Result};
 use super::ffi::hip::{self, Device};
 use super::ffi::{hipblaslt, rocblas};
 use super::libraries::{GemmLibrary, Libraries};
-use crate::available_memory::available_bytes;
+use rukh_base::available_memory::available_bytes;
 
 /// The least free memory in bytes with which a device is preferred to the next one.
 const LEAST_MEMORY: usize = 256 << 20;

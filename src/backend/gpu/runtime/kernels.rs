@@ -7,7 +7,7 @@ use super::error::Result;
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::Device;
 use super::ffi::module::{Function, Grid, Module};
-use crate::net::architecture::Activation;
+use rukh_net::architecture::Activation;
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;

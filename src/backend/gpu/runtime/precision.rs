@@ -1,9 +1,9 @@
 //! The number formats of the ROCm backend.
 
 use super::ffi::gemm::ElementType;
-use crate::net::Network;
-use crate::net::network::Body;
-use crate::options::BackendName;
+use rukh_net::Network;
+use rukh_net::network::Body;
+use rukh_options::BackendName;
 
 /// The allowed difference of the moves left, in plies, as a multiple of [`tolerance`].
 pub(crate) const MOVES_LEFT: f32 = 100.0;

@@ -2,21 +2,21 @@
 //! figures are checked.
 
 use super::rungs::{Check, checked_slots};
-use crate::backend::gpu::gemm::gemms::Gemms;
-use crate::backend::gpu::network::device_network::DeviceNetwork;
-use crate::backend::gpu::options::{GpuOptions, Tuning};
-use crate::backend::gpu::pass::slot::{Slot, SlotMaker};
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::GemmShape;
-use crate::backend::gpu::runtime::kernels::{AttentionKernel, Kernels};
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::backend::gpu::tuning::choices;
-use crate::backend::gpu::tuning::kept_tables;
-use crate::backend::gpu::tuning::passes;
-use crate::backend::gpu::tuning::settings::{self, MeasuredSettings};
-use crate::cache_folder;
-use crate::net::Network;
+use crate::gemm::gemms::Gemms;
+use crate::network::device_network::DeviceNetwork;
+use crate::options::{GpuOptions, Tuning};
+use crate::pass::slot::{Slot, SlotMaker};
+use crate::runtime::device::Gpu;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::GemmShape;
+use crate::runtime::kernels::{AttentionKernel, Kernels};
+use crate::runtime::precision::GpuPrecision;
+use crate::tuning::choices;
+use crate::tuning::kept_tables;
+use crate::tuning::passes;
+use crate::tuning::settings::{self, MeasuredSettings};
+use rukh_base::cache_folder;
+use rukh_net::Network;
 use std::sync::Arc;
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
@@ -112,7 +112,7 @@ fn figures_depend_on(gpu: &Gpu, versions: &str, precision: GpuPrecision, options
     } = options;
     format!(
         "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
-        env!("RUKH_VERSION"),
+        rukh_base::VERSION,
         cache_folder::hash_of(&gpu.code.0),
         precision.key(),
         gemm.key(),

@@ -5,15 +5,15 @@
 //! neither evaluates on the processor nor checks.
 
 use super::self_check::Reference;
-use crate::backend::gpu::gemm::avoided::BlasLibrary;
-use crate::backend::gpu::gemm::gemms::Gemms;
-use crate::backend::gpu::options::GpuOptions;
-use crate::backend::gpu::pass::slot::{Slot, SlotMaker};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::cache_folder;
-use crate::net::Network;
-use crate::net::digest::Digest;
+use crate::gemm::avoided::BlasLibrary;
+use crate::gemm::gemms::Gemms;
+use crate::options::GpuOptions;
+use crate::pass::slot::{Slot, SlotMaker};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::weight_bits::WeightBits;
+use rukh_base::cache_folder;
+use rukh_net::Network;
+use rukh_net::digest::Digest;
 use std::fmt::Write;
 
 /// The first part of the names of the files that keep a rung.

@@ -4,16 +4,16 @@
 //! positions are therefore evaluated in every bucket, at changing places, and each result is compared with the one of
 //! the CPU backend for the same network.
 
-use crate::backend::cpu::{CpuBackend, CpuOptions, Precision};
-use crate::backend::gpu::pass::slot::{Requests, Slot};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
-use crate::chess::{PackedMove, Position, PositionHistory, uci_move};
-use crate::net::Network;
-use crate::net::input::{HistoryFill, InputPlanes, encode};
-use crate::net::policy_index::index_of;
+use rukh_cpu::{CpuBackend, CpuOptions, Precision};
+use crate::pass::slot::{Requests, Slot};
+use crate::runtime::error::Result;
+use crate::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
+use crate::runtime::weight_bits::WeightBits;
+use rukh_backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_net::Network;
+use rukh_net::input::{HistoryFill, InputPlanes, encode};
+use rukh_net::policy_index::index_of;
 use std::sync::Arc;
 
 /// The positions to evaluate: a FEN, and moves from there. They have castling, en passant, checks and promotions, and

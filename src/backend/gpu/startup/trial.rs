@@ -5,16 +5,16 @@
 //! makes the libraries' handles. The outcome is kept in the cache folder with what it depends on, so that the next start
 //! needs no helper.
 
-use crate::backend::gpu::gemm::gemms::Effort;
-use crate::backend::gpu::helper::child::silence;
-use crate::backend::gpu::helper::probe::{Opening, open_in_helper};
-use crate::backend::gpu::helper::report::Request;
-use crate::backend::gpu::options::GpuOptions;
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::{hip, hipblaslt, rocblas};
-use crate::backend::gpu::runtime::libraries::Libraries;
-use crate::cache_folder;
+use crate::gemm::gemms::Effort;
+use crate::helper::child::silence;
+use crate::helper::probe::{Opening, open_in_helper};
+use crate::helper::report::Request;
+use crate::options::GpuOptions;
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::{hip, hipblaslt, rocblas};
+use crate::runtime::libraries::Libraries;
+use rukh_base::cache_folder;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
@@ -92,7 +92,7 @@ fn request(options: &GpuOptions) -> Request {
 fn key(options: &GpuOptions, libraries: &Libraries) -> String {
     let mut key = format!(
         "{},{},{},{}",
-        env!("RUKH_VERSION"),
+        rukh_base::VERSION,
         options.gpu,
         options.gemm.key(),
         System::kernel_version().unwrap_or_default()

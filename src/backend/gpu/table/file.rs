@@ -20,8 +20,8 @@
 use super::cells::Cells;
 use super::left_out::{Fault, LeftOut};
 use super::row::{AITER_COLUMNS, OWN_COLUMNS, Origin, Row, cells};
-use crate::backend::gpu::gemm::gemms::GemmTable;
-use crate::backend::gpu::runtime::ffi::gemm::GemmShape;
+use crate::gemm::gemms::GemmTable;
+use crate::runtime::ffi::gemm::GemmShape;
 use std::collections::BTreeMap;
 
 /// The columns without which a file is no table.
@@ -100,10 +100,10 @@ pub(crate) fn rewritten(text: &str) -> Result<(String, Option<String>), String> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::gemm::gemms::{Effort, GemmChoice, Measured};
-    use crate::backend::gpu::gemm::own::OwnChoice;
-    use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, WeightLayout};
-    use crate::backend::gpu::runtime::fp8::Fp8Format;
+    use crate::gemm::gemms::{Effort, GemmChoice, Measured};
+    use crate::gemm::own::OwnChoice;
+    use crate::runtime::ffi::gemm::{ElementType, Epilogue, WeightLayout};
+    use crate::runtime::fp8::Fp8Format;
 
     fn origin() -> Origin {
         let versions = "Some card, 96 units, HIP 7".to_owned();

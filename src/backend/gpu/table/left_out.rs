@@ -1,6 +1,6 @@
 //! The rows of a file of tuned products that cannot be used, and why.
 
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 use std::collections::BTreeMap;
 use std::fmt;
 

@@ -3,12 +3,12 @@
 
 use super::cells::{Cells, RowError, damaged, number, python};
 use super::left_out::Fault;
-use crate::backend::gpu::gemm::avoided::BlasLibrary;
-use crate::backend::gpu::gemm::gemms::{Effort, GemmChoice, Measured};
-use crate::backend::gpu::gemm::own::OwnChoice;
-use crate::backend::gpu::gemm::shape_text;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::fp8::Fp8Format;
+use crate::gemm::avoided::BlasLibrary;
+use crate::gemm::gemms::{Effort, GemmChoice, Measured};
+use crate::gemm::own::OwnChoice;
+use crate::gemm::shape_text;
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
+use crate::runtime::fp8::Fp8Format;
 
 /// The columns of aiter's files, in its order.
 pub(crate) const AITER_COLUMNS: [&str; 18] = [

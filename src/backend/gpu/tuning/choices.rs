@@ -1,28 +1,28 @@
 //! Tuning: finds the fastest algorithm for each matrix product of a network by timing the libraries' proposals.
 //!
-//! The forward pass of each bucket is laid out once, and [`Gemms`](crate::backend::gpu::gemm::gemms::Gemms) records the products that it
-//! requests. A helper process asks the libraries for them and times them ([`crate::backend::gpu::helper::probe`]); without a helper, this
+//! The forward pass of each bucket is laid out once, and [`Gemms`](crate::gemm::gemms::Gemms) records the products that it
+//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper, this
 //! process does so itself. The result is kept in a file.
 
 use super::kept_tables::KeptTable;
 use super::notices::{killer_notice, wrong_notices};
-use crate::backend::gpu::gemm::avoided::BlasLibrary;
-use crate::backend::gpu::gemm::bytes;
-use crate::backend::gpu::gemm::gemms::{Effort, GemmChoice, GemmProblem, GemmTable, Measured};
-use crate::backend::gpu::gemm::measured::extended;
-use crate::backend::gpu::helper::probe::{WrongProduct, probe};
-use crate::backend::gpu::helper::report::Request;
-use crate::backend::gpu::measure::measurer::{Event, Measurer, Wanted};
-use crate::backend::gpu::options::{GpuOptions, Tuning};
-use crate::backend::gpu::pass::slot::{SlotMaker, Workspace};
-use crate::backend::gpu::runtime::choice::GpuChoice;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::ffi::program::{Program, Step};
-use crate::backend::gpu::table::file;
-use crate::backend::gpu::table::row::{Origin, Row};
-use crate::cache_folder;
+use crate::gemm::avoided::BlasLibrary;
+use crate::gemm::bytes;
+use crate::gemm::gemms::{Effort, GemmChoice, GemmProblem, GemmTable, Measured};
+use crate::gemm::measured::extended;
+use crate::helper::probe::{WrongProduct, probe};
+use crate::helper::report::Request;
+use crate::measure::measurer::{Event, Measurer, Wanted};
+use crate::options::{GpuOptions, Tuning};
+use crate::pass::slot::{SlotMaker, Workspace};
+use crate::runtime::choice::GpuChoice;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::program::{Program, Step};
+use crate::table::file;
+use crate::table::row::{Origin, Row};
+use rukh_base::cache_folder;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

@@ -1,18 +1,18 @@
 //! The tables of tuned products that are at hand when a backend is made: that of an earlier start, and the user's own.
 
-use crate::backend::gpu::gemm::avoided::Avoided;
-use crate::backend::gpu::gemm::gemms::{GemmTable, Gemms};
-use crate::backend::gpu::options::GpuOptions;
-use crate::backend::gpu::runtime::device::Gpu;
-use crate::backend::gpu::runtime::ffi::gemm::GemmShape;
-use crate::backend::gpu::runtime::ffi::hip::Versioned;
-use crate::backend::gpu::runtime::ffi::rocblas;
-use crate::backend::gpu::runtime::weight_bits::WeightBits;
-use crate::backend::gpu::table::file::{self, Parsed};
-use crate::backend::gpu::table::row::{Origin, Row};
-use crate::cache_folder;
-use crate::os_error::in_words;
-use crate::regular_file;
+use crate::gemm::avoided::Avoided;
+use crate::gemm::gemms::{GemmTable, Gemms};
+use crate::options::GpuOptions;
+use crate::runtime::device::Gpu;
+use crate::runtime::ffi::gemm::GemmShape;
+use crate::runtime::ffi::hip::Versioned;
+use crate::runtime::ffi::rocblas;
+use crate::runtime::weight_bits::WeightBits;
+use crate::table::file::{self, Parsed};
+use crate::table::row::{Origin, Row};
+use rukh_base::cache_folder;
+use rukh_base::os_error::in_words;
+use rukh_base::regular_file;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::{Path, PathBuf};

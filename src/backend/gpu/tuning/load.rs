@@ -1,12 +1,12 @@
 //! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
 
-use crate::backend::Value;
-use crate::backend::gpu::pass::slot::{Requests, Slot, SlotMaker};
-use crate::backend::gpu::runtime::error::{GpuError, Result};
-use crate::backend::gpu::runtime::precision::MOVES_LEFT;
-use crate::chess::{PackedMove, Position, PositionHistory};
-use crate::net::input::{HistoryFill, encode};
-use crate::net::policy_index::index_of;
+use rukh_backend::Value;
+use crate::pass::slot::{Requests, Slot, SlotMaker};
+use crate::runtime::error::{GpuError, Result};
+use crate::runtime::precision::MOVES_LEFT;
+use rukh_chess::{PackedMove, Position, PositionHistory};
+use rukh_net::input::{HistoryFill, encode};
+use rukh_net::policy_index::index_of;
 use std::sync::Barrier;
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What tuning says about libraries that misbehave.
 
-use crate::backend::gpu::gemm::avoided::{Asked, Avoided};
-use crate::backend::gpu::helper::probe::{Killer, WrongProduct};
+use crate::gemm::avoided::{Asked, Avoided};
+use crate::helper::probe::{Killer, WrongProduct};
 use std::collections::BTreeSet;
 
 /// One line for each library that computes something else, and for each that does so with transposed weights.

@@ -3,14 +3,14 @@
 //! The ladder of a network on a device is kept in the cache folder, with the versions that it was measured with.
 
 use super::load::{Run, run_together, start_positions};
-use crate::backend::gpu::measure::measurer::median;
-use crate::backend::gpu::pass::buckets::{ladder, padding};
-use crate::backend::gpu::pass::slot::{Requests, Slot, SlotMaker};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::precision::GpuPrecision;
-use crate::cache_folder;
-use crate::net::architecture::Architecture;
-use crate::quote::quoted;
+use crate::measure::measurer::median;
+use crate::pass::buckets::{ladder, padding};
+use crate::pass::slot::{Requests, Slot, SlotMaker};
+use crate::runtime::error::Result;
+use crate::runtime::precision::GpuPrecision;
+use rukh_base::cache_folder;
+use rukh_net::architecture::Architecture;
+use rukh_base::quote::quoted;
 use std::io;
 use std::time::Duration;
 

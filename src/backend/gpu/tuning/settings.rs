@@ -2,13 +2,13 @@
 //! share a launch, and how a thread waits. This finds the fastest ones for a network, and keeps them for the next start.
 
 use super::load::Load;
-use crate::backend::gpu::pass::slot::SlotMaker;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::wait::Waiting;
-use crate::backend::gpu::runtime::kernels::AttentionKernel;
-use crate::backend::gpu::runtime::precision::tolerance;
-use crate::cache_folder;
-use crate::quote::quoted;
+use crate::pass::slot::SlotMaker;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::wait::Waiting;
+use crate::runtime::kernels::AttentionKernel;
+use crate::runtime::precision::tolerance;
+use rukh_base::cache_folder;
+use rukh_base::quote::quoted;
 use std::fmt;
 use std::io;
 
@@ -264,7 +264,7 @@ pub(crate) fn best_of_each(gains: &[(Setting, f64)]) -> MeasuredSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::options::{GivenOptions, GpuOptions};
+    use crate::options::{GivenOptions, GpuOptions};
 
     #[test]
     fn the_best_value_of_each_option_is_taken_if_it_is_worth_it() {

@@ -1,8 +1,8 @@
 //! Two ways to compute the products of each batch size: by the tuned table, and by the default's, which is what a start
 //! without `rukh tune` measures quickly. Which of them a table keeps for a batch size.
 
-use crate::backend::gpu::gemm::measured::{Effort, GemmChoice, GemmTable, Measured, extended};
-use crate::backend::gpu::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::gemm::measured::{Effort, GemmChoice, GemmTable, Measured, extended};
+use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows of both ways, each as whole evaluations would be timed with it.
@@ -95,9 +95,9 @@ impl TwoWays {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::gpu::gemm::own::OwnChoice;
-    use crate::backend::gpu::gemm::thresholds::thresholds;
-    use crate::backend::gpu::runtime::ffi::gemm::ElementType;
+    use crate::gemm::own::OwnChoice;
+    use crate::gemm::thresholds::thresholds;
+    use crate::runtime::ffi::gemm::ElementType;
 
     fn shape(rows: usize) -> GemmShape {
         GemmShape::plain(rows, 40, 72, ElementType::Fp16)

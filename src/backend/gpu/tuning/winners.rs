@@ -1,11 +1,11 @@
 //! Who computes the products of a network, according to a table.
 
 use super::choices::products;
-use crate::backend::gpu::gemm::avoided::BlasLibrary;
-use crate::backend::gpu::gemm::gemms::{GemmChoice, GemmProblem};
-use crate::backend::gpu::pass::slot::SlotMaker;
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::WeightLayout;
+use crate::gemm::avoided::BlasLibrary;
+use crate::gemm::gemms::{GemmChoice, GemmProblem};
+use crate::pass::slot::SlotMaker;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::WeightLayout;
 
 /// Who computes a network's products.
 pub(crate) struct Winners {

@@ -2,17 +2,17 @@
 
 use super::encoder::{self, StackConfig};
 use super::kinds::Kinds;
-use crate::net::architecture::{BodyKind, InputEmbedding};
-use crate::net::error::Reason;
-use crate::net::file::decode::{
+use crate::architecture::{BodyKind, InputEmbedding};
+use crate::error::Reason;
+use crate::file::decode::{
     convolution, convolution_to, dense, dense_to, feed_forward, has, layer_norm, matrix, multiple_of, values,
 };
-use crate::net::file::proto::{Residual, SeUnit, Weights};
-use crate::net::input::InputPlanes;
-use crate::net::network::{
+use crate::file::proto::{Residual, SeUnit, Weights};
+use crate::input::InputPlanes;
+use crate::network::{
     Body, Embedding, EncoderStack, Gates, PositionLayers, ResidualBlock, SqueezeExcitation,
 };
-use crate::net::weights::{Dense, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
+use crate::weights::{Dense, EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
 
 /// The width of lc0's fixed positional table.
 const POSITION_TABLE_WIDTH: usize = 64;
@@ -25,7 +25,7 @@ pub(super) struct AssembledBody {
     pub(super) kind: BodyKind,
     /// The number of channels that the heads read for each square.
     pub(super) channels: usize,
-    /// Becomes [`crate::net::Network::smolgen_global`].
+    /// Becomes [`crate::Network::smolgen_global`].
     pub(super) smolgen_global: Option<Dense>,
 }
 

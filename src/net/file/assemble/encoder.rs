@@ -1,13 +1,13 @@
 //! Assembles transformer encoders, of the body or of a policy head.
 
-use crate::net::architecture::SmolgenShape;
-use crate::net::error::Reason;
-use crate::net::file::decode::{
+use crate::architecture::SmolgenShape;
+use crate::error::Reason;
+use crate::file::decode::{
     count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of,
 };
-use crate::net::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
-use crate::net::network::{Encoder, Smolgen};
-use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
+use crate::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
+use crate::network::{Encoder, Smolgen};
+use crate::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
 /// The sizes that every encoder of a stack must have, and the epsilon of its LayerNorms.
 #[derive(Clone, Copy, Debug)]

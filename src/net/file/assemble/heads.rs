@@ -10,17 +10,17 @@ use super::encoder::{self, StackConfig};
 use super::kinds::Kinds;
 use super::optimism;
 use super::selection::HeadSelection;
-use crate::net::architecture::{Activation, BodyKind};
-use crate::net::error::Reason;
-use crate::net::file::decode::{convolution, convolution_to, dense, dense_to, matrix};
-use crate::net::file::proto::{
+use crate::architecture::{Activation, BodyKind};
+use crate::error::Reason;
+use crate::file::decode::{convolution, convolution_to, dense, dense_to, matrix};
+use crate::file::proto::{
     ConvBlock, Layer, PolicyHead as PolicyLayers, PolicyHeads, ValueHead as ValueLayers, Weights,
     decode_bounded,
 };
-use crate::net::file::schema::PolicyFormat;
-use crate::net::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead, ValueError};
-use crate::net::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
-use crate::net::weights::{Dense, HeadInput, POLICY_LAYER_NORM_EPSILON};
+use crate::file::schema::PolicyFormat;
+use crate::network::{AttentionPolicy, EncoderStack, PolicyHead, ScalarHead, ValueError};
+use crate::policy_index::{CONVOLUTION_PLANES, POLICY_SIZE};
+use crate::weights::{Dense, HeadInput, POLICY_LAYER_NORM_EPSILON};
 
 /// lc0's name for the policy head that prefers moves that may turn out better than the value head expects.
 const OPTIMISTIC: &str = "optimistic";

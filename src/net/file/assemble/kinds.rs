@@ -1,9 +1,9 @@
 //! Translates the numbers in a network file's header into types.
 
-use crate::net::architecture::{Activation, InputEmbedding, InputFormat};
-use crate::net::error::Reason;
-use crate::net::file::proto::NetworkFormat;
-use crate::net::file::schema;
+use crate::architecture::{Activation, InputEmbedding, InputFormat};
+use crate::error::Reason;
+use crate::file::proto::NetworkFormat;
+use crate::file::schema;
 
 /// The kinds of layers that a header asks for.
 #[derive(Clone, Copy, Debug)]
@@ -79,7 +79,7 @@ fn input_format(number: i32) -> Result<InputFormat, Reason> {
     found.ok_or_else(|| unknown("input format", number))
 }
 
-/// Whether the body is an encoder stack. [`crate::net::file::legacy::upgrade`] has replaced the older structures, so
+/// Whether the body is an encoder stack. [`crate::file::legacy::upgrade`] has replaced the older structures, so
 /// these four are the only ones with layers.
 fn attention_body(number: i32) -> Result<bool, Reason> {
     use schema::NetworkStructure as Schema;

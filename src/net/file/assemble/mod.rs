@@ -20,9 +20,9 @@ mod optimism;
 mod selection;
 
 use super::proto::{NetworkFormat, Weights};
-use crate::net::architecture::Architecture;
-use crate::net::error::Reason;
-use crate::net::network::Network;
+use crate::architecture::Architecture;
+use crate::error::Reason;
+use crate::network::Network;
 use body::AssembledBody;
 use kinds::Kinds;
 

@@ -4,9 +4,9 @@
 //! too, the logits of the new head are the sums of the logits of the two. The weights of the mean are multiplied into
 //! the queries. The blend is exact, and backends evaluate it like any other head.
 
-use crate::net::error::Reason;
-use crate::net::network::{AttentionPolicy, PolicyHead};
-use crate::net::weights::Dense;
+use crate::error::Reason;
+use crate::network::{AttentionPolicy, PolicyHead};
+use crate::weights::Dense;
 
 /// The head whose logits are `1 - share` times those of `first` plus `share` times those of `second`.
 pub(super) fn blend(first: PolicyHead, second: PolicyHead, share: f32) -> Result<PolicyHead, Reason> {

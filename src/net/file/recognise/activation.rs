@@ -6,9 +6,9 @@
 
 use super::constant;
 use super::graph::{Graph, attribute, operator_error};
-use crate::net::architecture::Activation;
-use crate::net::error::Reason;
-use crate::net::onnx::proto::Node;
+use crate::architecture::Activation;
+use crate::error::Reason;
+use crate::onnx::proto::Node;
 
 /// The points at which functions are compared.
 const POINTS: [f64; 8] = [-4.0, -2.0, -1.0, -0.5, 0.25, 1.0, 2.0, 4.0];

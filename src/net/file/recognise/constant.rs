@@ -4,10 +4,10 @@ use half::{bf16, f16};
 use prost::bytes::Bytes;
 
 use super::graph::{Graph, tensor_error};
-use crate::net::error::Reason;
-use crate::net::file::proto::Layer;
-use crate::net::file::schema::LayerEncoding;
-use crate::net::onnx::proto::{Tensor, data_location, data_type};
+use crate::error::Reason;
+use crate::file::proto::Layer;
+use crate::file::schema::LayerEncoding;
+use crate::onnx::proto::{Tensor, data_location, data_type};
 
 /// Tables and sizes have fewer values than this.
 const MAXIMUM_INTEGERS: usize = 1 << 16;

@@ -5,12 +5,12 @@ use super::constant::{self, dimensions};
 use super::encoder::{FeedForward, NormalisedDense, normalised_dense};
 use super::graph::{Graph, integer, operator_error, tensor_error, two_inputs};
 use super::layers::Dense;
-use crate::net::architecture::{Activation, InputEmbedding};
-use crate::net::error::Reason;
-use crate::net::file::proto::Weights;
-use crate::net::input::InputPlanes;
-use crate::net::onnx::proto::{Node, Tensor};
-use crate::net::weights::positional_value;
+use crate::architecture::{Activation, InputEmbedding};
+use crate::error::Reason;
+use crate::file::proto::Weights;
+use crate::input::InputPlanes;
+use crate::onnx::proto::{Node, Tensor};
+use crate::weights::positional_value;
 
 /// The squares, then the channels: the order in which an attention body reads the planes.
 const CHANNELS_LAST: [i64; 4] = [0, 2, 3, 1];

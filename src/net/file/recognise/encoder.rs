@@ -8,11 +8,11 @@ use super::activation;
 use super::constant::{self, dimensions};
 use super::graph::{Graph, operator_error, tensor_error, two_inputs};
 use super::layers::{Dense, is_near};
-use crate::net::architecture::Activation;
-use crate::net::error::Reason;
-use crate::net::file::proto::{EncoderLayer, Ffn, Layer, Mha, Smolgen};
-use crate::net::onnx::proto::{Node, Tensor};
-use crate::net::weights::EMBEDDING_LAYER_NORM_EPSILON;
+use crate::architecture::Activation;
+use crate::error::Reason;
+use crate::file::proto::{EncoderLayer, Ffn, Layer, Mha, Smolgen};
+use crate::onnx::proto::{Node, Tensor};
+use crate::weights::EMBEDDING_LAYER_NORM_EPSILON;
 
 /// A stack of encoders, possibly empty.
 pub(super) struct Stack<'a> {

@@ -6,9 +6,9 @@
 use std::cell::Cell;
 use std::collections::{HashMap, VecDeque};
 
-use crate::net::error::Reason;
-use crate::net::onnx::proto::{self, Attribute, Node, Tensor, data_type};
-use crate::quote::quoted;
+use crate::error::Reason;
+use crate::onnx::proto::{self, Attribute, Node, Tensor, data_type};
+use rukh_base::quote::quoted;
 
 /// The operators that occur in the graphs that lc0's converter has made since its first version.
 const KNOWN_OPERATORS: [&str; 34] = [

@@ -4,9 +4,9 @@ use super::activation;
 use super::graph::{Graph, only_input};
 use super::layers::Dense;
 use super::tower::check_activation;
-use crate::net::architecture::Activation;
-use crate::net::error::Reason;
-use crate::net::file::proto::{ConvBlock, Layer};
+use crate::architecture::Activation;
+use crate::error::Reason;
+use crate::file::proto::{ConvBlock, Layer};
 
 /// A head with one or three outputs.
 pub(super) struct ScalarHead<'a> {

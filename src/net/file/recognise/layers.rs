@@ -3,9 +3,9 @@
 
 use super::constant::{self, dimensions};
 use super::graph::{Graph, attribute, integer, only_input, operator_error, tensor_error, two_inputs};
-use crate::net::error::Reason;
-use crate::net::file::proto::{ConvBlock, Layer};
-use crate::net::onnx::proto::{Node, Tensor};
+use crate::error::Reason;
+use crate::file::proto::{ConvBlock, Layer};
+use crate::onnx::proto::{Node, Tensor};
 
 /// The largest relative difference between a factor in a graph and the factor of a network of lc0. It allows for the
 /// rounding to bf16.

@@ -35,11 +35,11 @@ use super::schema::{
     ActivationFunction, DefaultActivation, InputEmbeddingFormat, MovesLeftFormat, NetworkStructure,
     ValueFormat,
 };
-use crate::net::architecture::{Activation, InputEmbedding};
-use crate::net::error::Reason;
-use crate::net::onnx::decode::decode_model;
-use crate::net::onnx::proto;
-use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
+use crate::architecture::{Activation, InputEmbedding};
+use crate::error::Reason;
+use crate::onnx::decode::decode_model;
+use crate::onnx::proto;
+use crate::weights::{EMBEDDING_LAYER_NORM_EPSILON, ENCODER_LAYER_NORM_EPSILON};
 use encoder::Stack;
 use graph::{Graph, operator_error};
 use heads::{FirstLayer, ScalarHead};

@@ -7,15 +7,15 @@ use super::encoder::{self, Stack, check_epsilon_of};
 use super::graph::{Graph, integer, operator_error, tensor_error, two_inputs};
 use super::layers::{Dense, Matrix, is_near};
 use super::tower::check_activation;
-use crate::net::architecture::Activation;
-use crate::net::error::Reason;
-use crate::net::file::proto::Weights;
-use crate::net::file::schema::PolicyFormat;
-use crate::net::onnx::proto::Tensor;
-use crate::net::policy_index::{
+use crate::architecture::Activation;
+use crate::error::Reason;
+use crate::file::proto::Weights;
+use crate::file::schema::PolicyFormat;
+use crate::onnx::proto::Tensor;
+use crate::policy_index::{
     ATTENTION_LOGITS, CONVOLUTION_PLANES, POLICY_SIZE, attention_index, convolution_index,
 };
-use crate::net::weights::{EMBEDDING_LAYER_NORM_EPSILON, POLICY_LAYER_NORM_EPSILON};
+use crate::weights::{EMBEDDING_LAYER_NORM_EPSILON, POLICY_LAYER_NORM_EPSILON};
 
 /// What a policy head shares with the rest of the network.
 pub(super) struct Trunk<'a> {

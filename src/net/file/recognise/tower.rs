@@ -3,9 +3,9 @@
 use super::activation;
 use super::graph::{Graph, integer, only_input, operator_error, two_inputs};
 use super::layers::Convolution;
-use crate::net::architecture::Activation;
-use crate::net::error::Reason;
-use crate::net::file::proto::{ConvBlock, Residual, SeUnit};
+use crate::architecture::Activation;
+use crate::error::Reason;
+use crate::file::proto::{ConvBlock, Residual, SeUnit};
 
 /// A residual tower.
 pub(super) struct Tower<'a> {

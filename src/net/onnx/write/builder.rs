@@ -9,11 +9,11 @@ use prost::bytes::Bytes;
 use super::data_type::DataType;
 use super::error::WriteError;
 use super::settings::{ALL_BF16_OPSET, Settings};
-use crate::net::input::InputPlanes;
-use crate::net::onnx::proto::{
+use crate::input::InputPlanes;
+use crate::onnx::proto::{
     Attribute, Dimension, Graph, Node, Shape, Tensor, TensorType, Type, ValueInfo, attribute_type, data_type,
 };
-use crate::net::weights::{Convolution, Dense};
+use crate::weights::{Convolution, Dense};
 
 /// The end of a slice that reaches to the end of its dimension.
 pub(super) const TO_END: i32 = i32::MAX;

@@ -3,7 +3,7 @@
 use half::{bf16, f16};
 use prost::bytes::Bytes;
 
-use crate::net::onnx::proto::data_type;
+use crate::onnx::proto::data_type;
 
 /// The type of all weights and activations of a graph.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -3,10 +3,10 @@
 use super::builder::{Builder, TO_END};
 use super::encoder::{feed_forward, smolgen_global};
 use super::functions::{activate, layer_norm};
-use crate::net::architecture::{BodyKind, InputEmbedding};
-use crate::net::input::InputPlanes;
-use crate::net::network::{Embedding, EncoderStack, Network, PositionLayers};
-use crate::net::weights::{Dense, positional_value};
+use crate::architecture::{BodyKind, InputEmbedding};
+use crate::input::InputPlanes;
+use crate::network::{Embedding, EncoderStack, Network, PositionLayers};
+use crate::weights::{Dense, positional_value};
 
 /// The residual stream before the first encoder, `[batch * 64, channels]`.
 pub(super) fn embed(

@@ -4,9 +4,9 @@
 
 use super::builder::Builder;
 use super::functions::{activate, layer_norm};
-use crate::net::architecture::Activation;
-use crate::net::network::{Encoder, EncoderStack, FeedForward, Smolgen};
-use crate::net::weights::Dense;
+use crate::architecture::Activation;
+use crate::network::{Encoder, EncoderStack, FeedForward, Smolgen};
+use crate::weights::Dense;
 
 /// The name of smolgen's last layer, which all encoders share.
 const SMOLGEN_GLOBAL: &str = "/const/smolgen_w";

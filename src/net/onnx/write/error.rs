@@ -1,7 +1,7 @@
 //! Why a network cannot be converted, and the limits of the settings.
 
 use super::data_type::DataType;
-use crate::quote::quoted;
+use rukh_base::quote::quoted;
 
 /// The opsets that can be written. The first is the oldest whose operators broadcast as NumPy does.
 pub const OPSETS: std::ops::RangeInclusive<i64> = 7..=22;

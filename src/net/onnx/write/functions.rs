@@ -3,8 +3,8 @@
 use super::builder::{Builder, float, int};
 use super::data_type::DataType;
 use super::settings::{LAYER_NORMALIZATION_OPSET, MISH_OPSET};
-use crate::net::architecture::Activation;
-use crate::net::weights::LayerNorm;
+use crate::architecture::Activation;
+use crate::weights::LayerNorm;
 
 /// `x` after an activation. `name` is the layer before it.
 pub(super) fn activate(builder: &mut Builder<'_>, name: &str, x: String, activation: Activation) -> String {

@@ -3,9 +3,9 @@
 use super::builder::{Builder, TO_END};
 use super::encoder::{encode, score_scale};
 use super::functions::activate;
-use crate::net::network::{AttentionPolicy, Body, Network, PolicyHead, ScalarHead};
-use crate::net::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
-use crate::net::weights::HeadInput;
+use crate::network::{AttentionPolicy, Body, Network, PolicyHead, ScalarHead};
+use crate::policy_index::{ATTENTION_LOGITS, POLICY_SIZE, attention_index, convolution_index};
+use crate::weights::HeadInput;
 
 /// The name of the constant that says which logit each output of the policy is.
 const MAPPING_TABLE: &str = "/const/mapping_table";

@@ -20,7 +20,7 @@
 //! The graph differs from the one of lc0's converter where that would be wrong or is not possible:
 //!
 //! - The LayerNorms of a policy head's encoders have the epsilon of lc0's CPU backend
-//!   ([`crate::net::weights::POLICY_LAYER_NORM_EPSILON`]).
+//!   ([`crate::weights::POLICY_LAYER_NORM_EPSILON`]).
 //! - With an opset before 17, which has no LayerNormalization, LayerNorms are written as elementary operators.
 //! - All layers can have all sizes and activations that the network can have.
 
@@ -40,7 +40,7 @@ pub use error::{SettingsError, WriteError};
 pub use model::Converted;
 pub use settings::{Names, Settings};
 
-use crate::net::network::{Body, Network};
+use crate::network::{Body, Network};
 use builder::Builder;
 
 /// Converts a network with its selected heads.

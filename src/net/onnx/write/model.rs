@@ -6,9 +6,9 @@ use prost::Message;
 use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint};
 
 use super::settings::Settings;
-use crate::net::architecture::InputFormat;
-use crate::net::onnx::INPUT_FORMAT_KEY;
-use crate::net::onnx::proto::{Graph, Model, OperatorSet, StringStringEntry, Tensor};
+use crate::architecture::InputFormat;
+use crate::onnx::INPUT_FORMAT_KEY;
+use crate::onnx::proto::{Graph, Model, OperatorSet, StringStringEntry, Tensor};
 
 /// A network as an ONNX model.
 #[derive(Clone, PartialEq, Debug)]
@@ -34,7 +34,7 @@ impl Converted {
         let model = Model {
             ir_version: Some(settings.ir_version()),
             producer_name: Some("Rukh".into()),
-            producer_version: Some(env!("RUKH_VERSION").into()),
+            producer_version: Some(rukh_base::VERSION.into()),
             // lc0 gives its models this domain.
             domain: Some("org.lczero.models.*".into()),
             opset_import: vec![OperatorSet { domain: None, version: Some(settings.opset) }],
@@ -93,7 +93,7 @@ fn message_start(field: u32, length: usize) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::net::onnx::proto::Node;
+    use crate::onnx::proto::Node;
 
     #[test]
     fn a_file_written_in_parts_is_the_encoded_message() {

@@ -2,8 +2,8 @@
 
 use super::builder::Builder;
 use super::functions::activate;
-use crate::net::network::{Network, ResidualBlock, SqueezeExcitation};
-use crate::net::weights::Convolution;
+use crate::network::{Network, ResidualBlock, SqueezeExcitation};
+use crate::weights::Convolution;
 
 /// The name of the constant that all squeeze-and-excitation units use.
 const SE_SHAPE: &str = "/const/se_reshape";

@@ -6,22 +6,22 @@
 //!
 //! A visit whose value is already known is backed up at once, *out of order*. This is the case if the node is terminal,
 //! if its evaluation is in the cache, or if the visit is absorbed from the other parents of a shared node (see
-//! [`crate::tree`]).
+//! [`rukh_tree`]).
 
 use super::leaf::{outcome_by_rule, outcome_by_tablebase};
-use crate::backend::{Added, EvalRequest};
-use crate::search::iteration::accumulate::{begin_extra_statistics, mean_weight, store_leaf};
-use crate::search::iteration::backup::{Finished, back_up};
-use crate::search::iteration::expand::{end_search_of_full_tree, expand, value_at};
-use crate::search::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
-use crate::search::iteration::recompute::recompute_if_stale;
-use crate::search::iteration::scratch::Scratch;
-use crate::search::iteration::selection::{Choice, Chosen, MAX_DEPTH, RootFocus, Task, plan, task_at};
-use crate::search::state::{
+use rukh_backend::{Added, EvalRequest};
+use crate::iteration::accumulate::{begin_extra_statistics, mean_weight, store_leaf};
+use crate::iteration::backup::{Finished, back_up};
+use crate::iteration::expand::{end_search_of_full_tree, expand, value_at};
+use crate::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
+use crate::iteration::recompute::recompute_if_stale;
+use crate::iteration::scratch::Scratch;
+use crate::iteration::selection::{Choice, Chosen, MAX_DEPTH, RootFocus, Task, plan, task_at};
+use crate::state::{
     Counters, Leaf, Minibatch, SearchContext, SharedControl, Step, StepIndex, VisitCounts,
 };
-use crate::sync::atomic::Ordering;
-use crate::tree::{MOST_EDGES, State};
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{MOST_EDGES, State};
 
 /// The visits that a descent has made.
 #[derive(Clone, Copy, Default, Debug)]

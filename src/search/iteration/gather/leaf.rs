@@ -1,9 +1,9 @@
 //! The result of a new leaf, if the rules of the game or a tablebase give it.
 
-use crate::chess::Position;
-use crate::search::state::{Counters, SearchContext};
-use crate::sync::atomic::Ordering;
-use crate::tree::{Outcome, TerminalKind};
+use rukh_chess::Position;
+use crate::state::{Counters, SearchContext};
+use rukh_base::sync::atomic::Ordering;
+use rukh_tree::{Outcome, TerminalKind};
 
 /// The result of a position by the rules of the game, from the side to move's view. `depth` is in plies below the root.
 pub(super) fn outcome_by_rule(

@@ -12,8 +12,8 @@ mod leaf;
 use super::collisions::collisions_allowed;
 use super::scratch::Scratch;
 use super::selection::RootFocus;
-use crate::search::state::{Counters, Minibatch, SearchContext, SharedControl};
-use crate::sync::atomic::Ordering;
+use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
+use rukh_base::sync::atomic::Ordering;
 use descent::{Descent, Found};
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or

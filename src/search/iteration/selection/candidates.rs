@@ -6,10 +6,10 @@
 use super::ranking::{self, LANES, LAST_CHOICE};
 use super::root_focus::RootFocus;
 use super::walk::Walk;
-use crate::search::policy::policy_temperature::change_temperature;
-use crate::search::policy::select;
-use crate::search::state::SearchContext;
-use crate::tree::{LinkId, MOST_EDGES, Node, NodeId, Tree};
+use crate::policy::policy_temperature::change_temperature;
+use crate::policy::select;
+use crate::state::SearchContext;
+use rukh_tree::{LinkId, MOST_EDGES, Node, NodeId, Tree};
 
 /// The length of the arrays, which an index of eight bits cannot exceed.
 const CAPACITY: usize = 1 << u8::BITS;
@@ -427,8 +427,8 @@ fn score(prior: f32, started: u32, utility: f32, exploration: f32) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::chess::PackedMove;
-    use crate::tree::{Allocator, Edge};
+    use rukh_chess::PackedMove;
+    use rukh_tree::{Allocator, Edge};
 
     #[test]
     fn a_plan_ends_with_the_chosen_candidates_in_the_order_of_the_list() {

@@ -2,8 +2,8 @@
 
 use super::candidates::{Candidates, Choice, Chosen, Task, list_candidates, list_next};
 use super::walk::Walk;
-use crate::search::state::SearchContext;
-use crate::tree::{Node, State};
+use crate::state::SearchContext;
+use rukh_tree::{Node, State};
 
 /// The task of a visit at this child. An unevaluated child is claimed for the visit. `None` means that another thread
 /// is evaluating the child.

@@ -1,7 +1,7 @@
 //! The root moves that may be tried: the searched moves that smart pruning does not skip.
 
-use crate::search::state::SearchContext;
-use crate::tree::{Link, LinkId};
+use crate::state::SearchContext;
+use rukh_tree::{Link, LinkId};
 
 /// The root moves that may be tried in one gather step.
 pub(crate) struct RootFocus<'a> {

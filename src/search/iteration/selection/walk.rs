@@ -1,7 +1,7 @@
 //! A thread's position in the game while it walks through the tree.
 
-use crate::chess::{PackedMove, PositionHistory};
-use crate::tree::{Allocator, Links};
+use rukh_chess::{PackedMove, PositionHistory};
+use rukh_tree::{Allocator, Links};
 
 /// The maximum depth of a descent, in plies. Games of interest are shorter, and the recursion fits into the thread's
 /// stack.

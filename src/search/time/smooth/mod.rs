@@ -16,7 +16,7 @@ pub(super) use plan::Parameters;
 
 use super::clock::{Clock, milliseconds};
 use super::manager::TimeManager;
-use crate::search::stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
+use crate::stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 use plan::GameMemory;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -96,7 +96,7 @@ fn lock(memory: &Mutex<GameMemory>) -> MutexGuard<'_, GameMemory> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::time::arguments::Arguments;
+    use crate::time::arguments::Arguments;
 
     fn stopper(description: &str, time: u64) -> Box<dyn Stopper> {
         let (_, mut arguments) = Arguments::parse(description).expect("well formed");

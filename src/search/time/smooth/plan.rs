@@ -1,8 +1,8 @@
 //! The arithmetic of the manager `smooth`, and its memory of the game.
 
-use crate::search::time::arguments::{Arguments, TimeManagerError};
-use crate::search::time::clock::Clock;
-use crate::search::time::legacy::MovesLeftCurve;
+use crate::time::arguments::{Arguments, TimeManagerError};
+use crate::time::clock::Clock;
+use crate::time::legacy::MovesLeftCurve;
 
 /// The assumed speed in nodes per second before the first measurement.
 const FIRST_SPEED: f64 = 20_000.0;

@@ -80,7 +80,7 @@ impl VisitsTrend {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::search::time::arguments::Arguments;
+    use crate::time::arguments::Arguments;
 
     fn trend() -> VisitsTrend {
         let (_, mut arguments) = Arguments::parse("smooth").expect("well formed");

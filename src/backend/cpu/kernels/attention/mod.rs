@@ -29,7 +29,7 @@ mod vectors;
 pub(crate) use operands::{Attention, AttentionScratch};
 pub(crate) use vectors::QueryKey;
 
-use crate::backend::cpu::simd::Isa;
+use crate::simd::Isa;
 
 impl Attention<'_> {
     /// Computes attention in fp32 or, if `in_bf16` and the processor multiplies whole matrices of bf16, with factors
@@ -49,7 +49,7 @@ impl Attention<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::kernels::matrix::tests::noise;
 
     fn check(isa: Isa, in_bf16: bool, heads: usize, depth: usize, with_logits: bool) {
         let what =

@@ -1,8 +1,8 @@
 //! The operands of attention, and its working memory.
 
-use crate::backend::cpu::simd::AlignedVec;
+use crate::simd::AlignedVec;
 #[cfg(target_arch = "x86_64")]
-use crate::backend::cpu::simd::Word;
+use crate::simd::Word;
 
 /// Computes attention for all heads of one position: `output = softmax(Q K^T + logits) V`.
 pub(crate) struct Attention<'a> {

@@ -1,7 +1,7 @@
 //! Attention in the tile registers of AMX. The factors of the two products are rounded to bf16; sums and the softmax are
 //! fp32.
 //!
-//! Both products read one factor by rows of pairs and the other by panels of pairs ([`crate::backend::cpu::simd::amx`]):
+//! Both products read one factor by rows of pairs and the other by panels of pairs ([`crate::simd::amx`]):
 //!
 //! ```text
 //! S^T = K Q^T      A: K    [64 keys][pairs of depth]      B: Q^T  [2 panels][pairs of depth][32 queries]
@@ -10,11 +10,11 @@
 
 use super::operands::{Attention, TileScratch};
 use super::vectors::transpose;
-use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::kernels::elementary::short_exp;
-use crate::backend::cpu::kernels::matrix::round_row;
-use crate::backend::cpu::simd::amx::{Amx, Block, BlockFactors, COLUMNS, ROWS, STEPS};
-use crate::backend::cpu::simd::{Factors, Kernel, Simd, Word};
+use crate::kernels::SQUARES;
+use crate::kernels::elementary::short_exp;
+use crate::kernels::matrix::round_row;
+use crate::simd::amx::{Amx, Block, BlockFactors, COLUMNS, ROWS, STEPS};
+use crate::simd::{Factors, Kernel, Simd, Word};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// The number of pairs of keys.

@@ -1,11 +1,11 @@
 //! Attention in vector registers, in fp32.
 
 use super::operands::{Attention, AttentionScratch};
-use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::kernels::elementary::exp;
-use crate::backend::cpu::kernels::matrix::NO_BIAS;
-use crate::backend::cpu::simd::tile::{Fp32, Layout, PanelProduct, Start};
-use crate::backend::cpu::simd::{Kernel, Simd};
+use crate::kernels::SQUARES;
+use crate::kernels::elementary::exp;
+use crate::kernels::matrix::NO_BIAS;
+use crate::simd::tile::{Fp32, Layout, PanelProduct, Start};
+use crate::simd::{Kernel, Simd};
 
 /// Computes `scores = K Q^T` or, with `accumulate`, `scores += K Q^T` for one head of one position.
 pub(crate) struct QueryKey<'a> {

@@ -6,15 +6,15 @@
 //!
 //! The inputs of a board are rounded to multiples of one number, because a sum takes them from nine squares. Weights are
 //! rounded to multiples of a number for each output. With statistics of the inputs they are rounded as those of dense
-//! layers are ([`crate::backend::cpu::kernels::matrix`]).
+//! layers are ([`crate::kernels::matrix`]).
 
 use super::finish::Finish;
 use super::neighbourhoods::Neighbourhoods;
-use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::kernels::matrix::{MatrixProduct, PackedMatrix, Quantised, RoundedRows, Taps};
-use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd, Word};
-use crate::net::architecture::Activation;
-use crate::net::weights::Convolution;
+use crate::kernels::SQUARES;
+use crate::kernels::matrix::{MatrixProduct, PackedMatrix, Quantised, RoundedRows, Taps};
+use crate::simd::{AlignedVec, Isa, Kernel, Simd, Word};
+use rukh_net::architecture::Activation;
+use rukh_net::weights::Convolution;
 
 /// The number of squares of a neighbourhood.
 const TAPS: usize = 9;
@@ -230,8 +230,8 @@ impl Kernel for Means<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
-    use crate::backend::cpu::kernels::matrix::{InputStatistics, quantise};
+    use crate::kernels::matrix::tests::noise;
+    use crate::kernels::matrix::{InputStatistics, quantise};
 
     /// Whole numbers from `least` to `most`, both of which occur among each board's first numbers.
     fn integers(count: usize, board: usize, least: i32, most: i32, seed: u32) -> Vec<i32> {

@@ -1,6 +1,6 @@
 //! The last step of a convolution.
 
-use crate::net::architecture::Activation;
+use rukh_net::architecture::Activation;
 
 /// What becomes of the sums of a convolution.
 pub(crate) enum Finish<'a> {

@@ -20,9 +20,9 @@ pub(crate) use finish::Finish;
 
 use super::SQUARES;
 use super::matrix::{Format, PackedMatrix, Quantised, Taps};
-use crate::backend::cpu::simd::Isa;
-use crate::net::architecture::Activation;
-use crate::net::weights::Convolution;
+use crate::simd::Isa;
+use rukh_net::architecture::Activation;
+use rukh_net::weights::Convolution;
 use bytes::{ByteConvolution, ByteScratch};
 use std::time::{Duration, Instant};
 use winograd::{WinogradConvolution, WinogradScratch};

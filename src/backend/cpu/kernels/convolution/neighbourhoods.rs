@@ -8,9 +8,9 @@
 //! x [64][channels] -> rows [10 ranks][8 files][3 files][segment]
 //! ```
 
-use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::kernels::matrix::BoardRows;
-use crate::backend::cpu::simd::{Kernel, Simd, Word};
+use crate::kernels::SQUARES;
+use crate::kernels::matrix::BoardRows;
+use crate::simd::{Kernel, Simd, Word};
 
 /// A board whose numbers are nearer to each other is zero. The inverse of a smaller number could be infinite.
 const SMALLEST_EXTENT: f32 = 1e-30;

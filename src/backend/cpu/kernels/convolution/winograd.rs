@@ -16,13 +16,13 @@
 //! ```
 
 use super::finish::Finish;
-use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::kernels::elementary::{activate_slice, floor_and_rest};
-use crate::backend::cpu::kernels::matrix::{Format, MatrixProduct, PackedMatrix, RoundedRows};
-use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
-use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES, WeightsTransform};
-use crate::net::architecture::Activation;
-use crate::net::weights::Convolution;
+use crate::kernels::SQUARES;
+use crate::kernels::elementary::{activate_slice, floor_and_rest};
+use crate::kernels::matrix::{Format, MatrixProduct, PackedMatrix, RoundedRows};
+use crate::simd::{AlignedVec, Isa, Kernel, Simd};
+use rukh_backend::winograd::{COMPONENTS, FAR, NEAR, TILES, WeightsTransform};
+use rukh_net::architecture::Activation;
+use rukh_net::weights::Convolution;
 
 /// The side of a tile of inputs, and of its components.
 const SIDE: usize = 6;
@@ -416,7 +416,7 @@ impl TransformOutput<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::kernels::matrix::tests::noise;
 
     /// One result of a direct convolution in f64. Weights are `[output][input][3][3]`, the board is
     /// `[64][channels]`.

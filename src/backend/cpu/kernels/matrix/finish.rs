@@ -1,9 +1,9 @@
 //! The last step of a product: from the sums of a part of y to y.
 
-use crate::backend::cpu::kernels::elementary::{activate_slice, floor_and_rest};
-use crate::backend::cpu::simd::tile::Start;
-use crate::backend::cpu::simd::{Kernel, Simd, Word};
-use crate::net::architecture::Activation;
+use crate::kernels::elementary::{activate_slice, floor_and_rest};
+use crate::simd::tile::Start;
+use crate::simd::{Kernel, Simd, Word};
+use rukh_net::architecture::Activation;
 
 /// The numbers that the integer sums of a part of y stand for:
 /// `sum * row_scale * scale + row_minimum * column_sum`.

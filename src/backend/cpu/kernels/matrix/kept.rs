@@ -57,7 +57,7 @@ mod tests {
     use super::super::statistics::InputStatistics;
     use super::super::tests::noise;
     use super::*;
-    use crate::backend::cpu::simd::Isa;
+    use crate::simd::Isa;
 
     #[test]
     fn rounded_weights_are_restored_exactly_and_only_for_their_layer() {

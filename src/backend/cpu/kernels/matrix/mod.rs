@@ -4,8 +4,8 @@
 //! padded with zeros. To 8 bits they are rounded by what the layer's inputs are on real positions ([`quantise`],
 //! [`statistics`]). A product rounds the rows of x to the format of the weights ([`rounding`]). Its outer loop is over
 //! blocks of rows of x that fit the second-level cache, the next loop is over the panels, and the inner loop is over
-//! tiles of rows: in vector registers ([`crate::backend::cpu::simd::tile`]), or in the tile registers of AMX
-//! ([`crate::backend::cpu::simd::amx`]). The activation is applied to the rows of a panel's result while they are still
+//! tiles of rows: in vector registers ([`crate::simd::tile`]), or in the tile registers of AMX
+//! ([`crate::simd::amx`]). The activation is applied to the rows of a panel's result while they are still
 //! in the cache ([`finish`]).
 //!
 //! | [`Format`] | vector registers | AMX |
@@ -32,9 +32,9 @@ pub(crate) use quantise::{Quantised, Taps, quantise};
 pub(crate) use rounding::{BoardRows, RoundedRows, round_row};
 pub(crate) use statistics::InputStatistics;
 
-use crate::backend::cpu::simd::Isa;
-use crate::backend::cpu::simd::tile::MAX_PANEL;
-use crate::net::architecture::Activation;
+use crate::simd::Isa;
+use crate::simd::tile::MAX_PANEL;
+use rukh_net::architecture::Activation;
 use std::time::{Duration, Instant};
 
 impl MatrixProduct<'_> {
@@ -101,7 +101,7 @@ pub(crate) const NO_BIAS: [f32; MAX_PANEL] = [0.0; MAX_PANEL];
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::backend::cpu::simd::bf16_bits;
+    use crate::simd::bf16_bits;
 
     /// Pseudorandom numbers in -1…1, without a pattern that could hide a transposition.
     pub(crate) fn noise(count: usize, seed: u32) -> Vec<f32> {

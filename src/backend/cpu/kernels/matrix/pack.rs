@@ -1,7 +1,7 @@
 //! Packs the weights of a dense layer into panels.
 
 use super::quantise::{Quantised, round_output};
-use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Word, bf16_bits};
+use crate::simd::{AlignedVec, Factors, Isa, Word, bf16_bits};
 
 /// The number format of the factors in a layer's products. Sums are fp32, or 32-bit integers for `Int8`.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -70,7 +70,7 @@ impl Storage {
 /// Rounds a number of steps up to whole tiles.
 #[cfg(target_arch = "x86_64")]
 fn tile_steps(steps: usize) -> usize {
-    use crate::backend::cpu::simd::amx::STEPS;
+    use crate::simd::amx::STEPS;
     steps.next_multiple_of(STEPS).max(STEPS)
 }
 
@@ -226,7 +226,7 @@ impl PackedMatrix {
             }
             #[cfg(target_arch = "x86_64")]
             Storage::Split => {
-                use crate::backend::cpu::simd::amx::STEPS;
+                use crate::simd::amx::STEPS;
                 for (step, pair) in weights.chunks(2).enumerate() {
                     for term in 0..3 {
                         let step = step / STEPS * 3 * STEPS + term * STEPS + step % STEPS;

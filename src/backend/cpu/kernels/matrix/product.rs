@@ -2,7 +2,7 @@
 
 use super::pack::PackedMatrix;
 use super::rounding::RoundedRows;
-use crate::net::architecture::Activation;
+use rukh_net::architecture::Activation;
 
 /// Computes `y = act(x W^T + b)` or, with `accumulate`, `y = act(y + x W^T)`. Here x is `[rows][inputs]`, W is
 /// `[outputs][inputs]` and y is `[rows][outputs]`.

@@ -11,7 +11,7 @@
 //! 2023, in the form of Chee and others, *QuIP*, 2023).
 
 use super::statistics::InputStatistics;
-use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
+use crate::simd::{AlignedVec, Isa, Kernel, Simd};
 
 /// The share of the inputs' mean square that is added to each mean square. It stands for what the positions did not show.
 const DAMPING: f64 = 0.01;
@@ -236,7 +236,7 @@ impl Kernel for RoundInOrder<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::kernels::matrix::tests::noise;
 
     #[test]
     fn the_decomposition_gives_the_matrix() {

@@ -1,8 +1,8 @@
 //! The rows of x in the format of the weights.
 
 use super::pack::{PackedMatrix, Storage};
-use crate::backend::cpu::kernels::SQUARES;
-use crate::backend::cpu::simd::{AlignedVec, Factors, Isa, Kernel, Simd, Word};
+use crate::kernels::SQUARES;
+use crate::simd::{AlignedVec, Factors, Isa, Kernel, Simd, Word};
 
 /// Rows of x, rounded to the format of the weights. The memory is used again for the next product.
 #[derive(Default, Debug)]
@@ -264,7 +264,7 @@ impl Kernel for ToTerms<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, simd: S) {
-        use crate::backend::cpu::simd::amx::STEPS;
+        use crate::simd::amx::STEPS;
         let ToTerms(rows, rounded) = self;
         assert_eq!(S::LANES, STEPS, "a vector has the steps of a tile");
         for row in 0..rows.rows {

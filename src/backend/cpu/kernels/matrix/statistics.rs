@@ -1,6 +1,6 @@
 //! What the inputs of a layer are on real positions. [`super::quantise`] rounds weights by it.
 
-use crate::backend::cpu::simd::{AlignedVec, Isa, Kernel, Simd};
+use crate::simd::{AlignedVec, Isa, Kernel, Simd};
 
 /// The largest number of rows that count. More rows hardly change the rounded weights.
 const MOST_ROWS: usize = 4096;
@@ -94,7 +94,7 @@ impl Kernel for AddProducts<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cpu::kernels::matrix::tests::noise;
+    use crate::kernels::matrix::tests::noise;
 
     #[test]
     fn products_and_maxima_are_those_of_the_rows() {

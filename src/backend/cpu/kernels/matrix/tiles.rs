@@ -4,10 +4,10 @@ use super::finish::{self, Dequantise, Finish, SoftmaxRows};
 use super::pack::Storage;
 use super::product::MatrixProduct;
 use super::rounding::{RoundedRows, Sums};
-use crate::backend::cpu::simd::amx::{Amx, Block, BlockFactors, COLUMNS, ROWS, Tiles};
-use crate::backend::cpu::simd::tile::Start;
-use crate::backend::cpu::simd::{Isa, Word};
-use crate::net::architecture::Activation;
+use crate::simd::amx::{Amx, Block, BlockFactors, COLUMNS, ROWS, Tiles};
+use crate::simd::tile::Start;
+use crate::simd::{Isa, Word};
+use rukh_net::architecture::Activation;
 
 /// The size of weights that stay in a second-level cache of 2 MB beside x and y, in bytes.
 const SMALL_WEIGHTS: usize = 512 << 10;

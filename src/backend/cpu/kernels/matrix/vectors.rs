@@ -3,10 +3,10 @@
 use super::finish::{Dequantise, Finish, SoftmaxRows, Sums};
 use super::pack::Storage;
 use super::product::MatrixProduct;
-use crate::backend::cpu::kernels::elementary::{activate_slice, floor_and_rest};
-use crate::backend::cpu::simd::tile::{Bf16, Fp32, Int8, Layout, MAX_PANEL, PanelProduct, Product, Start};
-use crate::backend::cpu::simd::{Factors, Isa, Kernel, Simd};
-use crate::net::architecture::Activation;
+use crate::kernels::elementary::{activate_slice, floor_and_rest};
+use crate::simd::tile::{Bf16, Fp32, Int8, Layout, MAX_PANEL, PanelProduct, Product, Start};
+use crate::simd::{Factors, Isa, Kernel, Simd};
+use rukh_net::architecture::Activation;
 
 /// The largest size of a block of rows of x, in bytes: a quarter of a second-level cache of 1 MB. The rest is
 /// left for panels and results.

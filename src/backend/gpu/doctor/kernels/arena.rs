@@ -3,9 +3,9 @@
 //! All arrays of a launch lie in one block of device memory. After the launch, the block may differ from what was
 //! uploaded only where the kernel must write.
 
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::numbers;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::numbers;
 
 /// The least number of guard bytes between two arrays. An access just outside of an array meets them.
 const GUARD: usize = 256;

@@ -3,11 +3,11 @@
 use super::super::reference::attention::{Layout, attention};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::runtime::ffi::arguments::AttentionArguments;
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::{FUSED_HEADS, PAIRS, attention_grid};
-use crate::backend::gpu::runtime::numbers::{allowed, noise};
+use crate::runtime::ffi::arguments::AttentionArguments;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::{FUSED_HEADS, PAIRS, attention_grid};
+use crate::runtime::numbers::{allowed, noise};
 
 const SQUARES: usize = 64;
 

@@ -5,18 +5,18 @@ use super::super::reference::boards::{
 };
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::gemm::chain::WholeConvolution;
-use crate::backend::gpu::gemm::own::{TileSize, tile_sizes};
-use crate::backend::gpu::network::layers::component_type;
-use crate::backend::gpu::runtime::activations::activation;
-use crate::backend::gpu::runtime::ffi::arguments::{
+use crate::gemm::chain::WholeConvolution;
+use crate::gemm::own::{TileSize, tile_sizes};
+use crate::network::layers::component_type;
+use crate::runtime::activations::activation;
+use crate::runtime::ffi::arguments::{
     ConvolutionArguments, PlanesArguments, SqueezeExciteArguments, WinogradArguments,
 };
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::{allowed, noise};
-use crate::backend::winograd::{COMPONENTS, TILES};
+use crate::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::{allowed, noise};
+use rukh_backend::winograd::{COMPONENTS, TILES};
 
 const SQUARES: usize = 64;
 

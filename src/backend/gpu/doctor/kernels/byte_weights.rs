@@ -2,15 +2,15 @@
 
 use super::arena::{Arena, Expected};
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::gemm::chain::{self, Link};
-use crate::backend::gpu::gemm::own::{TileSize, product_arguments, tile_sizes};
-use crate::backend::gpu::network::byte_weights::{after_rounding, rounded};
-use crate::backend::gpu::runtime::activations::activation;
-use crate::backend::gpu::runtime::ffi::arguments::ChainArguments;
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WeightLayout};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::{allowed, encode, noise};
+use crate::gemm::chain::{self, Link};
+use crate::gemm::own::{TileSize, product_arguments, tile_sizes};
+use crate::network::byte_weights::{after_rounding, rounded};
+use crate::runtime::activations::activation;
+use crate::runtime::ffi::arguments::ChainArguments;
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WeightLayout};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::{allowed, encode, noise};
 
 const MISH: i32 = 6;
 

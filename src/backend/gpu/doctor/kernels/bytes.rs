@@ -2,14 +2,14 @@
 
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::gemm::own::{TileSize, product_arguments, tile_sizes};
-use crate::backend::gpu::runtime::activations::activation;
-use crate::backend::gpu::runtime::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::fp8::Fp8Format;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::{allowed, decode, noise};
+use crate::gemm::own::{TileSize, product_arguments, tile_sizes};
+use crate::runtime::activations::activation;
+use crate::runtime::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
+use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::fp8::Fp8Format;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::{allowed, decode, noise};
 
 /// The code of mish.
 const MISH: i32 = 6;

@@ -1,11 +1,11 @@
 //! A launch to examine.
 
 use super::arena::{Arena, Expected};
-use crate::backend::gpu::runtime::error::Result;
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::module::{Function, Grid};
-use crate::backend::gpu::runtime::ffi::program::{KernelArguments, Step};
-use crate::backend::gpu::runtime::kernels::Kernels;
+use crate::runtime::error::Result;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::module::{Function, Grid};
+use crate::runtime::ffi::program::{KernelArguments, Step};
+use crate::runtime::kernels::Kernels;
 
 /// A kernel with a shape.
 pub(super) struct Case {

@@ -3,11 +3,11 @@
 use super::super::reference::rows::{Extras, Norm, layer_norm};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::runtime::ffi::arguments::DenseArguments;
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::{allowed, noise};
+use crate::runtime::ffi::arguments::DenseArguments;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::{allowed, noise};
 
 /// The code of the activation before the LayerNorm: ReLU.
 const RELU: i32 = 1;

@@ -3,16 +3,16 @@
 use super::super::reference::rows::{Extras, Norm, layer_norm};
 use super::arena::Expected;
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::gemm::chain::{self, Link};
-use crate::backend::gpu::gemm::own::{TileSize, tile_sizes};
-use crate::backend::gpu::network::layers::SQUARES as SQUARES_OF_A_BOARD;
-use crate::backend::gpu::network::preshuffle;
-use crate::backend::gpu::runtime::activations::activation;
-use crate::backend::gpu::runtime::ffi::arguments::{ChainArguments, GemmArguments, LayerNormArguments};
-use crate::backend::gpu::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape};
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::{allowed, noise};
+use crate::gemm::chain::{self, Link};
+use crate::gemm::own::{TileSize, tile_sizes};
+use crate::network::layers::SQUARES as SQUARES_OF_A_BOARD;
+use crate::network::preshuffle;
+use crate::runtime::activations::activation;
+use crate::runtime::ffi::arguments::{ChainArguments, GemmArguments, LayerNormArguments};
+use crate::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape};
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::{allowed, noise};
 
 const NONE: i32 = 0;
 const MISH: i32 = 6;

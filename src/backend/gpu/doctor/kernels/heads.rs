@@ -5,13 +5,13 @@ use super::super::reference::heads::{
 };
 use super::arena::{Arena, Expected};
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::runtime::ffi::arguments::{
+use crate::runtime::ffi::arguments::{
     AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments,
 };
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::noise;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::noise;
 
 const SQUARES: usize = 64;
 

@@ -3,11 +3,11 @@
 use super::super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
 use super::arena::{Arena, Expected, Place};
 use super::case::{Case, Trial, some};
-use crate::backend::gpu::runtime::ffi::arguments::{ActivationArguments, LayerNormArguments};
-use crate::backend::gpu::runtime::ffi::gemm::ElementType;
-use crate::backend::gpu::runtime::ffi::hip::Address;
-use crate::backend::gpu::runtime::kernels::grid;
-use crate::backend::gpu::runtime::numbers::{allowed, noise};
+use crate::runtime::ffi::arguments::{ActivationArguments, LayerNormArguments};
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::hip::Address;
+use crate::runtime::kernels::grid;
+use crate::runtime::numbers::{allowed, noise};
 
 /// The number of rows of a gate.
 const SQUARES: usize = 64;

@@ -1,7 +1,7 @@
 //! Functions of whole boards: input planes, the transforms of a convolution, and squeeze-and-excitation.
 
-use crate::backend::gpu::runtime::activations::{activation, sigmoid};
-use crate::backend::winograd::{COMPONENTS, FAR, NEAR, TILES};
+use crate::runtime::activations::{activation, sigmoid};
+use rukh_backend::winograd::{COMPONENTS, FAR, NEAR, TILES};
 
 const SQUARES: usize = 64;
 
@@ -170,7 +170,7 @@ pub(in super::super) fn squeeze_excite(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::winograd::WeightsTransform;
+    use rukh_backend::winograd::WeightsTransform;
 
     #[test]
     fn planes_have_bits_values_and_constants() {

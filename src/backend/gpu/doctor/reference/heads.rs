@@ -1,7 +1,7 @@
 //! The outputs of a network's heads.
 
 use super::rows::softmax;
-use crate::backend::gpu::runtime::activations::activation;
+use crate::runtime::activations::activation;
 
 /// The number of squares of a board.
 const SQUARES: usize = 64;

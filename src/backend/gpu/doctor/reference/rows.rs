@@ -1,6 +1,6 @@
 //! Functions of rows: elementwise functions with biases and gates, LayerNorm and softmax.
 
-use crate::backend::gpu::runtime::activations::activation;
+use crate::runtime::activations::activation;
 
 /// The number of rows of a gate, and the most rows of a bias: one for each square.
 const SQUARES: usize = 64;

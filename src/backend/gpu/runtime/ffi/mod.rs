@@ -2,7 +2,7 @@
 //!
 //! These modules guarantee that no call gets a dangling handle, that no buffer is freed during a copy, and that the
 //! host does not access memory while the device may use it. After a hang of the device they leak what it may still use,
-//! and wait for nothing ([`wait`]). They trust [`crate::backend::gpu::pass::forward`] to give each step addresses
+//! and wait for nothing ([`wait`]). They trust [`crate::pass::forward`] to give each step addresses
 //! that match the step's shapes.
 #![allow(unsafe_code, reason = "calls into C libraries")]
 

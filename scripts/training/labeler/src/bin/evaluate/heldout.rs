@@ -2,8 +2,8 @@
 
 use anyhow::{Context as _, Result, anyhow};
 use labeler::record::Record;
-use rukh::chess::Position;
-use rukh::net::policy_index::POLICY_SIZE;
+use rukh_chess::Position;
+use rukh_net::policy_index::POLICY_SIZE;
 use shakmaty::EnPassantMode;
 use shakmaty::fen::Fen;
 

@@ -13,11 +13,11 @@ use anyhow::{Context as _, Result, bail};
 use clap::Parser;
 use heldout::Heldout;
 use labeler::shards::read_shard;
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
-use rukh::chess::{Color, PositionHistory};
-use rukh::net::input::encode;
-use rukh::net::policy_index::{index_of, move_at};
-use rukh::net::{HeadSelection, HistoryFill, InputPlanes, Network};
+use rukh_cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
+use rukh_chess::{Color, PositionHistory};
+use rukh_net::input::encode;
+use rukh_net::policy_index::{index_of, move_at};
+use rukh_net::{HeadSelection, HistoryFill, InputPlanes, Network};
 use std::path::{Path, PathBuf};
 
 /// Positions in a batch.
@@ -120,7 +120,7 @@ fn read(shards: &[PathBuf], limit: usize) -> Result<Vec<Heldout>> {
 }
 
 /// Evaluates `positions` on the current thread.
-fn measure(network: &CpuNetwork, format: rukh::net::InputFormat, positions: &[Heldout]) -> Sums {
+fn measure(network: &CpuNetwork, format: rukh_net::InputFormat, positions: &[Heldout]) -> Sums {
     let mut sums = Sums::default();
     for batch in positions.chunks(BATCH) {
         let (inputs, transforms): (Vec<InputPlanes>, Vec<u8>) = batch

@@ -2,7 +2,7 @@
 
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use rukh::chess::{Color, GameResult};
+use rukh_chess::{Color, GameResult};
 
 /// Two rules for won games: the score in centipawns, the number of consecutive searches above it, and the share of
 /// games with this rule. The other games are played to mate, which the moves-left head needs.

@@ -4,7 +4,7 @@ use crate::stockfish::ScoredMove;
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
-use rukh::chess::{Move, Position};
+use rukh_chess::{Move, Position};
 
 /// A move that is this many centipawns worse than the best is less likely by a factor of e.
 const TEMPERATURE: f64 = 50.0;
@@ -80,7 +80,7 @@ pub(crate) fn remaining_share(share: f64, ply: usize) -> f64 {
 mod tests {
     use super::*;
     use rand::SeedableRng as _;
-    use rukh::chess::uci_move;
+    use rukh_chess::uci_move;
 
     #[test]
     fn better_moves_are_chosen_more_often_and_blunders_hardly_ever() {

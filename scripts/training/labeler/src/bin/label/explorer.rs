@@ -9,12 +9,12 @@ use anyhow::{Result, anyhow};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom as _;
-use rukh::backend::cpu::{CpuNetwork, InstructionSet, Precision};
-use rukh::chess::{Move, PackedMove, PositionHistory};
-use rukh::net::discover::find_network;
-use rukh::net::input::encode;
-use rukh::net::policy_index::index_of;
-use rukh::net::{HeadSelection, HistoryFill, InputFormat};
+use rukh_cpu::{CpuNetwork, InstructionSet, Precision};
+use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_net::discover::find_network;
+use rukh_net::input::encode;
+use rukh_net::policy_index::index_of;
+use rukh_net::{HeadSelection, HistoryFill, InputFormat};
 
 /// lc0's default PolicyTemperature, which its search applies to the policy.
 const TEMPERATURE: f64 = 1.359;
@@ -73,8 +73,8 @@ impl Explorer {
 mod tests {
     use super::*;
     use rand::SeedableRng as _;
-    use rukh::chess::{Position, uci_move};
-    use rukh::net::discover::EMBEDDED;
+    use rukh_chess::{Position, uci_move};
+    use rukh_net::discover::EMBEDDED;
 
     #[test]
     fn likely_moves_are_tried_often_and_bad_moves_sometimes() {

@@ -19,8 +19,8 @@ use labeler::layout::MAX_MOVES;
 use labeler::record::{Label, Outcome, Record};
 use rand::RngExt as _;
 use rand::rngs::StdRng;
-use rukh::chess::{Color, GameResult, Move, PackedMove, PositionHistory};
-use rukh::net::policy_index::index_of;
+use rukh_chess::{Color, GameResult, Move, PackedMove, PositionHistory};
+use rukh_net::policy_index::index_of;
 
 /// Plies after which a game is broken off.
 const MAX_PLIES: usize = 400;

@@ -239,7 +239,7 @@ mod tests {
     use crate::check;
     use crate::explorer::Explorer;
     use crate::openings::Shares;
-    use rukh::net::discover::EMBEDDED;
+    use rukh_net::discover::EMBEDDED;
     use std::path::Path;
 
     fn settings(stockfish: &Path, output: &Path, seed: u64) -> Settings {

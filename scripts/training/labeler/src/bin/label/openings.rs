@@ -3,7 +3,7 @@
 use rand::RngExt as _;
 use rand::rngs::StdRng;
 use rand::seq::{IndexedRandom as _, SliceRandom as _};
-use rukh::chess::{Color, Position, PositionHistory, Role, Square};
+use rukh_chess::{Color, Position, PositionHistory, Role, Square};
 use shakmaty::fen::Fen;
 use shakmaty::{Board, CastlingMode, Chess, EnPassantMode, Setup};
 use std::num::NonZeroU32;

@@ -1,6 +1,6 @@
 //! The progress of a run, shared by all threads, and the conditions that end it.
 
-use rukh::chess::{Color, GameResult};
+use rukh_chess::{Color, GameResult};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};

@@ -5,7 +5,7 @@
 
 use anyhow::{Context as _, Result, bail};
 use labeler::layout::{MATE_SCORE, MAX_CENTIPAWNS, MAX_MOVES};
-use rukh::chess::{Move, PositionHistory, uci_move};
+use rukh_chess::{Move, PositionHistory, uci_move};
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
@@ -254,7 +254,7 @@ fn position_command(command: &mut String, history: &PositionHistory, chess960: b
 }
 
 /// The text of the move that leads from one position to the next.
-fn move_between(before: &rukh::chess::Position, after: &rukh::chess::Position, chess960: bool) -> String {
+fn move_between(before: &rukh_chess::Position, after: &rukh_chess::Position, chess960: bool) -> String {
     let leads = |m: &&Move| before.play(**m).key() == after.key();
     before.legal_moves().iter().find(leads).map(|&m| uci_move::text(m, chess960)).unwrap_or_default()
 }
@@ -316,7 +316,7 @@ fn number(word: Option<&str>) -> Result<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rukh::chess::Position;
+    use rukh_chess::Position;
 
     #[test]
     fn scores_mates_and_bounds_are_read() {

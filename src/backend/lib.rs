@@ -6,10 +6,8 @@
 //!
 //! | module | what it does |
 //! |---|---|
-//! | [`registry`] | makes a backend from the user's options (`Backend`, `BackendOptions`, `WeightsFile`) |
 //! | [`multi`] | presents several backends as one |
 //! | [`wrap`] | decorates a backend with an evaluation cache, batch splitting, recovery, comparison or recording |
-//! | [`cpu`], [`gpu`] | evaluate a network |
 //! | [`synthetic`] | evaluates without a network, for tests and for measuring the search |
 //! | [`queue`] | runs worker threads and their queue |
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
@@ -20,27 +18,24 @@
 //! | [`evaluation`], [`error`] | define the result types |
 //!
 //! The search adds each request to a batch of the [cache](wrap). If the cache does not have the evaluation, it passes
-//! the request on to [`cpu`] or [`gpu`]. The ticket returns the evaluations, and the cache keeps them.
+//! the request on to the processor's or the card's backend. The ticket returns the evaluations, and the cache keeps them.
 
 mod batch_sizes;
 mod comparison;
-pub mod cpu;
 mod error;
 mod evaluation;
-pub mod gpu;
 pub mod multi;
 pub mod options_dict;
 pub(crate) mod owned_request;
 pub mod position_key;
 pub mod profile;
 pub(crate) mod queue;
-pub mod registry;
 pub mod synthetic;
 pub(crate) mod ticket;
 mod winograd;
 pub mod wrap;
 
-use crate::chess::{PackedMove, PositionHistory};
+use rukh_chess::{PackedMove, PositionHistory};
 pub use batch_sizes::BatchSizes;
 pub(crate) use comparison::{Comparison, Figure};
 pub use error::BackendError;

@@ -12,7 +12,7 @@ use std::path::Path;
 use sysinfo::{MemoryRefreshKind, System};
 
 /// The number of bytes that this process could still allocate and use; `None` if it is unknown.
-pub(crate) fn available_bytes() -> Option<u64> {
+pub fn available_bytes() -> Option<u64> {
     let mut system = System::new().ok()?;
     system.refresh_memory_specifics(MemoryRefreshKind::nothing().with_ram());
     let of_machine = Some(system.available_memory()).filter(|&bytes| bytes > 0)?;

@@ -41,7 +41,7 @@ impl From<FileError> for io::Error {
 ///
 /// # Errors
 /// It is another kind of file, or the system refuses it.
-pub(crate) fn open(path: &Path) -> Result<(File, Metadata), FileError> {
+pub fn open(path: &Path) -> Result<(File, Metadata), FileError> {
     // To open a device can have an effect, so the name is asked first. Another file may have this name a moment later,
     // so the open file is asked too.
     check_kind(&fs::metadata(path)?)?;
@@ -62,7 +62,7 @@ pub(crate) fn open(path: &Path) -> Result<(File, Metadata), FileError> {
 
 /// # Errors
 /// The file is not regular.
-pub(crate) fn check_kind(metadata: &Metadata) -> Result<(), FileError> {
+pub fn check_kind(metadata: &Metadata) -> Result<(), FileError> {
     if metadata.is_dir() {
         Err(FileError::Directory)
     } else if metadata.is_file() {
@@ -85,7 +85,7 @@ pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, FileError> 
 ///
 /// # Errors
 /// As those of [`read`].
-pub(crate) fn read_open(file: File, metadata: &Metadata, limit_bytes: u64) -> Result<Vec<u8>, FileError> {
+pub fn read_open(file: File, metadata: &Metadata, limit_bytes: u64) -> Result<Vec<u8>, FileError> {
     let too_large = FileError::TooLarge { limit_bytes };
     if metadata.len() > limit_bytes {
         return Err(too_large);

@@ -3,7 +3,7 @@
 use std::io::{self, BufRead, Read};
 
 /// The longest line of a text from outside, in bytes.
-pub(crate) const LONGEST_LINE: usize = 1 << 20;
+pub const LONGEST_LINE: usize = 1 << 20;
 
 /// A line with its end.
 #[derive(Clone, PartialEq, Eq, Debug)]

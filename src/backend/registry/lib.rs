@@ -1,6 +1,6 @@
 //! Makes the backend that the user's options (`Backend`, `BackendOptions`, `WeightsFile` …) ask for.
 //!
-//! To add a backend, add its name to [`BackendName`](crate::options::BackendName), a row to [`BACKENDS`], and the
+//! To add a backend, add its name to [`BackendName`](rukh_options::BackendName), a row to [`BACKENDS`], and the
 //! function that makes it.
 //!
 //! | module | what it does |

@@ -7,7 +7,7 @@ use std::io::{Error, ErrorKind};
 /// The usual reasons have words of their own. The system's words differ between systems and languages, and XBoard takes
 /// every line that contains `No such file`, `not found` or `Permission denied` as a sign that the engine did not start:
 /// it shows an error and stops listening.
-pub(crate) fn in_words(error: &Error) -> String {
+pub fn in_words(error: &Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "it does not exist".to_owned(),
         ErrorKind::PermissionDenied => "the system does not allow it".to_owned(),

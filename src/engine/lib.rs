@@ -31,21 +31,21 @@ use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use self::without_search::best_without_search;
-use crate::backend::Backend;
-use crate::backend::registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
-use crate::chess::{PackedMove, Position, uci_move};
-use crate::net::discover::check_network;
-use crate::options::{BACKEND_SECTION, Options, find_uci};
-use crate::search::limits::{GoParams, PositionCommand};
-use crate::search::memory;
-use crate::search::time::{LagMeter, TimeManager, make_time_manager};
-use crate::search::{
+use rukh_backend::Backend;
+use rukh_registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
+use rukh_chess::{PackedMove, Position, uci_move};
+use rukh_net::discover::check_network;
+use rukh_options::{BACKEND_SECTION, Options, find_uci};
+use rukh_search::limits::{GoParams, PositionCommand};
+use rukh_search::memory;
+use rukh_search::time::{LagMeter, TimeManager, make_time_manager};
+use rukh_search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
     build_stoppers, clock_reading, counted_nodes,
 };
-use crate::sync::thread::JoinHandle;
-use crate::sync::{Arc, is_finished};
-use crate::tree::Tree;
+use rukh_base::sync::thread::JoinHandle;
+use rukh_base::sync::{Arc, is_finished};
+use rukh_tree::Tree;
 use std::time::{Duration, Instant};
 
 /// If `go` follows `position` within this time, the GUI sent both together: the clock has run since `position`

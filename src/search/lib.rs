@@ -65,10 +65,10 @@ pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 pub(crate) use report::{RootMove, RootReport};
 pub(crate) use state::counted_nodes;
 
-use crate::chess::Move;
-use crate::sync::Arc;
-use crate::sync::atomic::Ordering;
-use crate::sync::thread::{self, JoinHandle};
+use rukh_chess::Move;
+use rukh_base::sync::Arc;
+use rukh_base::sync::atomic::Ordering;
+use rukh_base::sync::thread::{self, JoinHandle};
 use state::SearchState;
 use std::time::{Duration, Instant};
 
@@ -180,7 +180,7 @@ impl Search {
     }
 
     /// Visits of this search that needed no evaluation, because a shared node already had them from other parents
-    /// ([`crate::tree`]).
+    /// ([`rukh_tree`]).
     pub fn absorbed_visits(&self) -> u64 {
         self.state.counters.absorbed.load(Ordering::Relaxed)
     }

@@ -65,7 +65,7 @@ impl<T, const LENGTH: usize> Deref for ZeroedArray<T, LENGTH> {
 }
 
 /// Like [`ZeroedArray`], with a length that is not known at compile time.
-pub(crate) struct ZeroedSlice<T> {
+pub struct ZeroedSlice<T> {
     map: MmapMut,
     length: usize,
     elements: PhantomData<[T]>,
@@ -76,7 +76,7 @@ impl<T: FromZeros> ZeroedSlice<T> {
     ///
     /// # Errors
     /// There is no address space.
-    pub(crate) fn new(length: usize) -> io::Result<Self> {
+    pub fn new(length: usize) -> io::Result<Self> {
         const { assert!(size_of::<T>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>()) }
         let bytes = length.checked_mul(size_of::<T>()).ok_or(io::ErrorKind::OutOfMemory)?;
         Ok(ZeroedSlice { map: zeroed_memory(bytes, 0)?, length, elements: PhantomData })

@@ -15,10 +15,10 @@
 compile_error!("the features loom and shuttle exclude each other");
 
 use std::sync::TryLockError;
-pub(crate) use std::sync::{Arc, PoisonError};
+pub use std::sync::{Arc, PoisonError};
 
 #[cfg(not(any(feature = "loom", feature = "shuttle")))]
-pub(crate) use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock, atomic};
+pub use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, RwLock, atomic};
 
 #[cfg(feature = "loom")]
 pub use loom::sync::{Condvar, Mutex, MutexGuard, RwLock, atomic};
@@ -32,15 +32,15 @@ pub use std::sync::OnceLock;
 
 // Under loom this stays `std`'s module, because loom's tests start their threads with `loom::thread`.
 #[cfg(not(feature = "shuttle"))]
-pub(crate) use std::thread;
+pub use std::thread;
 
 #[cfg(feature = "shuttle")]
 pub use shuttle::thread;
 
 /// Channels with a bounded number of messages.
-pub(crate) mod channel {
+pub mod channel {
     #[cfg(not(feature = "shuttle"))]
-    pub(crate) use crossbeam_channel::{Receiver, Sender, bounded};
+    pub use crossbeam_channel::{Receiver, Sender, bounded};
 
     #[cfg(feature = "shuttle")]
     pub use shuttle::sync::mpsc::{Receiver, SyncSender as Sender, sync_channel as bounded};
@@ -78,7 +78,7 @@ pub(crate) const STACK_BYTES: usize = 2 << 20;
 ///
 /// # Errors
 /// The system starts no thread.
-pub(crate) fn start_thread<T: Send + 'static>(
+pub fn start_thread<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<thread::JoinHandle<T>> {
@@ -90,7 +90,7 @@ pub(crate) fn start_thread<T: Send + 'static>(
 ///
 /// # Errors
 /// The system starts no thread.
-pub(crate) fn start_system_thread<T: Send + 'static>(
+pub fn start_system_thread<T: Send + 'static>(
     name: &str,
     body: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<std::thread::JoinHandle<T>> {
@@ -123,7 +123,7 @@ impl Spin {
 }
 
 /// Whether a thread has ended, so that joining it does not block. Always `false` under shuttle, which cannot tell.
-pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
+pub fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
     #[cfg(not(feature = "shuttle"))]
     return thread.is_finished();
     #[cfg(feature = "shuttle")]
@@ -135,7 +135,7 @@ pub(crate) fn is_finished<T>(thread: &thread::JoinHandle<T>) -> bool {
 
 /// Waits until `changed` is notified, but no longer than `limit`. The wait may also end spuriously. `guard` must be a
 /// guard of `mutex`.
-pub(crate) fn wait_timeout<'a, T>(
+pub fn wait_timeout<'a, T>(
     changed: &Condvar,
     mutex: &'a Mutex<T>,
     guard: MutexGuard<'a, T>,

@@ -38,7 +38,7 @@
 //! Two move orders that lead to the same position share its node if no rule can tell them apart by their past. This
 //! holds if no earlier position can be repeated: after a capture, a pawn move, or the loss of a castling right. Then
 //! only the rule-50 counter depends on the past, and its exact value is part of the key
-//! ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)).
+//! ([`PositionHistory::future_key`](rukh_chess::PositionHistory::future_key)).
 //!
 //! - *Repetitions stay local.* A position below a shared node can only repeat a position that is also below that node,
 //!   on every path to it. So a draw by repetition there is a draw on every path, and so is a draw by the fifty-move
@@ -96,9 +96,9 @@ pub use own_evaluation::OwnEvaluation;
 pub use recycler::RecyclingShare;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
-use crate::chess::Position;
-use crate::sync::atomic::{AtomicU32, Ordering};
-use crate::sync::{OnceLock, STACK_BYTES};
+use rukh_chess::Position;
+use rukh_base::sync::atomic::{AtomicU32, Ordering};
+use rukh_base::sync::{OnceLock, STACK_BYTES};
 use allocator::Storage;
 use recycler::Recycler;
 use sizes::PerNode;
@@ -229,7 +229,7 @@ impl Tree {
     }
 
     /// The child of `link`. If the link has no child yet, this finds or makes its node. `key` is the key of the child's
-    /// position ([`PositionHistory::future_key`](crate::chess::PositionHistory::future_key)) if it may be shared.
+    /// position ([`PositionHistory::future_key`](rukh_chess::PositionHistory::future_key)) if it may be shared.
     /// `None` means that the arena is full.
     pub fn child_or_new(
         &self,

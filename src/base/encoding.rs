@@ -21,7 +21,7 @@ const WINDOWS_1252: [char; 32] = [
 ];
 
 /// The text that bytes stand for, in UTF-8 or else in Windows-1252.
-pub(crate) fn decoded(bytes: &[u8]) -> Cow<'_, str> {
+pub fn decoded(bytes: &[u8]) -> Cow<'_, str> {
     match std::str::from_utf8(bytes) {
         Ok(text) => Cow::Borrowed(text),
         Err(_) => Cow::Owned(bytes.iter().map(|&byte| windows_1252(byte)).collect()),

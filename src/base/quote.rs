@@ -11,7 +11,7 @@ pub(crate) const SHOWN_CHARACTERS: usize = 100;
 const NAME_CHARACTERS: usize = 1000;
 
 /// `text` in backticks, with control characters escaped, and truncated after [`SHOWN_CHARACTERS`] characters.
-pub(crate) fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     format!("`{}`", escaped(text, SHOWN_CHARACTERS))
 }
 
@@ -37,7 +37,7 @@ fn escaped(text: &str, most: usize) -> String {
 }
 
 /// Quotes bytes that may not be UTF-8. Invalid bytes are written as `\xNN`.
-pub(crate) fn quoted_bytes(bytes: &[u8]) -> String {
+pub fn quoted_bytes(bytes: &[u8]) -> String {
     // A character has at most four bytes, so this many bytes always fill the shown part.
     let head = &bytes[..bytes.len().min(4 * (SHOWN_CHARACTERS + 1))];
     let mut text = String::new();

@@ -15,7 +15,7 @@ pub(crate) fn of_configuration() -> Vec<PathBuf> {
 }
 
 /// The folders that may have networks: the user's, and then those of the system.
-pub(crate) fn of_networks() -> Vec<PathBuf> {
+pub fn of_networks() -> Vec<PathBuf> {
     let folders = if cfg!(target_os = "macos") {
         in_home("Library").into_iter().collect()
     } else {

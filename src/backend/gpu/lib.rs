@@ -10,7 +10,7 @@
 //! | [`profile`] | where the time of a pass goes, and what the device can do at most |
 //! | [`doctor`] | whether an unknown card works, stage by stage |
 //! | [`tune`](mod@tune) | what is fastest, if there is more time than at the first start |
-//! | [`backend`] | the [`crate::backend::Backend`]: makes batches of requests, and gives them to slots |
+//! | [`backend`] | the [`rukh_backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | how a device becomes slots whose figures are right |
 //! | [`tuning`] | which library, kernel, setting and batch size is fastest on this card |
 //! | [`options`] | the backend's options |
@@ -23,9 +23,9 @@
 //! | [`runtime`] | what a card and its libraries can do, and the calls |
 //!
 //! [`backend`] gathers a batch; a slot's thread takes it, and the slot in [`pass`] launches its graph. A weight goes
-//! from the file through [`crate::net::prepare`] and [`network`]'s uploader to the device. The tuner's choices are
+//! from the file through [`rukh_net::prepare`] and [`network`]'s uploader to the device. The tuner's choices are
 //! measured in [`measure`] and kept in [`table`]; [`gemm`] applies them, and a step of [`pass`] launches the result.
-//! A fault comes out of [`runtime`] as an error of a slot, and [`crate::backend::wrap`] makes the backend anew.
+//! A fault comes out of [`runtime`] as an error of a slot, and [`rukh_backend::wrap`] makes the backend anew.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod doctor;

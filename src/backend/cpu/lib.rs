@@ -8,7 +8,7 @@
 //! | module | what it holds |
 //! |---|---|
 //! | [`choice`] | the fastest number format that is accurate enough for a network |
-//! | [`backend`] | the [`crate::backend::Backend`]: turns requests into planes, and logits into priors |
+//! | [`backend`] | the [`rukh_backend::Backend`]: turns requests into planes, and logits into priors |
 //! | [`profile`], [`ceilings`] | the time of each step; what the processor can do at most |
 //! | [`device_rounder`] | rounds the layers of a network for a GPU |
 //! | [`kept_rounding`] | keeps for the next start how a network was rounded to 8 bits |
@@ -18,7 +18,7 @@
 //! | [`tower`], [`encoder`], [`heads`] | its stages |
 //! | [`mod@reference`] | the same network in plain loops, with which the tests compare |
 //! | [`network`] | a network packed for this processor |
-//! | [`layers`] | packs each layer; [`crate::net::prepare`] passes the layers to it |
+//! | [`layers`] | packs each layer; [`rukh_net::prepare`] passes the layers to it |
 //! | [`rounding_file`] | the file that keeps it |
 //! | [`rounder`] | rounds the layers to 8 bits |
 //! | [`scratch`] | memory for intermediate results and outputs |
@@ -30,7 +30,7 @@
 //! The hot path of a batch leads from [`CpuBackend`]'s ticket through [`forward`] and [`kernels::matrix`] to
 //! [`simd::tile`].
 //!
-//! Other modules read networks ([`crate::net`]), cache evaluations, and split batches larger than the maximum.
+//! Other modules read networks ([`rukh_net`]), cache evaluations, and split batches larger than the maximum.
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;

@@ -15,7 +15,7 @@ pub(crate) fn load_ahead<T>(value: &T) {
 
 /// The same for the cache line with this address. Nothing happens if the address is not valid.
 #[inline]
-pub(crate) fn load_ahead_at(address: usize) {
+pub fn load_ahead_at(address: usize) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
@@ -30,7 +30,7 @@ pub(crate) fn load_ahead_at(address: usize) {
 /// threads that read those. (Some processors fetch two lines at a time.)
 #[derive(Default, Debug)]
 #[repr(align(128))]
-pub(crate) struct OwnLines<T>(pub(crate) T);
+pub struct OwnLines<T>(pub T);
 
 impl<T> std::ops::Deref for OwnLines<T> {
     type Target = T;

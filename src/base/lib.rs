@@ -1,0 +1,40 @@
+//! What all parts of Rukh use.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | [`quote`] | user input, shortened and escaped for error messages |
+//! | [`cache_folder`] | the folder for what can be made again |
+//! | [`processor`] | the name of the processor |
+//! | [`lc0_folders`] | where lc0 looks for a user's files |
+//! | [`word_wrap`] | text broken into lines |
+//! | [`decompress`] | reads files that may be compressed |
+//! | [`encoding`] | the encodings of texts |
+//! | [`limited_lines`] | lines of a limited length |
+//! | [`replace_file`] | writes a whole file, and puts it in the place of an old one |
+//! | [`distinct_files`] | refuses a command that would write one of its files over another |
+//! | [`regular_file`] | reads files that must be regular and not too large |
+//! | [`os_error`] | errors of the operating system, in words for the user |
+//! | [`available_memory`] | how much memory this process can still get |
+//! | [`zeroed_array`] | large arrays in memory maps of their own |
+//! | [`cache_line`] | loads memory into the processor's cache before it is read |
+//! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
+
+pub mod quote;
+pub mod cache_folder;
+pub mod processor;
+pub mod lc0_folders;
+pub mod word_wrap;
+pub mod decompress;
+pub mod encoding;
+pub mod limited_lines;
+pub mod replace_file;
+pub mod distinct_files;
+pub mod regular_file;
+pub mod os_error;
+pub mod available_memory;
+pub mod zeroed_array;
+pub mod cache_line;
+pub mod sync;
+
+/// The version of Rukh, with the git commit of the build if there is one.
+pub const VERSION: &str = env!("RUKH_VERSION");

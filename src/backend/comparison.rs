@@ -7,7 +7,7 @@ const SMALLEST_PRIOR: f64 = 1e-10;
 
 /// A figure, and what it should be.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct Figure {
+pub struct Figure {
     said: f64,
     right: f64,
 }
@@ -24,7 +24,7 @@ impl Figure {
 
     /// The difference without its sign. It is infinite if either figure is no number, so that no such figure passes for
     /// a right one.
-    pub(crate) fn absolute(self) -> f64 {
+    pub fn absolute(self) -> f64 {
         let difference = self.signed().abs();
         if difference.is_nan() { f64::INFINITY } else { difference }
     }
@@ -37,14 +37,14 @@ impl Figure {
 
 /// Two evaluations of a position.
 #[derive(Clone, Copy)]
-pub(crate) struct Comparison<'a> {
+pub struct Comparison<'a> {
     said: (Value, &'a [f32]),
     right: (Value, &'a [f32]),
 }
 
 impl<'a> Comparison<'a> {
     /// Compares an evaluation with the one that counts as right. Each is a value and the priors of the legal moves.
-    pub(crate) fn new(said: (Value, &'a [f32]), right: (Value, &'a [f32])) -> Comparison<'a> {
+    pub fn new(said: (Value, &'a [f32]), right: (Value, &'a [f32])) -> Comparison<'a> {
         Comparison { said, right }
     }
 
@@ -52,7 +52,7 @@ impl<'a> Comparison<'a> {
         Figure::new(figure(&self.said.0), figure(&self.right.0))
     }
 
-    pub(crate) fn q(&self) -> Figure {
+    pub fn q(&self) -> Figure {
         self.of(|value| value.q)
     }
 
@@ -80,7 +80,7 @@ impl<'a> Comparison<'a> {
 
     /// The Kullback-Leibler divergence of the policy from the right one: the sum over the moves of `p ln(p / p')`, where
     /// p is the right prior, in nats.
-    pub(crate) fn divergence(&self) -> f64 {
+    pub fn divergence(&self) -> f64 {
         let terms = self.priors().map(|Figure { said, right }| {
             if right > 0.0 { right * (right / said.max(SMALLEST_PRIOR)).ln() } else { 0.0 }
         });

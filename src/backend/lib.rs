@@ -26,24 +26,24 @@ mod error;
 mod evaluation;
 pub mod multi;
 pub mod options_dict;
-pub(crate) mod owned_request;
+pub mod owned_request;
 pub mod position_key;
 pub mod profile;
-pub(crate) mod queue;
+pub mod queue;
 pub mod synthetic;
-pub(crate) mod ticket;
-mod winograd;
+pub mod ticket;
+pub mod winograd;
 pub mod wrap;
 
 use rukh_chess::{PackedMove, PositionHistory};
 pub use batch_sizes::BatchSizes;
-pub(crate) use comparison::{Comparison, Figure};
+pub use comparison::{Comparison, Figure};
 pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 
 /// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The
 /// registry makes every backend accept it.
-pub(crate) const LARGEST_BATCH: usize = 1024;
+pub const LARGEST_BATCH: usize = 1024;
 
 /// The properties of a backend that the search adapts to.
 #[derive(Clone, Debug)]

@@ -5,15 +5,15 @@ use super::{Backend, BackendError, EvalRequest, Evaluations};
 use rukh_chess::{PackedMove, PositionHistory};
 
 /// A position with its history, and its legal moves.
-pub(crate) struct OwnedRequest {
-    pub(crate) history: PositionHistory,
+pub struct OwnedRequest {
+    pub history: PositionHistory,
     /// At least one.
     pub(crate) moves: Vec<PackedMove>,
 }
 
 impl OwnedRequest {
     /// Asks about the last position of `history`. `None` if it has no legal move.
-    pub(crate) fn new(history: PositionHistory) -> Option<OwnedRequest> {
+    pub fn new(history: PositionHistory) -> Option<OwnedRequest> {
         let mut moves = Vec::new();
         history.last().packed_moves(&mut moves);
         (!moves.is_empty()).then_some(OwnedRequest { history, moves })
@@ -24,7 +24,7 @@ impl OwnedRequest {
 ///
 /// # Errors
 /// The evaluation fails, or gives another number of results.
-pub(crate) fn evaluate(
+pub fn evaluate(
     backend: &dyn Backend,
     requests: &[OwnedRequest],
 ) -> Result<Evaluations, BackendError> {

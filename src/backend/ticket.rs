@@ -8,11 +8,11 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// A ticket whose outcome is already known, for backends that evaluate each request when it is added and for checks
 /// that fail.
 #[derive(Debug)]
-pub(crate) struct Done(Result<Evaluations, BackendError>);
+pub struct Done(Result<Evaluations, BackendError>);
 
 impl Done {
     /// A ticket that returns `outcome` at once.
-    pub(crate) fn boxed(outcome: Result<Evaluations, BackendError>) -> Box<dyn Ticket> {
+    pub fn boxed(outcome: Result<Evaluations, BackendError>) -> Box<dyn Ticket> {
         Box::new(Done(outcome))
     }
 }
@@ -24,7 +24,7 @@ impl Ticket for Done {
 }
 
 /// Checks that a batch of `length` requests does not exceed `maximum_batch_size`.
-pub(crate) fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), BackendError> {
+pub fn check_batch_size(attributes: &Attributes, length: usize) -> Result<(), BackendError> {
     if length <= attributes.maximum_batch_size {
         return Ok(());
     }
@@ -41,7 +41,7 @@ pub(crate) fn check_batch_size(attributes: &Attributes, length: usize) -> Result
 ///
 /// `evaluate` is unwind safe: the caller does not use the batch again after a panic, and every structure that batches
 /// share is behind a lock whose owner handles poisoning.
-pub(crate) fn catch_panic<T>(
+pub fn catch_panic<T>(
     name: &str,
     evaluate: impl FnOnce() -> Result<T, BackendError>,
 ) -> Result<T, BackendError> {
@@ -51,7 +51,7 @@ pub(crate) fn catch_panic<T>(
 }
 
 /// The message of a caught panic.
-pub(super) fn panic_reason(payload: &(dyn Any + Send)) -> String {
+pub fn panic_reason(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     format!("it panicked: {}", text.unwrap_or("no message"))
@@ -139,7 +139,7 @@ impl OrderedTicket {
 ///
 /// # Errors
 /// The evaluation fails.
-pub(crate) fn evaluate_one(
+pub fn evaluate_one(
     backend: &dyn Backend,
     request: EvalRequest<'_>,
 ) -> Result<Evaluation, BackendError> {

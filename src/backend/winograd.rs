@@ -5,27 +5,27 @@
 //! transform of the weights, which all backends share. Each backend transforms inputs and outputs in its own way.
 
 /// The number of components of a tile, 6 x 6.
-pub(super) const COMPONENTS: usize = 36;
+pub const COMPONENTS: usize = 36;
 
 /// The number of 4 x 4 tiles on a board.
-pub(super) const TILES: usize = 4;
+pub const TILES: usize = 4;
 
 /// The transforms evaluate polynomials at 0, ±NEAR, ±FAR and infinity. The rounding error with these points is half of
 /// that with the customary 0, ±1 and ±2.
-pub(super) const NEAR: f32 = 0.625;
+pub const NEAR: f32 = 0.625;
 /// The outer pair of points: see [`NEAR`].
-pub(super) const FAR: f32 = 1.5;
+pub const FAR: f32 = 1.5;
 
 /// All points except infinity.
 const POINTS: [f64; 5] = [0.0, NEAR as f64, -NEAR as f64, FAR as f64, -FAR as f64];
 
 /// The matrix G in f64: it transforms three weights to six components.
-pub(super) struct WeightsTransform([[f64; 3]; 6]);
+pub struct WeightsTransform([[f64; 3]; 6]);
 
 impl WeightsTransform {
     /// The row of a point p is (1, p, p^2) divided by the product of the differences between p and the other points.
     /// The row of infinity is (0, 0, 1).
-    pub(super) fn new() -> WeightsTransform {
+    pub fn new() -> WeightsTransform {
         let mut rows = [[0.0, 0.0, 1.0]; 6];
         for (row, p) in rows.iter_mut().zip(POINTS) {
             let distances: f64 = POINTS.iter().filter(|&&other| other != p).map(|other| p - other).product();
@@ -35,7 +35,7 @@ impl WeightsTransform {
     }
 
     /// The element of `G g G^T` with the index `component` = 6 * row + column, for a 3x3 kernel g.
-    pub(super) fn component(&self, kernel: &[f32], component: usize) -> f32 {
+    pub fn component(&self, kernel: &[f32], component: usize) -> f32 {
         let (left, right) = (&self.0[component / 6], &self.0[component % 6]);
         let sum: f64 =
             kernel.iter().enumerate().map(|(i, &g)| left[i / 3] * right[i % 3] * f64::from(g)).sum();

@@ -34,12 +34,12 @@ fn folder_of(is_windows: bool, variable: impl Fn(&str) -> Option<OsString>) -> O
 
 /// The path `NAME-HASH.EXTENSION` in the cache folder, if the user has one. The hash is that of `key`, which holds
 /// everything that the file's content depends on.
-pub(crate) fn file(name: &str, key: &str, extension: &str) -> Option<PathBuf> {
+pub fn file(name: &str, key: &str, extension: &str) -> Option<PathBuf> {
     Some(folder()?.join(format!("{name}-{:016x}.{extension}", hash_of(key))))
 }
 
 /// The line that [`keep_line`] has written for the same key.
-pub(crate) fn kept_line(name: &str, key: &str) -> Option<String> {
+pub fn kept_line(name: &str, key: &str) -> Option<String> {
     let text = String::from_utf8(read(&file(name, key, "txt")?).ok()?).ok()?;
     let (line, rest) = text.split_once('\n')?;
     (rest == key).then(|| line.to_owned())
@@ -49,18 +49,18 @@ pub(crate) fn kept_line(name: &str, key: &str) -> Option<String> {
 ///
 /// # Errors
 /// There is no cache folder, or it cannot be written.
-pub(crate) fn keep_line(name: &str, key: &str, line: &str) -> io::Result<()> {
+pub fn keep_line(name: &str, key: &str, line: &str) -> io::Result<()> {
     let path = file(name, key, "txt").ok_or_else(no_folder)?;
     keep(&path, format!("{}\n{key}", line.replace(['\n', '\r'], " ")).as_bytes())
 }
 
 /// The error of a user without a cache folder.
-pub(crate) fn no_folder() -> io::Error {
+pub fn no_folder() -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, "there is no cache folder")
 }
 
 /// A hash for the names and keys of cached results.
-pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
+pub fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
     let mut hasher = DefaultHasher::new();
     value.hash(&mut hasher);
     hasher.finish()
@@ -70,7 +70,7 @@ pub(crate) fn hash_of(value: &(impl Hash + ?Sized)) -> u64 {
 ///
 /// # Errors
 /// There is no such file, it is no regular file, the system cannot read it, or somebody else may have written it.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     if let Some(folder) = path.parent() {
         check_owner(folder, &fs::metadata(folder)?)?;
     }
@@ -112,7 +112,7 @@ fn others_access(_: &Metadata) -> Option<&'static str> {
 ///
 /// # Errors
 /// The folder or the file cannot be written, or somebody else may write into the folder. No partial file is left.
-pub(crate) fn keep(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn keep(path: &Path, content: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         make_private(folder)?;
         check_owner(folder, &fs::metadata(folder)?)?;
@@ -125,7 +125,7 @@ pub(crate) fn keep(path: &Path, content: &[u8]) -> io::Result<()> {
 ///
 /// # Errors
 /// As those of [`keep`].
-pub(crate) fn keep_at(path: &Path, content: &[u8]) -> io::Result<()> {
+pub fn keep_at(path: &Path, content: &[u8]) -> io::Result<()> {
     if folder().is_some_and(|cache| path.starts_with(cache)) {
         return keep(path, content);
     }

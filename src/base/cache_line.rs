@@ -9,7 +9,7 @@
 /// Starts to load the cache line that contains the first byte of `value`, without waiting for the data. Does nothing on
 /// processors other than x86-64.
 #[inline]
-pub(crate) fn load_ahead<T>(value: &T) {
+pub fn load_ahead<T>(value: &T) {
     load_ahead_at(std::ptr::from_ref(value).addr());
 }
 

@@ -3,7 +3,7 @@
 use sysinfo::{CpuRefreshKind, RefreshKind, System};
 
 /// The name that the processor gives itself; empty if it gives none, as on most ARM processors.
-pub(crate) fn name() -> String {
+pub fn name() -> String {
     let what = RefreshKind::nothing().with_cpu(CpuRefreshKind::nothing());
     let brand = System::new_with_specifics(what)
         .ok()

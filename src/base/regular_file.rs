@@ -76,7 +76,7 @@ pub fn check_kind(metadata: &Metadata) -> Result<(), FileError> {
 ///
 /// # Errors
 /// It is another kind of file, it is larger, the system cannot read it, or the memory does not suffice.
-pub(crate) fn read(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, FileError> {
+pub fn read(path: &Path, limit_bytes: u64) -> Result<Vec<u8>, FileError> {
     let (file, metadata) = open(path)?;
     read_open(file, &metadata, limit_bytes)
 }

@@ -51,7 +51,7 @@ use std::time::Duration;
 
 /// Locks a mutex if no other thread has locked it at this moment. What a mutex of this crate holds stays usable after the
 /// panic of another thread.
-pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
+pub fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
     match mutex.try_lock() {
         Ok(guard) => Some(guard),
         Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
@@ -60,7 +60,7 @@ pub(crate) fn try_lock<T>(mutex: &Mutex<T>) -> Option<MutexGuard<'_, T>> {
 }
 
 /// Lets other threads run for about a tenth of a millisecond.
-pub(crate) fn pause() {
+pub fn pause() {
     #[cfg(not(any(feature = "loom", feature = "shuttle")))]
     thread::sleep(Duration::from_micros(100));
     #[cfg(feature = "loom")]
@@ -71,7 +71,7 @@ pub(crate) fn pause() {
 
 /// The size of the stack of a thread that does not search, in bytes. It is also Rust's own default, which the environment
 /// can change (`RUST_MIN_STACK`).
-pub(crate) const STACK_BYTES: usize = 2 << 20;
+pub const STACK_BYTES: usize = 2 << 20;
 
 /// Starts a thread that does not search. Under shuttle it is one of shuttle's, so that its steps come in random order
 /// with those of the others.
@@ -99,7 +99,7 @@ pub fn start_system_thread<T: Send + 'static>(
 
 /// Waiting for another thread that is about to end what it does, in a loop.
 #[derive(Default)]
-pub(crate) struct Spin {
+pub struct Spin {
     rounds: u32,
 }
 
@@ -107,7 +107,7 @@ impl Spin {
     /// Waits for a moment. After some microseconds in all, other threads may run, because the one that is waited for may
     /// have lost its processor.
     #[cold]
-    pub(crate) fn wait(&mut self) {
+    pub fn wait(&mut self) {
         self.rounds += 1;
         #[cfg(not(any(feature = "loom", feature = "shuttle")))]
         if self.rounds > 100 {

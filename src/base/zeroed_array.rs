@@ -19,7 +19,7 @@ use zerocopy::FromZeros;
 ///
 /// # Errors
 /// There is no address space.
-pub(crate) fn zeroed_memory(bytes: usize, first_huge: usize) -> io::Result<MmapMut> {
+pub fn zeroed_memory(bytes: usize, first_huge: usize) -> io::Result<MmapMut> {
     let map = MmapMut::map_anon(bytes)?;
     #[cfg(target_os = "linux")]
     if first_huge < bytes {
@@ -33,7 +33,7 @@ pub(crate) fn zeroed_memory(bytes: usize, first_huge: usize) -> io::Result<MmapM
 
 /// An array of `LENGTH` elements, whose bytes are zero at first. Its elements can only be changed if they are atomics or
 /// the like. They are never dropped.
-pub(crate) struct ZeroedArray<T, const LENGTH: usize> {
+pub struct ZeroedArray<T, const LENGTH: usize> {
     map: MmapMut,
     elements: PhantomData<[T; LENGTH]>,
 }
@@ -41,7 +41,7 @@ pub(crate) struct ZeroedArray<T, const LENGTH: usize> {
 impl<T: FromZeros, const LENGTH: usize> ZeroedArray<T, LENGTH> {
     /// Allocates the array, with huge pages from the byte `first_huge` on ([`zeroed_memory`]); ends the process if there
     /// is no address space, as a `Box` does.
-    pub(crate) fn new(first_huge: usize) -> Self {
+    pub fn new(first_huge: usize) -> Self {
         const {
             assert!(size_of::<[T; LENGTH]>() > 0 && align_of::<T>() <= 4096 && !std::mem::needs_drop::<T>());
         }

@@ -2,7 +2,7 @@
 //! totals can be compared. 8-bit weights are rounded by what a network computes on them.
 
 /// FENs, some followed by moves. `bench` searches the first ten.
-pub(crate) const POSITIONS: [&str; 34] = [
+pub const POSITIONS: [&str; 34] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
     "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 10",
     "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 0 11",

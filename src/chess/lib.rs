@@ -26,7 +26,7 @@
 //! The module knows nothing of networks or search. Its hot paths are [`PositionHistory::push`], called for each ply of
 //! every descent, and [`Position::packed_moves`], called once or twice for each leaf.
 
-pub(crate) mod bench_positions;
+pub mod bench_positions;
 pub mod epd;
 mod fen;
 mod history;

@@ -14,7 +14,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Plies without a capture or pawn move after which a game is drawn.
-pub(crate) const FIFTY_MOVES: i32 = 100;
+pub const FIFTY_MOVES: i32 = 100;
 /// The rank of a root move that certainly wins. A certain loss has the rank `-CERTAIN`, other moves are in between.
 const CERTAIN: i32 = 1000;
 

@@ -12,7 +12,7 @@ use super::network::{
 use super::weights::{Convolution, Dense, HeadInput, LayerNorm};
 
 /// A number that depends on every weight and on the kinds of the layers.
-pub(crate) fn digest(network: &Network) -> u64 {
+pub fn digest(network: &Network) -> u64 {
     let Network { architecture, body, smolgen_global, policy, value, value_error, moves_left } = network;
     let mut digest = Digest::new(architecture);
     match body {
@@ -36,18 +36,18 @@ pub(crate) fn digest(network: &Network) -> u64 {
 /// A digest of some of the layers. It is the same on every machine, so that it can be stored. The names of the
 /// layers' kinds in the source are a part of it. It is no protection against somebody who looks for two networks with
 /// the same number.
-pub(crate) struct Digest(u64);
+pub struct Digest(u64);
 
 impl Digest {
     /// Begins with the kinds of the layers.
-    pub(crate) fn new(architecture: &Architecture) -> Digest {
+    pub fn new(architecture: &Architecture) -> Digest {
         let mut digest = Digest(0);
         digest.text(&format!("{architecture:?}"));
         digest
     }
 
     /// The digest of all that was added.
-    pub(crate) fn number(&self) -> u64 {
+    pub fn number(&self) -> u64 {
         self.0
     }
 
@@ -173,14 +173,14 @@ impl Digest {
         }
     }
 
-    pub(crate) fn value_error(&mut self, error: &ValueError) {
+    pub fn value_error(&mut self, error: &ValueError) {
         match error {
             ValueError::ValueHead { output } => self.dense(output),
             ValueError::Own(head) => self.scalar_head(head),
         }
     }
 
-    pub(crate) fn scalar_head(&mut self, head: &ScalarHead) {
+    pub fn scalar_head(&mut self, head: &ScalarHead) {
         let ScalarHead { input, hidden, output } = head;
         self.head_input(input);
         self.dense(hidden);

@@ -10,7 +10,7 @@ use rukh_options::AUTODISCOVER;
 /// The files that a location stands for, and what changes with their content. Two fingerprints of a location are equal
 /// if nothing was changed in between.
 #[derive(PartialEq, Eq, Debug, Default)]
-pub(crate) struct Fingerprint(Vec<(PathBuf, Option<Stamp>)>);
+pub struct Fingerprint(Vec<(PathBuf, Option<Stamp>)>);
 
 /// What the system knows about a file: its length, the time of its last change, and the file's number.
 type Stamp = (u64, Option<SystemTime>, u64);
@@ -18,7 +18,7 @@ type Stamp = (u64, Option<SystemTime>, u64);
 impl Fingerprint {
     /// The files at `location`, which has the meaning of [`find_network`](super::discover::find_network). The networks in
     /// the binary never change.
-    pub(crate) fn of(location: &str) -> Fingerprint {
+    pub fn of(location: &str) -> Fingerprint {
         let paths = match location {
             AUTODISCOVER | "" => discover(),
             name if is_in_the_binary(name) => Vec::new(),

@@ -38,17 +38,17 @@
 pub mod architecture;
 pub mod bounded;
 pub(crate) mod describe;
-pub(crate) mod digest;
+pub mod digest;
 pub mod discover;
 pub mod error;
 pub mod file;
-pub(crate) mod fingerprint;
+pub mod fingerprint;
 pub(crate) mod flops;
 pub mod input;
 pub mod network;
 pub mod onnx;
 pub mod policy_index;
-pub(crate) mod prepare;
+pub mod prepare;
 pub mod weights;
 
 pub use architecture::{Architecture, InputFormat};

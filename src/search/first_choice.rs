@@ -22,7 +22,7 @@ const WAIT_WITHOUT_CLOCK: Duration = Duration::from_millis(500);
 const PATIENCE_AFTER_ERROR: Duration = Duration::from_secs(10);
 
 /// The message if no network could choose.
-pub(crate) const NO_CHOICE: &str = "nothing could be evaluated in time: the move is any legal one";
+pub const NO_CHOICE: &str = "nothing could be evaluated in time: the move is any legal one";
 
 /// How long the search waits for its first evaluation before it looks for another evaluator. `None` means that it does
 /// not.
@@ -143,7 +143,7 @@ impl Root {
 }
 
 /// The move with the highest prior among `searchmoves`, or among all if there are none.
-pub(crate) fn best_by_priors(
+pub fn best_by_priors(
     moves: &[PackedMove],
     priors: &[f32],
     searchmoves: &[PackedMove],

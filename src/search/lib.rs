@@ -38,15 +38,15 @@
 //! | [`info`] | info lines and the best move as plain data |
 //! | [`limits`] | the arguments of `position` and `go` as plain data |
 
-pub(crate) mod first_choice;
+pub mod first_choice;
 pub mod info;
 mod iteration;
 pub mod limits;
 #[cfg(all(feature = "loom", test))]
 mod loom_tests;
-pub(crate) mod memory;
+pub mod memory;
 pub(crate) mod policy;
-pub(crate) mod report;
+pub mod report;
 #[cfg(all(feature = "shuttle", test))]
 mod shuttle_tests;
 mod state;
@@ -63,7 +63,7 @@ pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
 pub(crate) use report::{RootMove, RootReport};
-pub(crate) use state::counted_nodes;
+pub use state::counted_nodes;
 
 use rukh_chess::Move;
 use rukh_base::sync::Arc;

@@ -23,11 +23,11 @@ const LEAST_LIMIT: u64 = 700_000;
 
 /// The memory of the evaluation cache, which a search fills beside its tree, in bytes.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct CacheBytes {
+pub struct CacheBytes {
     /// What it takes when it is full.
-    pub(crate) full: u64,
+    pub full: u64,
     /// The part of it that the system has not provided yet.
-    pub(crate) missing: u64,
+    pub missing: u64,
 }
 
 /// The number of bytes that a tree may use.
@@ -35,7 +35,7 @@ pub(crate) struct CacheBytes {
 /// `allowed` is the user's limit in bytes. The full cache, and a part for free entries ([`PART_FOR_FREE`]), are
 /// subtracted from it. Without a limit by the user, the limit is [`DEFAULT_SHARE`] of what the process can still get
 /// and the `tree_bytes` that the tree already uses, less what the cache will still take.
-pub(crate) fn tree_limit(allowed: Option<u64>, cache: CacheBytes, tree_bytes: u64) -> u64 {
+pub fn tree_limit(allowed: Option<u64>, cache: CacheBytes, tree_bytes: u64) -> u64 {
     match allowed {
         Some(allowed) => {
             let for_tree = allowed.saturating_sub(cache.full);
@@ -66,13 +66,13 @@ pub(crate) enum Supply {
 /// The most bytes that the next iteration of all workers adds to the tree. A worker looks at the memory only before an
 /// iteration, and several workers may look at the same time. Besides its minibatch, an iteration makes visits that need
 /// no evaluation, which also add nodes.
-pub(crate) fn bytes_of_next_iteration(params: &SearchParams) -> u64 {
+pub fn bytes_of_next_iteration(params: &SearchParams) -> u64 {
     let visits_per_leaf = 1.0 + f64::from(params.max_out_of_order_factor.max(0.0));
     (BYTES_PER_VISIT as f64 * visits_per_leaf * (params.threads * params.minibatch_size) as f64) as u64
 }
 
 /// Whether a tree with this limit has room for the next iteration of a search with these parameters.
-pub(crate) fn is_enough(limit: u64, params: &SearchParams) -> bool {
+pub fn is_enough(limit: u64, params: &SearchParams) -> bool {
     bytes_of_next_iteration(params) <= limit / PART_FOR_NEXT
 }
 

@@ -15,14 +15,14 @@ use rukh_net::weights::Dense;
 const NAME: &str = "int8-weights-gpu";
 
 /// Rounds layers, one after another.
-pub(crate) struct DeviceRounder {
+pub struct DeviceRounder {
     rounder: Rounder,
     file: KeptFile,
 }
 
 impl DeviceRounder {
     /// Evaluates some positions, unless an earlier start has kept how the weights are rounded.
-    pub(crate) fn new(network: &Network) -> DeviceRounder {
+    pub fn new(network: &Network) -> DeviceRounder {
         let instructions = InstructionSet::best();
         let identity = format!("{}for a GPU\n", identity_of_weights(network, i8::MAX));
         let file = KeptFile::in_cache(NAME, instructions, &identity);
@@ -33,12 +33,12 @@ impl DeviceRounder {
     /// this layer.
     ///
     /// [`LayerStore::dense`]: rukh_net::prepare::LayerStore::dense
-    pub(crate) fn round(&mut self, number: usize, layer: &Dense) -> Quantised {
+    pub fn round(&mut self, number: usize, layer: &Dense) -> Quantised {
         self.rounder.dense(number, &layer.weights, layer.inputs)
     }
 
     /// Keeps for the next start how the layers have been rounded. All of them must have been.
-    pub(crate) fn keep(self) {
+    pub fn keep(self) {
         self.file.keep(self.rounder);
     }
 }

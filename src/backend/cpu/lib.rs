@@ -58,6 +58,6 @@ mod tower;
 
 pub use backend::{CpuBackend, CpuOptions};
 pub use choice::Choice;
-pub(crate) use device_rounder::DeviceRounder;
-pub(crate) use kernels::matrix::Quantised;
+pub use device_rounder::DeviceRounder;
+pub use kernels::matrix::Quantised;
 pub use network::{CpuNetwork, InstructionSet, Precision, RawEvaluation};

@@ -13,5 +13,5 @@ mod work_queue;
 mod worker;
 
 pub(crate) use owned_request::OwnedRequest;
-pub(crate) use work_queue::WorkQueue;
-pub(crate) use worker::{Outcome, Reply, WorkerTicket, Workers, reply_channel};
+pub use work_queue::WorkQueue;
+pub use worker::{Outcome, Reply, WorkerTicket, Workers, reply_channel};

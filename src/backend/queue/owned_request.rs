@@ -10,7 +10,7 @@ const POSITIONS_SHOWN: usize = 8;
 /// the last capture or pawn move. (Some input formats show only repeated positions and read that far back.)
 #[derive(Clone, Debug)]
 pub(crate) struct OwnedRequest {
-    history: PositionHistory,
+    pub history: PositionHistory,
     moves: Box<[PackedMove]>,
 }
 

@@ -7,7 +7,7 @@ pub use rukh_base::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
 /// A first-in, first-out queue for many producers and many consumers.
-pub(crate) struct WorkQueue<T> {
+pub struct WorkQueue<T> {
     state: Mutex<State<T>>,
     /// Notifies one consumer of each item, and all consumers when the queue is closed.
     changed: Condvar,
@@ -19,7 +19,7 @@ struct State<T> {
 }
 
 impl<T> WorkQueue<T> {
-    pub(crate) fn new() -> WorkQueue<T> {
+    pub fn new() -> WorkQueue<T> {
         WorkQueue {
             state: Mutex::new(State { items: VecDeque::new(), is_closed: false }),
             changed: Condvar::new(),
@@ -27,7 +27,7 @@ impl<T> WorkQueue<T> {
     }
 
     /// Adds an item. A closed queue returns it as the error.
-    pub(crate) fn push(&self, item: T) -> Result<(), T> {
+    pub fn push(&self, item: T) -> Result<(), T> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(item);
@@ -40,7 +40,7 @@ impl<T> WorkQueue<T> {
 
     /// Blocks until there is an item, and takes it. Then takes further items as long as `takes_more(taken, next)` is
     /// true. Returns `None` if the queue is closed and empty.
-    pub(crate) fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
+    pub fn pop(&self, mut takes_more: impl FnMut(&[T], &T) -> bool) -> Option<Vec<T>> {
         let mut state = self.lock();
         let first = loop {
             if let Some(item) = state.items.pop_front() {

@@ -11,16 +11,16 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// The result of a batch.
-pub(crate) type Outcome = Result<Evaluations, BackendError>;
+pub type Outcome = Result<Evaluations, BackendError>;
 
 /// Worker threads and their queues. Dropping this closes the queues and waits for the threads to end.
-pub(crate) struct Workers<T> {
+pub struct Workers<T> {
     queues: Vec<Arc<WorkQueue<T>>>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl<T: Send + 'static> Workers<T> {
-    pub(crate) fn new() -> Workers<T> {
+    pub fn new() -> Workers<T> {
         Workers { queues: Vec::new(), threads: Vec::new() }
     }
 
@@ -28,7 +28,7 @@ impl<T: Send + 'static> Workers<T> {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(
+    pub fn start(
         &mut self,
         backend: &str,
         queue: &Arc<WorkQueue<T>>,
@@ -48,7 +48,7 @@ impl<T: Send + 'static> Workers<T> {
 impl<T> Workers<T> {
     /// Closes the queues, and waits at most for `limit`. Threads that have not ended by then are left alone: they may
     /// never end.
-    pub(crate) fn abandon(&mut self, limit: Duration) {
+    pub fn abandon(&mut self, limit: Duration) {
         self.queues.iter().for_each(|queue| queue.close());
         let until = Instant::now() + limit;
         while Instant::now() < until && self.threads.iter().any(|thread| !is_finished(thread)) {
@@ -69,23 +69,23 @@ impl<T> Drop for Workers<T> {
 }
 
 /// The worker's end of the channel for one outcome. Dropping it fails the ticket.
-pub(crate) struct Reply(Sender<Outcome>);
+pub struct Reply(Sender<Outcome>);
 
 impl Reply {
     /// Sends the outcome. Does nothing if the ticket was dropped.
-    pub(crate) fn send(self, outcome: Outcome) {
+    pub fn send(self, outcome: Outcome) {
         let _ = self.0.send(outcome);
     }
 }
 
 /// The search's end of the channel for one outcome.
-pub(crate) struct WorkerTicket {
+pub struct WorkerTicket {
     name: String,
     outcome: Receiver<Outcome>,
 }
 
 /// A channel for one outcome of the backend called `name`.
-pub(crate) fn reply_channel(name: &str) -> (Reply, WorkerTicket) {
+pub fn reply_channel(name: &str) -> (Reply, WorkerTicket) {
     let (sender, outcome) = bounded(1);
     (Reply(sender), WorkerTicket { name: name.to_owned(), outcome })
 }

@@ -33,7 +33,7 @@ pub struct BackendConfig {
 
 impl BackendConfig {
     /// Whether the two differ in nothing but the size of the cache.
-    pub(crate) fn is_same_but_for_cache(&self, other: &BackendConfig) -> bool {
+    pub fn is_same_but_for_cache(&self, other: &BackendConfig) -> bool {
         *self == BackendConfig { cache_entries: self.cache_entries, ..other.clone() }
     }
 
@@ -54,7 +54,7 @@ impl BackendConfig {
 }
 
 /// The user's limit for the tree and the cache together, in bytes; `None` if the user set no limit.
-pub(crate) fn memory_limit(options: &Options) -> Option<u64> {
+pub fn memory_limit(options: &Options) -> Option<u64> {
     let megabytes = u64::from(options.hash.max(options.ramlimit_mb));
     (megabytes > 0).then_some(megabytes * 1_000_000)
 }

@@ -56,6 +56,6 @@ impl Fallback for ProcessorFallback {
 }
 
 /// The priors of one position, in the order of its moves. `None` if the evaluation fails.
-pub(crate) fn priors(backend: &dyn Backend, request: EvalRequest<'_>) -> Option<Vec<f32>> {
+pub fn priors(backend: &dyn Backend, request: EvalRequest<'_>) -> Option<Vec<f32>> {
     Some(evaluate_one(backend, request).ok()?.priors.into_vec())
 }

@@ -161,7 +161,7 @@ pub(super) fn own_options(name: &str) -> &'static [&'static [&'static str]] {
 }
 
 /// Whether a backend evaluates a network itself. Others may have children that do.
-pub(crate) fn evaluates_network(name: BackendName) -> bool {
+pub fn evaluates_network(name: BackendName) -> bool {
     let is_network = |kind: &BackendKind| kind.selection != Selection::WithoutNetwork;
     name == BackendName::Auto || BACKENDS.iter().any(|kind| kind.name == name && is_network(kind))
 }

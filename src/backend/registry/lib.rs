@@ -20,11 +20,11 @@ mod maker;
 mod recovery;
 
 pub use config::BackendConfig;
-pub(crate) use config::memory_limit;
+pub use config::memory_limit;
 pub use create::{CreatedBackend, create, create_alone, create_without_cache};
 pub use fallback::ProcessorFallback;
-pub(crate) use fallback::priors;
+pub use fallback::priors;
 pub use kinds::BACKENDS;
-pub(crate) use kinds::evaluates_network;
+pub use kinds::evaluates_network;
 pub use maker::{BackendKind, Selection};
 pub use recovery::{Recovery, create_for_game};

@@ -8,7 +8,7 @@ use super::store::ScoreOrder;
 const SQUARES: usize = 64;
 
 /// `1/sqrt(depth)`, the factor of the product of a query and a key that are `depth` wide.
-pub(crate) fn query_scale(depth: usize) -> f32 {
+pub fn query_scale(depth: usize) -> f32 {
     (1.0 / (depth as f64).sqrt()) as f32
 }
 

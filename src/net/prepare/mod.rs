@@ -15,8 +15,8 @@
 mod lowering;
 mod store;
 
-pub(crate) use lowering::query_scale;
-pub(crate) use store::{DenseRole, LayerStore, ScoreOrder};
+pub use lowering::query_scale;
+pub use store::{DenseRole, LayerStore, ScoreOrder};
 
 use super::architecture::{BodyKind, InputEmbedding};
 use super::network::{
@@ -31,7 +31,7 @@ use lowering::{
 
 /// A network that consists of a backend's layers.
 #[derive(Debug)]
-pub(crate) struct PreparedNetwork<S: LayerStore> {
+pub struct PreparedNetwork<S: LayerStore> {
     /// The structure and the layers.
     pub network: Network<S>,
     /// The number of outputs that the policy head computes for a position.
@@ -45,7 +45,7 @@ impl Network {
     ///
     /// # Errors
     /// The first error of the store, which names the layer.
-    pub(crate) fn prepare<S: LayerStore>(self, store: &mut S) -> Result<PreparedNetwork<S>, S::Error> {
+    pub fn prepare<S: LayerStore>(self, store: &mut S) -> Result<PreparedNetwork<S>, S::Error> {
         let (policy_width, policy_places) = policy_layout(&self.policy, S::SCORE_ORDER);
         let Network { architecture, body, smolgen_global, policy, value, value_error, moves_left } = self;
         let has_table =

@@ -5,7 +5,7 @@ use super::super::weights::{Convolution, Dense, LayerNorm};
 
 /// The role of a dense layer. A backend may hold layers of different roles in different formats.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum DenseRole {
+pub enum DenseRole {
     /// Queries, keys and values, the output of attention, or a layer of a feed-forward network: nearly all of the
     /// arithmetic of an attention body.
     Encoder,
@@ -28,7 +28,7 @@ pub(crate) enum DenseRole {
 /// The order of the 64 x 64 scores of queries and keys in a backend. Smolgen's logits and the logits of an attention
 /// policy have the same order.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum ScoreOrder {
+pub enum ScoreOrder {
     /// `[query][key]`, as in the file. In a policy head: `[from][to]`.
     QueryFirst,
     /// `[key][query]`. In a policy head: `[to][from]`.
@@ -38,7 +38,7 @@ pub(crate) enum ScoreOrder {
 /// Takes the layers of a network and holds them in a backend's types: packed for a processor, or in a device's memory.
 ///
 /// The names of layers are for error messages.
-pub(crate) trait LayerStore:
+pub trait LayerStore:
     Layers<
         QueryKeyValue = <Self as Layers>::Dense,
         QueryKey = <Self as Layers>::Dense,

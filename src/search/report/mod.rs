@@ -12,7 +12,7 @@ mod best_move;
 mod info_lines;
 mod move_statistics;
 mod root;
-pub(crate) mod score;
+pub mod score;
 
 pub(crate) use best_move::{best_move, ranked_root_moves};
 pub(crate) use info_lines::{info_lines, is_news};

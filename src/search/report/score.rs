@@ -10,7 +10,7 @@ use crate::policy::outcome_model::OutcomeModel;
 
 /// The values from which a score is computed.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
-pub(crate) struct ScoreInputs {
+pub struct ScoreInputs {
     pub wl: f32,
     pub d: f32,
     pub q: f32,
@@ -21,7 +21,7 @@ pub(crate) struct ScoreInputs {
 }
 
 /// The number after `score cp`, rounded towards zero.
-pub(crate) fn score(score_type: ScoreType, inputs: ScoreInputs) -> i32 {
+pub fn score(score_type: ScoreType, inputs: ScoreInputs) -> i32 {
     let ScoreInputs { wl, q, .. } = inputs;
     let (wide_wl, wide_q) = (f64::from(wl), f64::from(q));
     let value = match score_type {
@@ -57,13 +57,13 @@ fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
 /// Moves to mate for a root move with a proven result, negative if the move loses. The game is over `plies` plies after
 /// the move (the search's m). With `from_tablebase` the result is 100 moves longer, because the win is certain but its
 /// length is not.
-pub(crate) fn mate_in(wl: f32, plies: f32, from_tablebase: bool) -> i32 {
+pub fn mate_in(wl: f32, plies: f32, from_tablebase: bool) -> i32 {
     let moves = (plies.round() / 2.0) as i32 + if from_tablebase { 101 } else { 1 };
     if wl < 0.0 { -moves } else { moves }
 }
 
 /// The probabilities of win, draw and loss in thousandths, which sum to 1000.
-pub(crate) fn wdl_permille(wl: f32, d: f32) -> [u16; 3] {
+pub fn wdl_permille(wl: f32, d: f32) -> [u16; 3] {
     let share =
         |sign: f64| (500.0 * (1.0 + sign * f64::from(wl) - f64::from(d))).round().clamp(0.0, 1000.0) as i32;
     let (win, loss) = (share(1.0), share(-1.0));

@@ -15,7 +15,7 @@ use rukh_tree::{Allocator, LinkId, Node, NodeId, Sample, State, Tree};
 const KNOWN_EXPLORATIONS: u32 = 512;
 
 /// The constants of one search. The tree changes through its atomics, but it stays the same tree.
-pub(crate) struct SearchContext {
+pub struct SearchContext {
     pub(crate) tree: Arc<Tree>,
     pub(crate) backend: Arc<dyn Backend>,
     /// Evaluates the root if `backend` does not.
@@ -48,7 +48,7 @@ pub(crate) struct SearchContext {
 
 /// How a search counts visits, and what it keeps of each node besides the sums of their values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Counting {
+pub enum Counting {
     /// All visits count alike, and a node's value is their mean. Nothing else is kept.
     Plain,
     /// All visits count alike, and a node's value is computed from its children's values and its own evaluation.
@@ -262,7 +262,7 @@ impl SearchContext {
 
 /// The visits in `tree` that count for a search of `searchmoves`, in the sense of its limits: those of the root if all
 /// moves are searched (`searchmoves` is empty), and otherwise those below `searchmoves`.
-pub(crate) fn counted_nodes(tree: &Tree, searchmoves: &[PackedMove]) -> u64 {
+pub fn counted_nodes(tree: &Tree, searchmoves: &[PackedMove]) -> u64 {
     match searchmoves.is_empty() {
         true => u64::from(tree.node(tree.root()).visits()),
         false => visits_below(tree, searchmoves),

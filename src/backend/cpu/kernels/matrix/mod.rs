@@ -28,7 +28,7 @@ mod vectors;
 pub(crate) use kept::KeptRounding;
 pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
-pub(crate) use quantise::{Quantised, Taps, quantise};
+pub use quantise::{Quantised, Taps, quantise};
 pub(crate) use rounding::{BoardRows, RoundedRows, round_row};
 pub(crate) use statistics::InputStatistics;
 

@@ -21,7 +21,7 @@ const LARGEST_FACTOR: f32 = 4.0;
 
 /// The weights of a layer, `[outputs][taps][inputs]`.
 #[derive(Clone, Copy)]
-pub(crate) struct Taps<'a> {
+pub struct Taps<'a> {
     pub(crate) weights: &'a [f32],
     pub(crate) inputs: usize,
     /// 1 for a dense layer.
@@ -29,13 +29,13 @@ pub(crate) struct Taps<'a> {
 }
 
 /// The weights of a layer, rounded.
-pub(crate) struct Quantised {
+pub struct Quantised {
     /// `[outputs][inputs]`
-    pub(crate) bytes: Vec<i8>,
+    pub bytes: Vec<i8>,
     /// `[outputs]`: the weight that 1 stands for.
-    pub(crate) scales: Vec<f32>,
+    pub scales: Vec<f32>,
     /// `[inputs]`: the numbers by which inputs are multiplied. Empty if they are all 1.
-    pub(crate) factors: Vec<f32>,
+    pub factors: Vec<f32>,
 }
 
 /// Rounds the weights of one output to multiples of the scale that it returns. `largest` is the largest 8-bit weight.
@@ -67,7 +67,7 @@ fn rounded(weight: f32, scale: f32, largest: i8) -> i8 {
 /// Rounds `weights`, `[outputs][taps][inputs]`, for inputs of which `statistics` are known. `largest` is the largest 8-bit
 /// weight. A dense layer has one tap. A 3x3 convolution has nine, which share the scale of their output. Errors are
 /// compensated within a tap, because the inputs of different taps are those of different squares.
-pub(crate) fn quantise(
+pub fn quantise(
     isa: Isa,
     weights: &[f32],
     inputs: usize,

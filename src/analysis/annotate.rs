@@ -7,7 +7,7 @@ use super::document::{Document, Origin};
 use super::report::{Analysis, LineScore, san, san_of};
 use rukh_chess::epd::Epd;
 use rukh_chess::{Color, Position, PositionHistory};
-use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
+pub use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
 use std::collections::BTreeMap;
 
@@ -164,7 +164,7 @@ pub(super) fn annotated(document: &Document, results: &Results, style: &Style) -
         }
     }
     if !results.is_empty() {
-        game.add_tag("Annotator", format!("Rukh {}", rukh_base::VERSION));
+        game.add_tag("Annotator", &format!("Rukh {}", rukh_base::VERSION));
     }
     game
 }

@@ -18,7 +18,7 @@ impl Figure {
     }
 
     /// The difference with its sign.
-    pub(crate) fn signed(self) -> f64 {
+    pub fn signed(self) -> f64 {
         self.said - self.right
     }
 
@@ -56,11 +56,11 @@ impl<'a> Comparison<'a> {
         self.of(|value| value.q)
     }
 
-    pub(crate) fn d(&self) -> Figure {
+    pub fn d(&self) -> Figure {
         self.of(|value| value.d)
     }
 
-    pub(crate) fn m(&self) -> Figure {
+    pub fn m(&self) -> Figure {
         self.of(|value| value.m)
     }
 
@@ -89,7 +89,7 @@ impl<'a> Comparison<'a> {
     }
 
     /// Whether the same move has the highest prior; of equal ones, the last counts.
-    pub(crate) fn has_same_best_move(&self) -> bool {
+    pub fn has_same_best_move(&self) -> bool {
         let best = |priors: &[f32]| (0..priors.len()).max_by(|&a, &b| priors[a].total_cmp(&priors[b]));
         best(self.said.1) == best(self.right.1)
     }

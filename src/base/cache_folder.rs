@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 const MOST_BYTES: u64 = 1 << 30;
 
 /// The folder `rukh` in the user's cache folder, if the user has one.
-pub(crate) fn folder() -> Option<PathBuf> {
+pub fn folder() -> Option<PathBuf> {
     folder_of(cfg!(windows), |variable| std::env::var_os(variable))
 }
 
@@ -159,7 +159,7 @@ fn make_private(folder: &Path) -> io::Result<()> {
 }
 
 /// Where results are kept, in words for the user, with the reason if what is there is not believed.
-pub(crate) fn description() -> String {
+pub fn description() -> String {
     let Some(folder) = folder() else { return "none".to_owned() };
     let shown = folder.display();
     match fs::metadata(&folder) {

@@ -16,7 +16,7 @@ const BUFFER_BYTES: usize = 1 << 16;
 ///
 /// # Errors
 /// `source` cannot be read, or the head of the compressed file is damaged.
-pub(crate) fn decompressed(source: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
+pub fn decompressed(source: impl Read + Send + 'static) -> io::Result<Box<dyn BufRead + Send>> {
     let mut source = BufReader::with_capacity(BUFFER_BYTES, source);
     let head = source.fill_buf()?;
     Ok(if head.starts_with(&GZIP) {

@@ -47,7 +47,7 @@ fn identity(path: &Path) -> Option<Identity> {
 ///
 /// # Errors
 /// Two are the same file.
-pub(crate) fn check_distinct(written: &[(&str, &Path)], read: &[(&str, &Path)]) -> Result<(), SharedFile> {
+pub fn check_distinct(written: &[(&str, &Path)], read: &[(&str, &Path)]) -> Result<(), SharedFile> {
     let all: Vec<_> = written.iter().chain(read).map(|&(name, path)| (name, path, identity(path))).collect();
     for (index, (first, first_path, first_identity)) in all.iter().enumerate().take(written.len()) {
         let same =

@@ -39,7 +39,7 @@ fn windows_1252(byte: u8) -> char {
 ///
 /// # Errors
 /// `source` cannot be read, or its text is in UTF-32.
-pub(crate) fn without_mark(source: Box<dyn BufRead + Send>) -> io::Result<Box<dyn BufRead + Send>> {
+pub fn without_mark(source: Box<dyn BufRead + Send>) -> io::Result<Box<dyn BufRead + Send>> {
     let mut source = source;
     let mut head = Vec::new();
     // A pipe may give its first bytes one at a time.

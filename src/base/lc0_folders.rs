@@ -7,7 +7,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// The folders that may have `lc0.config`: the user's, and then those of the system.
-pub(crate) fn of_configuration() -> Vec<PathBuf> {
+pub fn of_configuration() -> Vec<PathBuf> {
     if cfg!(target_os = "macos") {
         return in_home("Library/Preferences").into_iter().collect();
     }

@@ -7,16 +7,16 @@ pub const LONGEST_LINE: usize = 1 << 20;
 
 /// A line with its end.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct LimitedLine {
+pub struct LimitedLine {
     /// The line, or the beginning of one that is too long.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// Whether the line has more bytes than the limit. The rest was passed over.
     pub(crate) is_too_long: bool,
 }
 
 impl LimitedLine {
     /// What is wrong with the line, in words; `None` if it is whole.
-    pub(crate) fn fault(&self) -> Option<String> {
+    pub fn fault(&self) -> Option<String> {
         self.is_too_long.then(|| format!("the line is longer than {} bytes", self.bytes.len()))
     }
 }
@@ -25,7 +25,7 @@ impl LimitedLine {
 ///
 /// # Errors
 /// `reader` cannot be read.
-pub(crate) fn next_line(reader: &mut dyn BufRead, limit: usize) -> io::Result<Option<LimitedLine>> {
+pub fn next_line(reader: &mut dyn BufRead, limit: usize) -> io::Result<Option<LimitedLine>> {
     let mut bytes = Vec::new();
     reader.take(limit as u64).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {

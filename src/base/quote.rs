@@ -16,7 +16,7 @@ pub fn quoted(text: &str) -> String {
 }
 
 /// A name from a file for a table: with control characters escaped, and truncated if it is longer than any name.
-pub(crate) fn printable(text: &str) -> String {
+pub fn printable(text: &str) -> String {
     escaped(text, NAME_CHARACTERS)
 }
 

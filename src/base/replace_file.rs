@@ -17,7 +17,7 @@ pub const PARTIAL: &str = ".partial-";
 
 /// Who may use a file that is made.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Access {
+pub enum Access {
     /// Everybody whom the process's file mode creation mask (`umask`) lets in, as usual.
     Usual,
     /// The user alone.
@@ -29,7 +29,7 @@ pub(crate) enum Access {
 ///
 /// # Errors
 /// The file cannot be written. A file that was there before is unchanged, and nothing of the new one is left.
-pub(crate) fn write_whole(
+pub fn write_whole(
     place: &Path,
     access: Access,
     write: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
@@ -50,7 +50,7 @@ pub(crate) fn write_whole(
 ///
 /// # Errors
 /// The folder does not exist, or the system refuses it.
-pub(crate) fn new_file_beside(place: &Path, access: Access) -> io::Result<(File, PathBuf)> {
+pub fn new_file_beside(place: &Path, access: Access) -> io::Result<(File, PathBuf)> {
     let folder = place.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     builder.prefix(PARTIAL);
@@ -69,7 +69,7 @@ pub(crate) fn new_file_beside(place: &Path, access: Access) -> io::Result<(File,
 ///
 /// # Errors
 /// The last attempt failed.
-pub(crate) fn replace_file(new: &Path, place: &Path) -> io::Result<()> {
+pub fn replace_file(new: &Path, place: &Path) -> io::Result<()> {
     let is_in_use =
         |error: &io::Error| cfg!(windows) && error.raw_os_error().is_some_and(|code| IN_USE.contains(&code));
     repeated(|| fs::rename(new, place), is_in_use)

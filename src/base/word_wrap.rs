@@ -1,7 +1,7 @@
 //! Text broken into lines.
 
 /// `words` with spaces between them, in lines of at most `width` characters. A longer word has a line of its own.
-pub(crate) fn wrap_words<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> String {
+pub fn wrap_words<'a>(words: impl IntoIterator<Item = &'a str>, width: usize) -> String {
     let mut lines = String::new();
     let mut column = 0;
     for word in words {

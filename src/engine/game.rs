@@ -7,9 +7,9 @@ use rukh_search::limits::{PositionCommand, StartPosition};
 /// The start position and the moves played from there.
 pub(super) struct Game {
     pub(super) start: StartPosition,
-    pub(super) moves: Vec<PackedMove>,
+    pub moves: Vec<PackedMove>,
     /// All positions from `start` to the one after the last of `moves`.
-    pub(super) history: PositionHistory,
+    pub history: PositionHistory,
 }
 
 impl Game {

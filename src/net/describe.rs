@@ -47,7 +47,7 @@ pub fn describe(file: &NetworkFile) -> String {
 }
 
 /// Describes an ONNX model: the names of its tensors and, unless the field `model` is empty, what it contains.
-pub(crate) fn describe_onnx(model: &OnnxModel) -> String {
+pub fn describe_onnx(model: &OnnxModel) -> String {
     let mut text = Text::default();
     onnx(&mut text, model);
     text.0

@@ -89,17 +89,17 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
 }
 
 /// Whether `format` transforms the board so that symmetrical positions have the same planes.
-pub(crate) fn is_canonical(format: InputFormat) -> bool {
+pub fn is_canonical(format: InputFormat) -> bool {
     !matches!(format, InputFormat::Classical112 | InputFormat::CastlingPlane)
 }
 
 /// Whether the value of [`InputPlanes::RULE50_PLANE`] is a share of 100 plies.
-pub(crate) fn divides_rule50_by_100(format: InputFormat) -> bool {
+pub fn divides_rule50_by_100(format: InputFormat) -> bool {
     is_canonical(format) && format != InputFormat::Canonical
 }
 
 /// Whether plane 110 says that Black is to move.
-pub(crate) fn is_armageddon(format: InputFormat) -> bool {
+pub fn is_armageddon(format: InputFormat) -> bool {
     matches!(format, InputFormat::CanonicalHectopliesArmageddon | InputFormat::CanonicalV2Armageddon)
 }
 

@@ -37,7 +37,7 @@
 
 pub mod architecture;
 pub mod bounded;
-pub(crate) mod describe;
+pub mod describe;
 pub mod digest;
 pub mod discover;
 pub mod error;

@@ -12,11 +12,11 @@ use rukh_base::quote::quoted;
 #[derive(Clone, PartialEq, Debug, Default)]
 pub(crate) struct Applied {
     /// The lines that were not understood.
-    pub(crate) errors: Vec<ConfigError>,
+    pub errors: Vec<ConfigError>,
     /// The lines that set an option without effect.
-    pub(crate) notes: Vec<String>,
+    pub notes: Vec<String>,
     /// Whether a line is `show-hidden`, which lists the options for specialists.
-    pub(crate) show_hidden: bool,
+    pub show_hidden: bool,
 }
 
 /// A line of a configuration file that is not understood.
@@ -41,7 +41,7 @@ pub(crate) enum ConfigError {
 }
 
 /// Sets the options that the file's text gives, in order.
-pub(crate) fn apply(options: &mut Options, file: &str) -> Applied {
+pub fn apply(options: &mut Options, file: &str) -> Applied {
     let mut applied = Applied::default();
     // Editors on Windows start a UTF-8 file with a byte-order mark.
     for (index, text) in file.trim_start_matches('\u{feff}').lines().enumerate() {

@@ -18,7 +18,7 @@
 //! | [`choices`] | the values of options that take one of a few words |
 
 mod choices;
-pub(crate) mod config;
+pub mod config;
 mod error;
 pub mod lc0;
 pub mod listing;

@@ -9,42 +9,42 @@ use shakmaty::san::SanPlus;
 
 /// A game with its annotations.
 #[derive(Clone, Debug)]
-pub(crate) struct Game {
+pub struct Game {
     /// The names and values of the tags. Values have backslashes before quotes, as they are written.
-    pub(crate) tags: Vec<(Vec<u8>, Vec<u8>)>,
+    pub tags: Vec<(Vec<u8>, Vec<u8>)>,
     /// The main line.
-    pub(crate) line: Line,
+    pub line: Line,
     /// The positions of the main line, from the start position to the one after the last move.
-    pub(crate) history: PositionHistory,
+    pub history: PositionHistory,
     /// The moves of the main line; `None` is a null move, by which a side passes.
-    pub(crate) moves: Vec<Option<Move>>,
+    pub moves: Vec<Option<Move>>,
     /// The result at the end of the moves, as in `1-0`. `None` if the text has none.
-    pub(crate) result: Option<&'static str>,
+    pub result: Option<&'static str>,
     /// Whether the game is one of Chess960, by its tags.
-    pub(crate) chess960: bool,
+    pub chess960: bool,
 }
 
 /// The main line or a variation.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
-pub(crate) struct Line {
+pub struct Line {
     /// What stands before the first move.
-    pub(crate) before: Vec<Note>,
+    pub before: Vec<Note>,
     /// The moves, each with what follows it.
-    pub(crate) plies: Vec<Ply>,
+    pub plies: Vec<Ply>,
 }
 
 /// A move with what follows it.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct Ply {
+pub struct Ply {
     /// The move.
-    pub(crate) san: SanPlus,
+    pub san: SanPlus,
     /// Glyphs, comments and variations, in the order of the text.
-    pub(crate) notes: Vec<Note>,
+    pub notes: Vec<Note>,
 }
 
 /// Something that stands between two moves.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) enum Note {
+pub enum Note {
     /// A numeric annotation glyph.
     Glyph(u8),
     /// A comment, without its braces.
@@ -60,12 +60,12 @@ impl Game {
     }
 
     /// The value of a tag as text.
-    pub(crate) fn tag(&self, name: &str) -> Option<String> {
+    pub fn tag(&self, name: &str) -> Option<String> {
         tag_value(&self.tags, name)
     }
 
     /// Adds a tag, unless the game has one of this name.
-    pub(crate) fn add_tag(&mut self, name: &str, value: &str) {
+    pub fn add_tag(&mut self, name: &str, value: &str) {
         if self.tag(name).is_none() {
             let value = value.replace('\\', "\\\\").replace('"', "\\\"");
             self.tags.push((name.as_bytes().to_vec(), value.into_bytes()));

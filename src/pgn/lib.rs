@@ -15,13 +15,13 @@
 
 #[cfg(test)]
 mod altered_tests;
-pub(crate) mod game;
-pub(crate) mod limits;
+pub mod game;
+pub mod limits;
 mod notation;
-pub(crate) mod read;
+pub mod read;
 mod reading;
 mod signs;
-pub(crate) mod split;
+pub mod split;
 mod tags;
 mod tokens;
-pub(crate) mod write;
+pub mod write;

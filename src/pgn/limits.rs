@@ -4,7 +4,7 @@
 pub(super) const DEEPEST_VARIATION: usize = 64;
 
 /// The most moves of a game. No game by the rules is longer than about 18000 plies.
-pub(crate) const MOST_PLIES: usize = 20_000;
+pub const MOST_PLIES: usize = 20_000;
 
 /// The most bytes of one game.
 pub(super) const MOST_BYTES: usize = 4 << 20;

@@ -14,7 +14,7 @@ use super::tokens::Lexer;
 /// # Errors
 /// What is wrong with the game, in words: a token that is not understood, an illegal move, a start position that cannot
 /// be played, a variant that is not chess, a brace or parenthesis without its partner, or a limit that is passed.
-pub(crate) fn read_game(text: &[u8]) -> Result<Game, String> {
+pub fn read_game(text: &[u8]) -> Result<Game, String> {
     if text.len() > MOST_BYTES {
         return Err(too_long());
     }

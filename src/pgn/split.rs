@@ -13,17 +13,17 @@ use std::io::{self, BufRead, Cursor, Read};
 
 /// The text of one game.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub(crate) struct GameText {
+pub struct GameText {
     /// The text as it is in the file, or its beginning if a limit was passed.
-    pub(crate) bytes: Vec<u8>,
+    pub bytes: Vec<u8>,
     /// The number of its first line, counted from 1.
-    pub(crate) line: u64,
+    pub line: u64,
     /// The limit that was passed, in words.
-    pub(crate) fault: Option<String>,
+    pub fault: Option<String>,
 }
 
 /// Reads the texts of games from a file.
-pub(crate) struct Splitter<R> {
+pub struct Splitter<R> {
     reader: R,
     /// Texts that were read and belong to the next games. The last one comes first.
     pending: Vec<Cursor<Vec<u8>>>,
@@ -61,7 +61,7 @@ enum End {
 }
 
 impl<R: BufRead> Splitter<R> {
-    pub(crate) fn new(reader: R) -> Splitter<R> {
+    pub fn new(reader: R) -> Splitter<R> {
         Splitter { reader, pending: Vec::new(), lines: 0 }
     }
 
@@ -69,7 +69,7 @@ impl<R: BufRead> Splitter<R> {
     ///
     /// # Errors
     /// The file cannot be read further.
-    pub(crate) fn next_game(&mut self) -> io::Result<Option<GameText>> {
+    pub fn next_game(&mut self) -> io::Result<Option<GameText>> {
         let mut cut = Cut::default();
         let mut is_line_start = true;
         loop {

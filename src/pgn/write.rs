@@ -7,7 +7,7 @@ use rukh_chess::Color;
 const LINE_LENGTH: usize = 80;
 
 /// The text of a game, with an empty line at its end.
-pub(crate) fn text(game: &Game) -> Vec<u8> {
+pub fn text(game: &Game) -> Vec<u8> {
     let mut text = Vec::new();
     for (name, value) in &game.tags {
         for part in [b"[".as_slice(), name, b" \"", value, b"\"]\n"] {

@@ -62,7 +62,7 @@ pub use state::SearchSetup;
 pub use stop::{IterationStats, Stopper, StopperHints, TimeUsageHint};
 pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 
-pub(crate) use report::{RootMove, RootReport};
+pub use report::{RootMove, RootReport};
 pub use state::counted_nodes;
 
 use rukh_chess::Move;
@@ -73,7 +73,7 @@ use state::SearchState;
 use std::time::{Duration, Instant};
 
 /// The stack of a search thread, which recurses along the line of play. It has room for the maximum depth.
-pub(crate) const WORKER_STACK_BYTES: usize = 16 << 20;
+pub const WORKER_STACK_BYTES: usize = 16 << 20;
 
 /// The remains of a search that has released its tree.
 pub struct Released {
@@ -219,19 +219,19 @@ impl Search {
     }
 
     /// What the search has found out about its root. [`Search::end_threads`] must have been called.
-    pub(crate) fn root_report(&self) -> RootReport {
+    pub fn root_report(&self) -> RootReport {
         report::root_report(&self.state.context)
     }
 
     /// Chooses a move once more, which may be another one if the temperature is not 0. [`Search::end_threads`] must have
     /// been called.
-    pub(crate) fn choose_again(&self) -> Option<Move> {
+    pub fn choose_again(&self) -> Option<Move> {
         let context = &self.state.context;
         report::best_move(context, &report::ranked_root_moves(context)).best
     }
 
     /// Stops the search without sending a move, and waits for its threads.
-    pub(crate) fn end_threads(&mut self) {
+    pub fn end_threads(&mut self) {
         self.abort();
         for thread in self.threads.drain(..) {
             // `run_worker` has reported a worker's panic.

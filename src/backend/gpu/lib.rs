@@ -29,7 +29,7 @@
 #![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod doctor;
-pub(crate) mod helper;
+pub mod helper;
 
 mod backend;
 mod gemm;
@@ -56,6 +56,6 @@ pub use runtime::libraries::GemmLibrary;
 pub use runtime::occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
 pub use runtime::precision::GpuPrecision;
 pub use runtime::weight_bits::WeightBits;
-pub(crate) use table::file::rewritten as rewritten_table;
+pub use table::file::rewritten as rewritten_table;
 pub use tune::{TuneOutcome, TuneStage, tune};
 pub use tuning::passes::PassTime;

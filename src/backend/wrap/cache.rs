@@ -23,7 +23,7 @@ pub const BYTES_PER_ENTRY: u64 = 100;
 const PART_OF_AVAILABLE: u64 = 2;
 
 /// `entries`, or as many fewer as the memory requires that the process can still get.
-pub(crate) fn fitting_entries(entries: usize) -> usize {
+pub fn fitting_entries(entries: usize) -> usize {
     let fitting = available_bytes().map_or(u64::MAX, |bytes| bytes / PART_OF_AVAILABLE / BYTES_PER_ENTRY);
     usize::try_from(fitting).unwrap_or(usize::MAX).min(entries)
 }

@@ -21,7 +21,7 @@ mod record;
 mod recover;
 
 pub use batch_split::BatchSplittingBackend;
-pub(crate) use cache::fitting_entries;
+pub use cache::fitting_entries;
 pub use cache::{BYTES_PER_ENTRY, CachingBackend};
 pub use check::{CheckBackend, CheckMode, CheckOptions, ReportSink};
 pub use record::{RecordingBackend, ReplayingBackend};

@@ -21,7 +21,7 @@ pub fn available_bytes() -> Option<u64> {
 
 /// The number of bytes that the limits of the process's control groups and its own limits leave it; `None` without
 /// limits, and where the system has none that can be read.
-pub(crate) fn limited_bytes() -> Option<u64> {
+pub fn limited_bytes() -> Option<u64> {
     if !cfg!(target_os = "linux") {
         return None;
     }

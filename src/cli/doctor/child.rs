@@ -5,7 +5,7 @@
 
 use super::report::Death;
 use rukh_gpu::doctor::{Line, Request, STAGE_ARGUMENT};
-use rukh_gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
+pub use rukh_gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
 use rukh_base::sync::start_system_thread;
 use std::collections::VecDeque;
 use std::io::Read;

@@ -12,7 +12,7 @@ use flate2::bufread::GzDecoder;
 use crate::error::Reason;
 
 /// The limit of the protobuf format on the size of a message, in bytes.
-pub(crate) const MAXIMUM_SIZE: u64 = 1 << 31;
+pub const MAXIMUM_SIZE: u64 = 1 << 31;
 
 /// The output may have this many bytes, whatever the size of the input.
 const FREE_SIZE: u64 = 64 << 20;

@@ -32,7 +32,7 @@ pub mod schema;
 pub mod wrap;
 
 pub use assemble::HeadSelection;
-pub(crate) use inflate::MAXIMUM_SIZE;
+pub use inflate::MAXIMUM_SIZE;
 
 use std::borrow::Cow;
 use std::io::{BufRead, BufReader, Read, Seek};

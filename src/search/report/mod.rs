@@ -17,4 +17,4 @@ pub mod score;
 pub(crate) use best_move::{best_move, ranked_root_moves};
 pub(crate) use info_lines::{info_lines, is_news};
 pub(crate) use move_statistics::move_statistics_lines;
-pub(crate) use root::{RootMove, RootReport, root_report};
+pub use root::{RootMove, RootReport, root_report};

@@ -7,49 +7,49 @@ use rukh_tree::{Bounds, Sample};
 
 /// A root move.
 #[derive(Clone, Copy, PartialEq, Debug)]
-pub(crate) struct RootMove {
-    pub(crate) packed: PackedMove,
+pub struct RootMove {
+    pub packed: PackedMove,
     /// The visits through this move.
-    pub(crate) visits: u32,
+    pub visits: u32,
     /// The mean of the visits from the view of the side to move at the root; `m` counts the plies from the root. `None`
     /// without a visit.
     pub(crate) sample: Option<Sample>,
     /// The proven result of the move for the side to move at the root (-1, 0 or 1).
-    pub(crate) proven: Option<i8>,
+    pub proven: Option<i8>,
     /// The best result that is not ruled out, for the same side.
-    pub(crate) best_possible: i8,
+    pub best_possible: i8,
 }
 
 /// The root of a finished search.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct RootReport {
+pub struct RootReport {
     /// The visits of the root, including those from earlier searches. Here and in `sample`, only the searched moves count.
-    pub(crate) visits: u32,
+    pub visits: u32,
     /// Their mean, from the view of the side to move.
-    pub(crate) sample: Sample,
+    pub sample: Sample,
     /// All searched moves, the best first. Empty if the root was never evaluated.
-    pub(crate) moves: Vec<RootMove>,
+    pub moves: Vec<RootMove>,
 }
 
 impl RootReport {
     /// The figures of a root move.
-    pub(crate) fn find(&self, m: PackedMove) -> Option<&RootMove> {
+    pub fn find(&self, m: PackedMove) -> Option<&RootMove> {
         self.moves.iter().find(|found| found.packed == m)
     }
 
     /// The visits of the move with the most.
-    pub(crate) fn most_visits(&self) -> u32 {
+    pub fn most_visits(&self) -> u32 {
         self.moves.iter().map(|m| m.visits).max().unwrap_or(0)
     }
 
     /// The value of a root move, and that of the root if the move has no visit.
-    pub(crate) fn value_of(&self, m: &RootMove) -> Sample {
+    pub fn value_of(&self, m: &RootMove) -> Sample {
         m.sample.unwrap_or(self.sample)
     }
 }
 
 /// Reads the root of a search whose threads have ended.
-pub(crate) fn root_report(context: &SearchContext) -> RootReport {
+pub fn root_report(context: &SearchContext) -> RootReport {
     let moves = ranked_root_moves(context).iter().map(|child| root_move(context, child)).collect();
     RootReport { visits: context.root_visits(), sample: context.root_sample(), moves }
 }

@@ -9,16 +9,16 @@ use std::time::{Duration, Instant};
 
 /// The longest wait for a process to end after it was killed or has closed its output. A process whose card hangs may
 /// never end.
-pub(crate) const FAREWELL: Duration = Duration::from_secs(2);
+pub const FAREWELL: Duration = Duration::from_secs(2);
 
 /// The time between two looks at something that may never end.
-pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(2);
+pub const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
 /// A running process. Dropping it kills it.
-pub(crate) struct ChildProcess {
+pub struct ChildProcess {
     child: Child,
     /// The lines of its standard output. The channel closes when the process ends.
-    pub(crate) lines: Receiver<String>,
+    pub lines: Receiver<String>,
 }
 
 impl ChildProcess {
@@ -26,7 +26,7 @@ impl ChildProcess {
     ///
     /// # Errors
     /// The process or the thread that reads its output cannot be started.
-    pub(crate) fn start(program: &Path, argument: &str, errors: Stdio) -> io::Result<ChildProcess> {
+    pub fn start(program: &Path, argument: &str, errors: Stdio) -> io::Result<ChildProcess> {
         let mut command = Command::new(program);
         command.arg(argument).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(errors);
         #[cfg(windows)]
@@ -46,13 +46,13 @@ impl ChildProcess {
     }
 
     /// The error output, if it is piped and was not taken yet.
-    pub(crate) fn take_errors(&mut self) -> Option<ChildStderr> {
+    pub fn take_errors(&mut self) -> Option<ChildStderr> {
         self.child.stderr.take()
     }
 
     /// Writes `request` to the standard input, and closes it. A process that is gone already does not read. Its silence
     /// is noticed later.
-    pub(crate) fn ask(&mut self, request: &str) {
+    pub fn ask(&mut self, request: &str) {
         if let Some(mut input) = self.child.stdin.take() {
             let _ = input.write_all(request.as_bytes());
         }
@@ -64,7 +64,7 @@ impl ChildProcess {
     }
 
     /// Waits for a process that has closed its output, and says how it ended.
-    pub(crate) fn end(&mut self) -> String {
+    pub fn end(&mut self) -> String {
         let begin = Instant::now();
         while begin.elapsed() < FAREWELL {
             if let Ok(Some(status)) = self.child.try_wait() {
@@ -76,7 +76,7 @@ impl ChildProcess {
     }
 
     /// Kills the process, and gives it a moment to disappear.
-    pub(crate) fn kill(&mut self) {
+    pub fn kill(&mut self) {
         // An error means that the process has ended.
         let _ = self.child.kill();
         self.end();
@@ -90,12 +90,12 @@ impl Drop for ChildProcess {
 }
 
 /// How a process ended that was killed because it said nothing for `patience`.
-pub(crate) fn silence(patience: Duration) -> String {
+pub fn silence(patience: Duration) -> String {
     format!("no answer for {:.0} s", patience.as_secs_f32())
 }
 
 /// Calls `take` with each line of a process's output until it returns false. Bytes that are no text are replaced.
-pub(crate) fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
+pub fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         if !take(String::from_utf8_lossy(&line).trim_end().to_owned()) {
             return;

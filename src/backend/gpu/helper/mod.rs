@@ -7,7 +7,7 @@
 //! | [`report`] | the text that the two processes exchange |
 //! | [`child`] | a process that may die, and the lines that it writes |
 
-pub(crate) mod child;
+pub mod child;
 pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod serve;

@@ -89,7 +89,7 @@ pub(crate) fn parse(origin: &Origin, text: &str) -> Result<Parsed, String> {
 ///
 /// # Errors
 /// As [`parse`].
-pub(crate) fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
+pub fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
     let versions = "versions".to_owned();
     let origin = Origin { architecture: "gfx1100".to_owned(), compute_units: 96, versions };
     let Parsed { rows, left_out } = parse(&origin, text)?;

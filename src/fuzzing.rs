@@ -5,22 +5,22 @@
 //! if text changes when it is written and read again.
 
 use crate::analysis::fuzzing as analysis;
-use rukh_gpu as gpu;
-use rukh_chess::tablebase::Tablebases;
-use rukh_chess::{Position, PositionHistory, uci_move};
 use crate::cli::profile::fuzzing as profile;
-use rukh_net::file::wrap::{Interface, Outline};
-use rukh_net::onnx::edit;
-use rukh_net::onnx::proto::data_type;
-use rukh_net::{HeadSelection, Network};
-use rukh_options::{Options, config, find_uci};
-use rukh_search::limits::{PositionCommand, StartPosition};
 use crate::selfplay::training::chunk;
 use crate::selfplay::training::planes::read_planes;
 use crate::uci::lines::{Line, LineReader};
 use crate::uci::parse::{self, Command, Parsed};
 use prost::Message;
 use prost::bytes::Bytes;
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_gpu as gpu;
+use rukh_net::file::wrap::{Interface, Outline};
+use rukh_net::onnx::edit;
+use rukh_net::onnx::proto::data_type;
+use rukh_net::{HeadSelection, Network};
+use rukh_options::{Options, config, find_uci};
+use rukh_search::limits::{PositionCommand, StartPosition};
 use std::fmt::Display;
 use std::io::Cursor;
 use std::path::Path;

@@ -7,7 +7,7 @@ use super::document::{Document, Origin};
 use super::report::{Analysis, LineScore, san, san_of};
 use rukh_chess::epd::Epd;
 use rukh_chess::{Color, Position, PositionHistory};
-pub use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
+use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
 use std::collections::BTreeMap;
 

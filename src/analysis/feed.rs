@@ -2,9 +2,9 @@
 
 use super::input::{InputFormat, RawDocument, Source};
 use super::input_state::InputState;
+use crossbeam_channel::{Receiver, Sender, bounded};
 use rukh_base::os_error::in_words;
 use rukh_base::sync::start_system_thread;
-use crossbeam_channel::{Receiver, Sender, bounded};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};

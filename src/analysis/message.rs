@@ -3,8 +3,8 @@
 
 use super::pool::Limits;
 use super::report::{Analysis, LineScore, expected_score, san_of};
-use rukh_chess::{Color, Position};
 use rukh_base::quote::quoted;
+use rukh_chess::{Color, Position};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};

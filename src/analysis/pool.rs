@@ -5,13 +5,14 @@
 //! one that came first.
 
 use super::report::Analysis;
+use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
+use crate::concurrent::memory::Shares;
+use crate::concurrent::run::{FlagStopper, run_to_end};
+use crossbeam_channel::{Receiver, Sender, unbounded};
 use rukh_backend::multi::BatchCounts;
 use rukh_backend::{Backend, BackendError};
 use rukh_chess::PositionHistory;
 use rukh_chess::tablebase::{TablebaseError, Tablebases};
-use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
-use crate::concurrent::memory::Shares;
-use crate::concurrent::run::{FlagStopper, run_to_end};
 use rukh_options::Options;
 use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
 use rukh_search::{
@@ -19,7 +20,6 @@ use rukh_search::{
     build_stoppers,
 };
 use rukh_tree::Tree;
-use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::cmp::Ordering as Order;
 use std::collections::BinaryHeap;
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -52,14 +52,17 @@ impl<'a> Comparison<'a> {
         Figure::new(figure(&self.said.0), figure(&self.right.0))
     }
 
+    /// The two values of q.
     pub fn q(&self) -> Figure {
         self.of(|value| value.q)
     }
 
+    /// The two values of d.
     pub fn d(&self) -> Figure {
         self.of(|value| value.d)
     }
 
+    /// The two values of m, in plies.
     pub fn m(&self) -> Figure {
         self.of(|value| value.m)
     }

@@ -35,11 +35,11 @@ pub mod ticket;
 pub mod winograd;
 pub mod wrap;
 
-use rukh_chess::{PackedMove, PositionHistory};
 pub use batch_sizes::BatchSizes;
 pub use comparison::{Comparison, Figure};
 pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
+use rukh_chess::{PackedMove, PositionHistory};
 
 /// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The
 /// registry makes every backend accept it.

@@ -6,6 +6,7 @@ use rukh_chess::{PackedMove, PositionHistory};
 
 /// A position with its history, and its legal moves.
 pub struct OwnedRequest {
+    /// The last position is the one to evaluate.
     pub history: PositionHistory,
     /// At least one.
     pub(crate) moves: Vec<PackedMove>,
@@ -24,10 +25,7 @@ impl OwnedRequest {
 ///
 /// # Errors
 /// The evaluation fails, or gives another number of results.
-pub fn evaluate(
-    backend: &dyn Backend,
-    requests: &[OwnedRequest],
-) -> Result<Evaluations, BackendError> {
+pub fn evaluate(backend: &dyn Backend, requests: &[OwnedRequest]) -> Result<Evaluations, BackendError> {
     let mut batch = OrderedBatch::new(&backend.attributes().name, backend.new_batch());
     for OwnedRequest { history, moves } in requests {
         batch.add(EvalRequest { history, moves });

@@ -139,10 +139,7 @@ impl OrderedTicket {
 ///
 /// # Errors
 /// The evaluation fails.
-pub fn evaluate_one(
-    backend: &dyn Backend,
-    request: EvalRequest<'_>,
-) -> Result<Evaluation, BackendError> {
+pub fn evaluate_one(backend: &dyn Backend, request: EvalRequest<'_>) -> Result<Evaluation, BackendError> {
     let mut batch = OrderedBatch::new(&backend.attributes().name, backend.new_batch());
     batch.add(request);
     // There are as many evaluations as requests.

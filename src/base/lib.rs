@@ -19,22 +19,22 @@
 //! | [`cache_line`] | loads memory into the processor's cache before it is read |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
 
-pub mod quote;
-pub mod cache_folder;
-pub mod processor;
-pub mod lc0_folders;
-pub mod word_wrap;
-pub mod decompress;
-pub mod encoding;
-pub mod limited_lines;
-pub mod replace_file;
-pub mod distinct_files;
-pub mod regular_file;
-pub mod os_error;
 pub mod available_memory;
-pub mod zeroed_array;
+pub mod cache_folder;
 pub mod cache_line;
+pub mod decompress;
+pub mod distinct_files;
+pub mod encoding;
+pub mod lc0_folders;
+pub mod limited_lines;
+pub mod os_error;
+pub mod processor;
+pub mod quote;
+pub mod regular_file;
+pub mod replace_file;
 pub mod sync;
+pub mod word_wrap;
+pub mod zeroed_array;
 
 /// The version of Rukh, with the git commit of the build if there is one.
 pub const VERSION: &str = env!("RUKH_VERSION");

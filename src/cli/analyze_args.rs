@@ -8,9 +8,9 @@ use crate::analysis::input::InputFormat;
 use crate::analysis::output::OutputFormat;
 use crate::analysis::pool::Limits;
 use crate::analysis::protocol::Defaults;
+use clap::Args;
 use rukh_chess::Color;
 use rukh_options::Options;
-use clap::Args;
 use std::path::{Path, PathBuf};
 
 /// Flags of `analyze`.

@@ -7,14 +7,14 @@ use super::onnx2leela_args::Onnx2leelaArgs;
 use super::profile_args::ProfileArgs;
 use super::selfplay_args::{SelfplayArgs, take_player_flags};
 use super::{bench, config_file, flags};
-use rukh_gpu as gpu;
-use rukh_net::onnx::write as onnx;
-use rukh_net::onnx::write::error::{IR_VERSIONS, OPSETS};
-use rukh_options::{BACKEND_SECTION, Options, SearchName, Spec, lc0};
 use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rukh_gpu as gpu;
+use rukh_net::onnx::write as onnx;
+use rukh_net::onnx::write::error::{IR_VERSIONS, OPSETS};
+use rukh_options::{BACKEND_SECTION, Options, SearchName, Spec, lc0};
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -10,11 +10,11 @@ use super::clippy::Recommendation;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::output_file::check_outputs;
-use rukh_registry::{self, BackendConfig};
+use crate::uci::output::Output;
 use rukh_backend::{Added, Backend, BackendError, EvalRequest};
 use rukh_chess::{Position, PositionHistory};
 use rukh_options::Options;
-use crate::uci::output::Output;
+use rukh_registry::{self, BackendConfig};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The flags of `check`.
 
-use rukh_options::BackendName;
 use clap::Args;
+use rukh_options::BackendName;
 use std::path::PathBuf;
 
 /// Flags of `check`.

@@ -2,10 +2,10 @@
 
 use super::args::{self, CompletionsArgs};
 use super::error::CliError;
-use rukh_options::{Kind, Spec, TABLE};
 use crate::uci::output::Output;
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
+use rukh_options::{Kind, Spec, TABLE};
 
 /// Prints the script for a shell.
 ///

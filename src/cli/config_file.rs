@@ -2,8 +2,8 @@
 
 use super::error::{CliError, print_error_line};
 use rukh_base::lc0_folders;
-use rukh_options::{Options, config};
 use rukh_base::regular_file;
+use rukh_options::{Options, config};
 use std::path::{Path, PathBuf};
 
 /// The default name of the file.

@@ -2,10 +2,10 @@
 
 use super::args::DescribenetArgs;
 use super::error::{CliError, print_error_line};
+use crate::uci::output::Output;
 use rukh_net::describe::describe;
 use rukh_net::discover::find_network;
 use rukh_options::Options;
-use crate::uci::output::Output;
 use serde_json::{Map, Value};
 
 /// Prints the description as text or JSON.

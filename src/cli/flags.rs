@@ -3,9 +3,9 @@
 //! Each row of the table becomes a flag `--name <value>` (or `--name=value`). A switch becomes `--name`, `--no-name`
 //! and `--name=true`. clap reads the flags, prints the help and suggests corrections; the row checks the values.
 
-use rukh_options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
-use rukh_base::word_wrap::wrap_words;
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use rukh_base::word_wrap::wrap_words;
+use rukh_options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
 
 /// Adds to `command` the flags of the rows that `applies` selects. The help shows `defaults` as the default values.
 pub(super) fn add(

@@ -3,12 +3,12 @@
 use super::args::Leela2onnxArgs;
 use super::error::{CliError, print_error_line};
 use super::output_file::write_file;
+use crate::uci::output::Output;
 use rukh_net::describe::{describe, describe_onnx};
 use rukh_net::discover::find_network;
 use rukh_net::file::proto::OnnxModel;
 use rukh_net::onnx::write::convert;
 use rukh_net::{HeadSelection, NetworkFile};
-use crate::uci::output::Output;
 
 /// Converts the file and prints what was read and written.
 ///

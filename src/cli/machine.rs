@@ -1,8 +1,8 @@
 //! What a measurement ran on, in words.
 
+use rukh_base::processor;
 use rukh_net::discover::find_network;
 use rukh_options::{BackendName, Options};
-use rukh_base::processor;
 
 /// The processor's name and the number of its threads that this process may use.
 pub(super) fn processor_and_threads() -> String {
@@ -26,10 +26,5 @@ pub(super) fn facts(options: &Options, backend: &str) -> Vec<String> {
             },
         ),
     };
-    vec![
-        network,
-        backend.to_owned(),
-        processor_and_threads(),
-        format!("Rukh {}", rukh_base::VERSION),
-    ]
+    vec![network, backend.to_owned(), processor_and_threads(), format!("Rukh {}", rukh_base::VERSION)]
 }

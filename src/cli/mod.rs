@@ -67,13 +67,13 @@ mod selfplay_args;
 mod shard;
 mod tune;
 
-use rukh_gpu as gpu;
 use crate::uci::input::Input;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
 use crate::uci::session::Session;
 use args::{Invocation, Mode};
 use error::{CliError, print_error_line};
+use rukh_gpu as gpu;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;

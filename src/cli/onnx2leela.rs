@@ -4,17 +4,17 @@ use super::describenet;
 use super::error::CliError;
 use super::onnx2leela_args::{Onnx2leelaArgs, WeightsFormat};
 use super::output_file::write_file;
-use rukh_net::NetworkFile;
-use rukh_net::describe::describe;
-use rukh_net::file::MAXIMUM_SIZE;
-use rukh_net::file::wrap::{Interface, Outline};
-use rukh_net::onnx::edit;
-use rukh_base::regular_file;
 use crate::uci::output::Output;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use prost::Message;
 use prost::bytes::Bytes;
+use rukh_base::regular_file;
+use rukh_net::NetworkFile;
+use rukh_net::describe::describe;
+use rukh_net::file::MAXIMUM_SIZE;
+use rukh_net::file::wrap::{Interface, Outline};
+use rukh_net::onnx::edit;
 use std::io::Write;
 
 /// Reads the model, writes the file, and describes it.

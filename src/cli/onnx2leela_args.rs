@@ -1,10 +1,10 @@
 //! The flags of `onnx2leela`: lc0's, and one that selects what is written.
 
-use rukh_net::file::schema;
-use rukh_net::file::wrap::Interface;
 use clap::ArgAction::Set;
 use clap::Args;
 use clap::builder::PossibleValuesParser;
+use rukh_net::file::schema;
+use rukh_net::file::wrap::Interface;
 use std::path::PathBuf;
 
 /// What `onnx2leela` writes.

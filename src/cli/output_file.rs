@@ -2,9 +2,9 @@
 
 use super::error::CliError;
 use rukh_base::distinct_files::check_distinct;
-use rukh_options::Options;
 use rukh_base::os_error::in_words;
 use rukh_base::replace_file::{self, Access};
+use rukh_options::Options;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;

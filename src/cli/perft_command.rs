@@ -3,8 +3,8 @@
 use super::args::PerftArgs;
 use super::error::CliError;
 use super::perft;
-use rukh_chess::{Position, uci_move};
 use crate::uci::output::Output;
+use rukh_chess::{Position, uci_move};
 use std::time::Instant;
 
 /// Prints the count for each first move, and the total.

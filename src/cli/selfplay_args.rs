@@ -5,14 +5,14 @@ use super::error::CliError;
 use super::flags;
 use super::openings_file;
 use super::shard::shard;
-use rukh_net::InputFormat;
-use rukh_options::Options;
 use crate::selfplay::config::{
     GameCount, Limits, MoveChoice, OpeningsMode, PlayerConfig, Resignation, TournamentConfig,
 };
 use crate::selfplay::elo::Sprt;
 use clap::ArgAction::Set;
 use clap::{Args, FromArgMatches};
+use rukh_net::InputFormat;
+use rukh_options::Options;
 use std::ffi::OsString;
 use std::path::PathBuf;
 

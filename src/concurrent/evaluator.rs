@@ -1,10 +1,10 @@
 //! The backend that many searches share.
 
 use rukh_backend::multi::{BatchCounts, GatheringBackend, Searching};
-use rukh_registry::{BackendConfig, create_without_cache};
 use rukh_backend::wrap::CachingBackend;
 use rukh_backend::{Attributes, Backend, BackendError};
 use rukh_options::Options;
+use rukh_registry::{BackendConfig, create_without_cache};
 use std::sync::Arc;
 
 /// The evaluator of one network, which all searches share.

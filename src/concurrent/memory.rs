@@ -1,8 +1,8 @@
 //! Divides the memory among the trees and the caches of many searches.
 
-use rukh_registry::memory_limit;
 use rukh_backend::wrap::{BYTES_PER_ENTRY, fitting_entries};
 use rukh_options::Options;
+use rukh_registry::memory_limit;
 use rukh_search::memory::{CacheBytes, tree_limit};
 
 /// A tree's memory, in bytes for each visit of a search. With more, the tree would hold many positions that the game has

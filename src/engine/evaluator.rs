@@ -5,14 +5,14 @@
 //! error, and the engine goes on with the choice that worked last. If there was none, it takes the processor with the
 //! user's network, or else with the embedded one. The refused choice is tried again after [`Evaluator::try_again`].
 
-use rukh_registry::{self, BackendConfig, CreatedBackend, ProcessorFallback, Recovery};
 use rukh_backend::{Backend, BackendError, Fallback};
+use rukh_base::sync::Arc;
 use rukh_net::discover::{EMBEDDED, OWN_NETWORK};
 use rukh_net::fingerprint::Fingerprint;
 use rukh_options::BackendName;
+use rukh_registry::{self, BackendConfig, CreatedBackend, ProcessorFallback, Recovery};
 use rukh_search::Responder;
 use rukh_search::memory::CacheBytes;
-use rukh_base::sync::Arc;
 
 /// A backend that was made, and what it was made from.
 struct Current {

@@ -1,9 +1,9 @@
 //! The search tree across the moves of a game.
 
 use super::game::Game;
-use rukh_options::Presses;
 use rukh_base::sync::atomic::{AtomicU64, Ordering};
 use rukh_base::sync::{Arc, start_system_thread};
+use rukh_options::Presses;
 use rukh_tree::Tree;
 
 /// A tree of at least so many bytes is freed by a thread of its own, because that takes about 0.2 s per gigabyte.

@@ -7,7 +7,7 @@
 use rukh_chess::tablebase::{FIFTY_MOVES, Tablebases};
 use rukh_chess::{PackedMove, PositionHistory};
 use rukh_options::ScoreType;
-pub use rukh_search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
+use rukh_search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
 use rukh_search::{BestMove, Responder, Score, ThinkingInfo};
 use std::sync::Arc;
 

@@ -32,10 +32,12 @@ use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
 use self::without_search::best_without_search;
 use rukh_backend::Backend;
-use rukh_registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
+use rukh_base::sync::thread::JoinHandle;
+use rukh_base::sync::{Arc, is_finished};
 use rukh_chess::{PackedMove, Position, uci_move};
 use rukh_net::discover::check_network;
 use rukh_options::{BACKEND_SECTION, Options, find_uci};
+use rukh_registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
 use rukh_search::limits::{GoParams, PositionCommand};
 use rukh_search::memory;
 use rukh_search::time::{LagMeter, TimeManager, make_time_manager};
@@ -43,8 +45,6 @@ use rukh_search::{
     BestMove, Responder, Score, Search, SearchParams, SearchSetup, SearchStart, Stopper, ThinkingInfo,
     build_stoppers, clock_reading, counted_nodes,
 };
-use rukh_base::sync::thread::JoinHandle;
-use rukh_base::sync::{Arc, is_finished};
 use rukh_tree::Tree;
 use std::time::{Duration, Instant};
 

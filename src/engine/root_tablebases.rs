@@ -1,11 +1,11 @@
 //! Probes the tablebases at the root. The result decides which root moves are searched, and may give a certain score.
 
 use super::known_root::{KnownRoot, mating_moves};
+use rukh_base::sync::Arc;
 use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{PackedMove, PositionHistory};
 use rukh_options::Options;
 use rukh_search::Responder;
-use rukh_base::sync::Arc;
 
 /// The tables of the option `SyzygyPath`, opened when the first search needs them.
 #[derive(Default)]

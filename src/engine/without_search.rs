@@ -2,8 +2,8 @@
 
 use super::evaluator::Evaluator;
 use rukh_backend::EvalRequest;
-use rukh_registry::priors;
 use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_registry::priors;
 use rukh_search::Responder;
 use rukh_search::first_choice::{NO_CHOICE, best_by_priors};
 use rukh_tree::{State, Tree};

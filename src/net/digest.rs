@@ -173,14 +173,14 @@ impl Digest {
         }
     }
 
-    pub fn value_error(&mut self, error: &ValueError) {
+    fn value_error(&mut self, error: &ValueError) {
         match error {
             ValueError::ValueHead { output } => self.dense(output),
             ValueError::Own(head) => self.scalar_head(head),
         }
     }
 
-    pub fn scalar_head(&mut self, head: &ScalarHead) {
+    fn scalar_head(&mut self, head: &ScalarHead) {
         let ScalarHead { input, hidden, output } = head;
         self.head_input(input);
         self.dense(hidden);

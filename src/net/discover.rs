@@ -20,8 +20,8 @@ use prost::bytes::Bytes;
 use super::error::{NetworkError, Reason};
 use super::file::{self, NetworkFile};
 use rukh_base::lc0_folders;
-use rukh_options::AUTODISCOVER;
 use rukh_base::regular_file;
+use rukh_options::AUTODISCOVER;
 
 /// The value of `WeightsFile` that selects the network inside the binary: the appended one if there is one, and
 /// otherwise the project's own.

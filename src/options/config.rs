@@ -10,7 +10,7 @@ use rukh_base::quote::quoted;
 
 /// What [`apply`] found besides the options that it set.
 #[derive(Clone, PartialEq, Debug, Default)]
-pub(crate) struct Applied {
+pub struct Applied {
     /// The lines that were not understood.
     pub errors: Vec<ConfigError>,
     /// The lines that set an option without effect.
@@ -21,7 +21,7 @@ pub(crate) struct Applied {
 
 /// A line of a configuration file that is not understood.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
-pub(crate) enum ConfigError {
+pub enum ConfigError {
     /// The option is unknown, or its value is not allowed.
     #[error("line {line}: {error}")]
     Option {

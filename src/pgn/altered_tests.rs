@@ -2,8 +2,8 @@
 
 use super::game::{Game, Note};
 use super::read::read_game;
-use rukh_chess::{Move, Position, Role, uci_move};
 use proptest::prelude::*;
+use rukh_chess::{Move, Position, Role, uci_move};
 use shakmaty::san::{San, SanPlus};
 use shakmaty::{CastlingSide, Rank};
 

@@ -3,8 +3,8 @@
 //! Texts are bytes, because many databases are not UTF-8, and what was read is written as it was.
 
 use super::tags::unescaped;
-use rukh_chess::{Move, PositionHistory};
 use rukh_base::encoding::decoded;
+use rukh_chess::{Move, PositionHistory};
 use shakmaty::san::SanPlus;
 
 /// A game with its annotations.

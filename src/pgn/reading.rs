@@ -6,9 +6,9 @@ use super::notation::{Language, NoMove, Pattern, read_move};
 use super::signs::{Signs, read_signs};
 use super::tags::Tag;
 use super::tokens::{Token, result_of};
-use rukh_chess::{Color, Move, Position, PositionHistory, uci_move};
 use rukh_base::encoding::decoded;
 use rukh_base::quote::{quoted, quoted_bytes};
+use rukh_chess::{Color, Move, Position, PositionHistory, uci_move};
 use shakmaty::san::{San, SanPlus};
 
 /// The names of the variants of chess that are played by the rules of chess, in lower case and without spaces, and those

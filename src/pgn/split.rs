@@ -61,6 +61,7 @@ enum End {
 }
 
 impl<R: BufRead> Splitter<R> {
+    /// Splits the text of `reader`.
     pub fn new(reader: R) -> Splitter<R> {
         Splitter { reader, pending: Vec::new(), lines: 0 }
     }

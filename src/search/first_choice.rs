@@ -6,8 +6,8 @@
 
 use super::state::{Control, FirstChoice, SearchContext};
 use rukh_backend::{EvalRequest, Fallback};
-use rukh_chess::{Move, PackedMove, PositionHistory};
 use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError, start_thread};
+use rukh_chess::{Move, PackedMove, PositionHistory};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 

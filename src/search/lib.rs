@@ -65,10 +65,10 @@ pub use stop_conditions::{SearchStart, build_stoppers, clock_reading};
 pub use report::{RootMove, RootReport};
 pub use state::counted_nodes;
 
-use rukh_chess::Move;
 use rukh_base::sync::Arc;
 use rukh_base::sync::atomic::Ordering;
 use rukh_base::sync::thread::{self, JoinHandle};
+use rukh_chess::Move;
 use state::SearchState;
 use std::time::{Duration, Instant};
 

@@ -9,14 +9,14 @@ use super::state::{Gathered, Leaf, Parking, SearchState, Step};
 use super::{
     BestMove, IterationStats, Responder, SearchParams, SearchSetup, Stopper, StopperHints, ThinkingInfo,
 };
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
-use rukh_backend::{Evaluations, Value};
-use rukh_chess::{PackedMove, Position, PositionHistory};
-use rukh_base::sync::atomic::{AtomicBool, Ordering};
-use rukh_base::sync::{Arc, check_model};
-use rukh_tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
+use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::{Evaluations, Value};
+use rukh_base::sync::atomic::{AtomicBool, Ordering};
+use rukh_base::sync::{Arc, check_model};
+use rukh_chess::{PackedMove, Position, PositionHistory};
+use rukh_tree::{Allocator, Edge, LinkId, NodeId, Outcome, Sample, State, TerminalKind, Totals, Tree};
 
 /// A responder that ignores everything, and a stopper that never stops.
 struct Nobody;

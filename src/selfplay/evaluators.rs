@@ -1,8 +1,8 @@
 //! The backends of the players: one for each network, shared by all games.
 
 use super::config::PlayerConfig;
-use rukh_backend::BackendError;
 use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
+use rukh_backend::BackendError;
 use std::sync::Arc;
 
 /// Makes the backends of both players. They are one if the players have the same network and the same settings of the

@@ -1,11 +1,11 @@
 //! Reads the openings from which the games begin: PGN games, or positions as EPD or FEN lines.
 
-use rukh_chess::epd::Epd;
-use rukh_chess::{Move, Position, PositionHistory};
 use rukh_base::decompress::decompressed;
 use rukh_base::encoding::{decoded, without_mark};
 use rukh_base::limited_lines::{LONGEST_LINE, next_line};
 use rukh_base::os_error::in_words;
+use rukh_chess::epd::Epd;
+use rukh_chess::{Move, Position, PositionHistory};
 use rukh_pgn::read::read_game;
 use rukh_pgn::split::{GameText, Splitter};
 use std::fs::File;

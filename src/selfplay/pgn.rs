@@ -2,8 +2,8 @@
 
 use super::game::FinishedGame;
 use super::score::GameScore;
-use rukh_chess::Position;
 use rukh_base::word_wrap::wrap_words;
+use rukh_chess::Position;
 use shakmaty::san::SanPlus;
 use std::fmt::Write;
 

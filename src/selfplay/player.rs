@@ -2,12 +2,12 @@
 
 use super::config::{MoveChoice, PlayerConfig};
 use super::instant::{self, Instant};
-use rukh_backend::{Backend, BackendError, Evaluation};
-use rukh_chess::tablebase::Tablebases;
-use rukh_chess::{Color, Move, PackedMove, PositionHistory};
 use crate::concurrent::evaluator::SharedEvaluator;
 use crate::concurrent::memory::Shares;
 use crate::concurrent::run::{FlagStopper, run_and_read};
+use rukh_backend::{Backend, BackendError, Evaluation};
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Color, Move, PackedMove, PositionHistory};
 use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
 use rukh_search::{
     BestMove, GoParams, Responder, RootReport, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,

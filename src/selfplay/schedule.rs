@@ -2,10 +2,10 @@
 
 use super::config::{GameCount, OpeningsMode, TournamentConfig};
 use super::openings::Opening;
-use rukh_chess::Color;
 use rand::rngs::SmallRng;
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
+use rukh_chess::Color;
 
 /// The most positions that are kept to begin games from. More would only need memory.
 const MOST_DISCARDED: usize = 10_000;

@@ -96,11 +96,11 @@ pub use own_evaluation::OwnEvaluation;
 pub use recycler::RecyclingShare;
 pub use status::{Bounds, MOST_EDGES, Outcome, State, TerminalKind};
 
-use rukh_chess::Position;
-use rukh_base::sync::atomic::{AtomicU32, Ordering};
-use rukh_base::sync::{OnceLock, STACK_BYTES};
 use allocator::Storage;
 use recycler::Recycler;
+use rukh_base::sync::atomic::{AtomicU32, Ordering};
+use rukh_base::sync::{OnceLock, STACK_BYTES};
+use rukh_chess::Position;
 use sizes::PerNode;
 use transpositions::Transpositions;
 

@@ -28,8 +28,8 @@ use super::node_id::NodeId;
 use super::priors::{Place, PriorCode};
 use super::status::MOST_EDGES;
 use rukh_base::cache_line::load_ahead;
-use rukh_chess::{PackedMove, Position};
 use rukh_base::sync::atomic::{AtomicU32, Ordering};
+use rukh_chess::{PackedMove, Position};
 use std::num::NonZeroU32;
 
 /// The size of a link in words.

@@ -9,10 +9,10 @@ use super::{
     Allocator, Bounds, Edge, Link, LinkId, Node, NodeId, Outcome, RecyclingShare, Sample, State,
     TerminalKind, Totals, Tree,
 };
-use rukh_chess::{PackedMove, Position};
+use loom::thread::spawn;
 use rukh_base::sync::atomic::{AtomicU32, Ordering, fence};
 use rukh_base::sync::{Arc, check_model};
-use loom::thread::spawn;
+use rukh_chess::{PackedMove, Position};
 
 /// A position with two bare kings. White's king is in the corner and has three moves.
 const THREE_MOVES: &str = "7k/8/8/8/8/8/8/K7 w - - 0 1";

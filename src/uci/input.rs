@@ -6,8 +6,8 @@
 use super::lines::{Line, LineReader};
 use super::output::Output;
 use super::parse;
-use rukh_base::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use rukh_base::sync::start_system_thread;
 use std::io::{self, BufRead, StdinLock};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

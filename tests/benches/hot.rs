@@ -12,9 +12,9 @@
 //! CPU time. Other processes on the machine do not lower the last figure. That figure needs Linux, and it has no
 //! meaning with `--shared`.
 
-use rukh_cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh_backend::{Backend, EvalRequest};
 use rukh_chess::{PackedMove, Position, PositionHistory};
+use rukh_cpu::{CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh_net::{HeadSelection, HistoryFill, Network};
 use std::path::Path;
 use std::sync::{Arc, Barrier};

@@ -1,10 +1,10 @@
 //! Runs the bodies of the fuzz targets on generated input: random bytes, and known words in random order.
 
 use proptest::prelude::*;
-use rukh_chess::tablebase::Tablebases;
 use rukh::fuzzing;
-use rukh_net::InputFormat;
 use rukh::selfplay::training::record::{RECORD_BYTES, Record};
+use rukh_chess::tablebase::Tablebases;
+use rukh_net::InputFormat;
 use std::sync::LazyLock;
 use zerocopy::IntoBytes;
 

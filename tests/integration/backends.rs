@@ -7,12 +7,12 @@ mod user_options;
 mod with_network;
 mod wrappers;
 
-use rukh_registry::{self, BackendConfig};
 use rukh_backend::synthetic::{RandomBackend, RandomOptions};
 use rukh_backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket, Value,
 };
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_registry::{self, BackendConfig};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -2,11 +2,9 @@
 
 use std::sync::Arc;
 
-use rukh_cpu::{
-    CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, RawEvaluation, reference,
-};
 use rukh_backend::{Added, Backend, EvalRequest, Evaluations};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, RawEvaluation, reference};
 use rukh_net::input::{HistoryFill, InputPlanes, encode};
 use rukh_net::network::PolicyHead;
 use rukh_net::{InputFormat, Network};

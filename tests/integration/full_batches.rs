@@ -6,12 +6,12 @@
 
 use crate::search::{KIWIPETE, MIDDLEGAME};
 use rukh_backend::position_key::KeyRules;
-use rukh_registry::{self, BackendConfig};
 use rukh_backend::synthetic::{RandomBackend, RandomOptions};
 use rukh_backend::wrap::CachingBackend;
 use rukh_backend::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Ticket};
 use rukh_chess::{Position, PositionHistory};
 use rukh_options::{BackendName, Options};
+use rukh_registry::{self, BackendConfig};
 use rukh_search::stop::{ChainStopper, VisitsStopper};
 use rukh_search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
 use rukh_tree::{NodeId, Tree};

@@ -7,8 +7,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use rukh_cpu::reference;
 use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_cpu::reference;
 use rukh_net::architecture::{Activation, BodyKind, InputEmbedding};
 use rukh_net::discover::EMBEDDED_BYTES;
 use rukh_net::input::encode;

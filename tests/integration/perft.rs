@@ -1,8 +1,8 @@
 //! Perft: leaf counts of our move generation, compared with published counts. python-chess gives the same counts for
 //! the Chess960 positions.
 
-use rukh_chess::Position;
 use rukh::cli::perft::{divide, perft};
+use rukh_chess::Position;
 
 /// Counts in `tests/data/perft.txt` with more leaves than this are skipped, because they would take too long.
 const MOST_LEAVES: u64 = 5_000_000;

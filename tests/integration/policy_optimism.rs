@@ -2,12 +2,12 @@
 
 use crate::goldens::{edited_weights, network_file};
 use prost::Message;
-use rukh_cpu::{CpuNetwork, InstructionSet, Precision, reference};
-use rukh_registry::{self, BackendConfig};
 use rukh_chess::{Position, PositionHistory};
+use rukh_cpu::{CpuNetwork, InstructionSet, Precision, reference};
 use rukh_net::file::proto::{PolicyHead, PolicyHeads, decode_bounded};
 use rukh_net::input::encode;
 use rukh_net::{HeadSelection, HistoryFill, Network};
+use rukh_registry::{self, BackendConfig};
 
 const FENS: [&str; 3] = [
     "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",

@@ -18,10 +18,10 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use rukh_cpu::{CpuBackend, CpuOptions, Precision};
-use rukh_gpu::{GemmLibrary, GpuBackend, GpuOptions, GpuPrecision, Tuning, Waiting};
 use rukh_backend::{Backend, EvalRequest, Evaluations};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_cpu::{CpuBackend, CpuOptions, Precision};
+use rukh_gpu::{GemmLibrary, GpuBackend, GpuOptions, GpuPrecision, Tuning, Waiting};
 use rukh_net::input::HistoryFill;
 use rukh_net::network::{Body, EncoderStack};
 use rukh_net::weights::Dense;

@@ -3,11 +3,11 @@
 
 use crate::driver::Driver;
 use rand::{RngExt, SeedableRng, rngs::StdRng};
-use rukh_chess::{Position, uci_move};
-use rukh_options::Options;
 use rukh::uci::log::Log;
 use rukh::uci::output::Output;
 use rukh::uci::session::Session;
+use rukh_chess::{Position, uci_move};
+use rukh_options::Options;
 use std::io::{self, Write};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};

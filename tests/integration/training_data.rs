@@ -3,15 +3,15 @@
 
 use crate::driver::{Driver, best_move, rukh, run, run_any};
 use crate::tournaments::trivial;
+use rukh::selfplay::training::chunk::read_chunk;
+use rukh::selfplay::training::planes::read_planes;
+use rukh::selfplay::training::record::{Record, flags};
 use rukh_backend::synthetic::{RandomBackend, RandomOptions};
 use rukh_backend::{Added, Backend, EvalRequest, Value};
 use rukh_chess::{Color, Position, PositionHistory, uci_move};
 use rukh_net::InputFormat;
 use rukh_net::input::{HistoryFill, encode};
 use rukh_net::policy_index::index_of;
-use rukh::selfplay::training::chunk::read_chunk;
-use rukh::selfplay::training::planes::read_planes;
-use rukh::selfplay::training::record::{Record, flags};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;

@@ -3,15 +3,15 @@
 
 use crate::goldens::{edited_weights, network_file};
 use crate::search::{KIWIPETE, MIDDLEGAME, Session, nodes};
-use rukh_cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
-use rukh_registry::{self, BackendConfig};
 use rukh_backend::wrap::{CheckBackend, CheckOptions};
 use rukh_backend::{Backend, EvalRequest};
 use rukh_chess::{Position, PositionHistory};
+use rukh_cpu::{CpuBackend, CpuNetwork, CpuOptions, InstructionSet, Precision, reference};
 use rukh_engine::Engine;
 use rukh_net::input::encode;
 use rukh_net::network::ValueError;
 use rukh_net::{HeadSelection, HistoryFill, Network};
+use rukh_registry::{self, BackendConfig};
 use std::sync::Arc;
 
 /// The options that switch on the features tested here.

@@ -9,7 +9,7 @@ use super::rounder::Rounder;
 use super::simd::Isa;
 use rukh_net::input::InputPlanes;
 use rukh_net::network::{self, Layers};
-pub use rukh_net::prepare::{DenseRole, LayerStore, ScoreOrder};
+use rukh_net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use rukh_net::weights::{Convolution, Dense, LayerNorm};
 use std::convert::Infallible;
 use std::ops::Range;

@@ -7,10 +7,10 @@
 
 use super::network::CpuNetwork;
 use super::scratch::{Outputs, Scratch};
-use rukh_backend::ticket::panic_reason;
-use rukh_net::input::InputPlanes;
-use rukh_base::sync::start_system_thread;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use rukh_backend::ticket::panic_reason;
+use rukh_base::sync::start_system_thread;
+use rukh_net::input::InputPlanes;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

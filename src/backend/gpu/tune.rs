@@ -1,6 +1,5 @@
 //! `rukh tune`: measures all that the first start has no time for, and keeps it for the next start.
 
-use rukh_backend::BackendError;
 use crate::backend::{GpuBackend, RocmDevice, creation_error, recommended_batch};
 use crate::gemm::avoided::BlasLibrary;
 use crate::gemm::gemms::{Effort, Gemms};
@@ -19,8 +18,9 @@ use crate::tuning::load::Load;
 use crate::tuning::passes::{self, PassTime};
 use crate::tuning::settings;
 use crate::tuning::winners::winners;
-use rukh_net::Network;
+use rukh_backend::BackendError;
 use rukh_base::os_error::in_words;
+use rukh_net::Network;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;

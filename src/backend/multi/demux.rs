@@ -20,8 +20,8 @@ use crate::wrap::BatchSplittingBackend;
 use crate::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
-pub use rukh_base::sync::Arc;
-pub use rukh_base::sync::atomic::{AtomicUsize, Ordering};
+use rukh_base::sync::Arc;
+use rukh_base::sync::atomic::{AtomicUsize, Ordering};
 
 /// Several backends that share each batch.
 pub struct DemuxBackend {

@@ -14,8 +14,8 @@
 use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
 use crate::ticket::catch_panic;
 use crate::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
-pub use rukh_base::sync::thread::JoinHandle;
-pub use rukh_base::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, start_thread, wait_timeout};
+use rukh_base::sync::thread::JoinHandle;
+use rukh_base::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, start_thread, wait_timeout};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

@@ -6,7 +6,7 @@
 
 use super::children::{Child, cached_by_any, common_attributes, devices_of};
 use crate::{Attributes, Backend, Batch, Devices, EvalRequest, Evaluation};
-pub use rukh_base::sync::atomic::{AtomicUsize, Ordering};
+use rukh_base::sync::atomic::{AtomicUsize, Ordering};
 
 /// Several backends that take turns.
 pub struct RoundRobinBackend {

@@ -1,8 +1,8 @@
 //! Tests of [`WorkQueue`] under `loom`, which tries every interleaving of the threads (see [`rukh_base::sync`]).
 
 use super::work_queue::WorkQueue;
-use rukh_base::sync::{Arc, check_model};
 use loom::thread::{JoinHandle, spawn};
+use rukh_base::sync::{Arc, check_model};
 
 /// Starts a worker that takes at most two items at once, and returns all items that it took.
 fn consume(queue: &Arc<WorkQueue<u32>>) -> JoinHandle<Vec<u32>> {

@@ -3,7 +3,7 @@
 //! A channel would not do, for two reasons. A worker inspects the next item before it takes it, to merge small batches.
 //! And the backend closes the queue when it is dropped, while a batch that outlives the backend still holds the queue.
 
-pub use rukh_base::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use rukh_base::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::collections::VecDeque;
 
 /// A first-in, first-out queue for many producers and many consumers.
@@ -19,6 +19,7 @@ struct State<T> {
 }
 
 impl<T> WorkQueue<T> {
+    /// An empty, open queue.
     pub fn new() -> WorkQueue<T> {
         WorkQueue {
             state: Mutex::new(State { items: VecDeque::new(), is_closed: false }),

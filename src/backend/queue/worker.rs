@@ -2,9 +2,9 @@
 
 use super::work_queue::WorkQueue;
 use crate::{BackendError, Evaluations, Ticket};
-pub use rukh_base::sync::channel::{Receiver, Sender, bounded};
-pub use rukh_base::sync::thread::{self, JoinHandle};
-pub use rukh_base::sync::{Arc, is_finished, start_thread};
+use rukh_base::sync::channel::{Receiver, Sender, bounded};
+use rukh_base::sync::thread::{self, JoinHandle};
+use rukh_base::sync::{Arc, is_finished, start_thread};
 use std::time::{Duration, Instant};
 
 /// The time between two looks at threads that may never end.
@@ -20,6 +20,7 @@ pub struct Workers<T> {
 }
 
 impl<T: Send + 'static> Workers<T> {
+    /// No threads yet.
     pub fn new() -> Workers<T> {
         Workers { queues: Vec::new(), threads: Vec::new() }
     }

@@ -1,13 +1,13 @@
 //! The list of all backends, and a function for each that makes it from its options.
 
 use super::maker::{BackendKind, Made, Maker, Selection};
-use rukh_cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
-use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use rukh_backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict};
 use rukh_backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use rukh_backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use rukh_backend::{BackendError, LARGEST_BATCH};
+use rukh_cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
+use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use rukh_net::Network;
 use rukh_options::BackendName;
 use std::path::Path;

@@ -3,15 +3,15 @@
 //! Several backends can share a network, which is then read only once. It is not read at all if no backend needs it.
 
 use super::config::BackendConfig;
-use rukh_gpu::GpuPrecision;
 use rukh_backend::multi::Child;
 use rukh_backend::options_dict::OptionsDict;
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
+use rukh_base::quote::quoted;
+use rukh_gpu::GpuPrecision;
 use rukh_net::discover::Candidates;
 use rukh_net::{HeadSelection, Network, NetworkError, NetworkFile};
 use rukh_options::BackendName;
 use rukh_options::lc0::{self, backend_in_place_of};
-use rukh_base::quote::quoted;
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -13,7 +13,7 @@ use crate::ticket::{Done, check_batch_size};
 use crate::{
     Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
 };
-pub use rukh_base::sync::{Arc, Mutex, PoisonError, thread};
+use rukh_base::sync::{Arc, Mutex, PoisonError, thread};
 use std::time::{Duration, Instant};
 
 /// The options of a [`RandomBackend`].

@@ -15,9 +15,7 @@
 //! The hot path is `TrivialBatch::add`: the evaluation is complete when `add` returns, and the ticket only returns it.
 
 use crate::ticket::{Done, check_batch_size};
-use crate::{
-    Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
-};
+use crate::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value};
 use rukh_chess::{Color, Position, Role, Square};
 use shakmaty::{Board, Position as _};
 use std::sync::Arc;

@@ -7,12 +7,12 @@
 //! [`crate::position_key`] decides which positions share an entry. [`super::cache_store`] holds the entries.
 
 use super::cache_store::{Peek, Store};
-use rukh_base::available_memory::available_bytes;
 use crate::position_key::{KeyRules, cache_key};
 use crate::ticket::{Done, catch_panic, check_outcome_length};
 use crate::{
     Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
 };
+use rukh_base::available_memory::available_bytes;
 use rukh_chess::PositionHistory;
 use std::sync::Arc;
 

@@ -7,7 +7,7 @@
 //! All rings fill alike. So the memory that is in use is always the first part of the map, and huge pages waste nothing.
 //! They are faster to look into, and the system takes them back much faster when the process ends.
 
-pub use rukh_base::sync::Arc;
+use rukh_base::sync::Arc;
 use rukh_base::zeroed_array::ZeroedSlice;
 use std::sync::atomic::AtomicU64;
 

@@ -12,7 +12,7 @@
 
 use super::cache_ring::Ring;
 use crate::{CompactPrior, Evaluation, Value};
-pub use rukh_base::sync::Arc;
+use rukh_base::sync::Arc;
 use rukh_base::zeroed_array::ZeroedSlice;
 use std::ops::Range;
 use std::sync::atomic::AtomicU64;

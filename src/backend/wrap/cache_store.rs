@@ -7,7 +7,7 @@ use super::cache_ring::new_rings;
 use super::cache_shard::{BUCKET, Shard, WORDS_PER_ENTRY, bucket_number, may_have};
 use crate::{Evaluation, Value};
 use rukh_base::cache_line::{OwnLines, load_ahead_at};
-pub use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rukh_base::zeroed_array::ZeroedSlice;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;

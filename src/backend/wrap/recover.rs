@@ -18,9 +18,7 @@
 
 use crate::queue::OwnedRequest;
 use crate::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
-use crate::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket,
-};
+use crate::{Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket};
 use rukh_base::sync::start_system_thread;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};

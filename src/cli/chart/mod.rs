@@ -22,10 +22,10 @@ mod stacked;
 
 use super::error::CliError;
 use super::output_file::write_whole;
-use rukh_base::os_error::in_words;
 use canvas::{Canvas, MARGIN};
 pub(super) use model::{Chart, Mark, Panel, Places, Shape};
 pub(super) use roofline::{Point, Roofline};
+use rukh_base::os_error::in_words;
 use scale::{Frame, Scale};
 pub(super) use stacked::{Stacked, StackedRow};
 use std::path::Path;

@@ -10,14 +10,14 @@ mod positions;
 
 use super::check_args::CheckArgs;
 use super::error::{CliError, print_error_line};
-use rukh_backend::owned_request::{OwnedRequest, evaluate};
-use rukh_registry::{self, BackendConfig};
-use rukh_backend::{Backend, BackendError, Comparison, Evaluations};
-use rukh_options::Options;
 use crate::uci::output::Output;
 use differences::{Differences, Summary};
 use indicatif::{ProgressBar, ProgressStyle};
 use positions::Positions;
+use rukh_backend::owned_request::{OwnedRequest, evaluate};
+use rukh_backend::{Backend, BackendError, Comparison, Evaluations};
+use rukh_options::Options;
+use rukh_registry::{self, BackendConfig};
 use serde_json::json;
 use std::panic::resume_unwind;
 use std::sync::Arc;

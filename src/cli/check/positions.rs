@@ -1,12 +1,12 @@
 //! The positions that are compared.
 
 use super::super::openings_file;
-use rukh_backend::Evaluations;
-use rukh_backend::owned_request::OwnedRequest;
-use rukh_chess::{Position, PositionHistory};
 use crate::selfplay::openings::OpeningsError;
 use rand::rngs::SmallRng;
 use rand::{RngExt, SeedableRng};
+use rukh_backend::Evaluations;
+use rukh_backend::owned_request::OwnedRequest;
+use rukh_chess::{Position, PositionHistory};
 use std::path::PathBuf;
 
 /// The first plies of a game, which many games have in common. Their positions are not compared.

@@ -4,9 +4,9 @@
 //! goes on without the items that are done and without the one that ended it.
 
 use super::report::Death;
-use rukh_gpu::doctor::{Line, Request, STAGE_ARGUMENT};
-pub use rukh_gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
 use rukh_base::sync::start_system_thread;
+use rukh_gpu::doctor::{Line, Request, STAGE_ARGUMENT};
+use rukh_gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;

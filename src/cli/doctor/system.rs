@@ -1,9 +1,9 @@
 //! The machine as it can be seen without ROCm: operating system, processor, memory, AMD's cards on the bus, and the
 //! driver's files.
 
+use crate::cli::machine::processor_and_threads;
 use rukh_base::available_memory::limited_bytes;
 use rukh_base::cache_folder;
-use crate::cli::machine::processor_and_threads;
 use std::fs;
 use std::path::Path;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};

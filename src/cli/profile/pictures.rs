@@ -3,9 +3,9 @@
 use super::group::part;
 use super::limit::Limit;
 use super::report::Measured;
-use rukh_backend::profile::Pass;
 use crate::cli::chart::{Chart, Mark, Panel, Places, Point, Roofline, Shape, Stacked, StackedRow};
 use crate::cli::error::CliError;
+use rukh_backend::profile::Pass;
 use std::path::{Path, PathBuf};
 
 /// The radius of the dots on the ladder of batch sizes.

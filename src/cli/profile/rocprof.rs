@@ -5,11 +5,11 @@
 //! `VGPR_Count`. Only the columns with names and times are necessary.
 
 use super::report::Measured;
-use rukh_backend::profile::{Ceilings, Profile, StepProfile};
 use crate::cli::error::CliError;
+use csv::StringRecord;
+use rukh_backend::profile::{Ceilings, Profile, StepProfile};
 use rukh_base::quote::{printable, quoted};
 use rukh_base::regular_file;
-use csv::StringRecord;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,10 @@
 //! What `selfplay` prints: lc0's lines after each game, and the result at the end.
 
-use rukh_chess::uci_move;
 use crate::selfplay::elo::{self, Sprt};
 use crate::selfplay::score::{GameScore, Score};
 use crate::selfplay::summary::{figures, finish_word, games_in_words, score_in_words, sprt_figures};
 use crate::selfplay::{Finish, FinishedGame, Progress};
+use rukh_chess::uci_move;
 use std::fmt::Write;
 use std::path::Path;
 

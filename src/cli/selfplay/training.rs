@@ -1,10 +1,10 @@
 //! The folder of the training data.
 
-use rukh_base::cache_folder;
 use crate::cli::error::CliError;
 use crate::cli::selfplay_args::SelfplayArgs;
 use crate::selfplay::training::store::Store;
 use rand::RngExt;
+use rukh_base::cache_folder;
 use std::path::PathBuf;
 
 /// The characters in the name of a folder that the user did not name.

@@ -44,10 +44,10 @@ use prost::bytes::Bytes;
 
 use crate::error::{NetworkError, Reason};
 use crate::network::Network;
-use rukh_base::regular_file;
 use inflate::{GZIP_MAGIC, HEAD_SIZE};
 use legacy::Contents;
 use proto::{EngineVersion, Format, Net, NetworkFormat, PolicyHead, Weights, decode_bounded};
+use rukh_base::regular_file;
 use schema::WeightsEncoding;
 
 /// The newest `min_version` that this program can read.

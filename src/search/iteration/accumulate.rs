@@ -6,9 +6,9 @@
 //! beside each node. A search never changes from one kind to another.
 
 use super::recompute::{may_wait, recompute, recompute_later};
-use rukh_backend::Value;
 use crate::policy::SearchParams;
 use crate::state::{Counting, SearchContext, Step};
+use rukh_backend::Value;
 use rukh_tree::{NodeId, Outcome, Sample, Totals, Tree, Weighted};
 
 /// The finished visits of each step of a minibatch. Each search uses only one of the lists.

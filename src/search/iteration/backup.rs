@@ -6,9 +6,7 @@
 use super::accumulate::{Recomputed, StepValues, VisitAccumulator, finish_sample};
 use super::proof::{Proof, try_prove};
 use super::recompute::{recompute_if_stale, recompute_root};
-use crate::state::{
-    Counters, Counting, Gathered, SearchContext, SpentMemory, Step, StepIndex, VisitCounts,
-};
+use crate::state::{Counters, Counting, Gathered, SearchContext, SpentMemory, Step, StepIndex, VisitCounts};
 use rukh_tree::{Sample, Totals, Weighted};
 
 /// Finished visits of one node with one value.

@@ -1,7 +1,7 @@
 //! Step 5, evaluate: the backend evaluates the batch while the worker's visits are parked.
 
-use rukh_backend::{BackendError, Batch, Evaluations};
 use crate::state::{Counters, Gathered, Minibatch, Parking, SearchContext};
+use rukh_backend::{BackendError, Batch, Evaluations};
 
 /// Evaluates the batch of the worker with this `index`. `None` means that the search has released the tree
 /// in the meantime and has cancelled the visits.

@@ -1,11 +1,11 @@
 //! Expands a leaf: stores its priors in the tree, so that other visits may go on below it.
 
 use super::scratch::Scratch;
+use crate::state::{SearchContext, SharedControl};
+use rand_distr::Distribution;
 use rukh_backend::Value;
 use rukh_chess::PackedMove;
-use crate::state::{SearchContext, SharedControl};
 use rukh_tree::{Edge, Node, Sample};
-use rand_distr::Distribution;
 
 /// Publishes a claimed leaf with its priors. The leaf is `depth` plies below the root, and the root itself gets links for
 /// all its moves. If the tree has no room for the priors, this gives the claim back, ends the search, and returns

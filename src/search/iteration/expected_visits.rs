@@ -6,8 +6,8 @@
 
 use super::scratch::Scratch;
 use super::selection::{Choice, MAX_DEPTH, RootFocus, list_candidates};
-use rukh_backend::{Added, EvalRequest};
 use crate::state::{Minibatch, SearchContext};
+use rukh_backend::{Added, EvalRequest};
 use rukh_tree::{NodeId, State};
 use std::collections::HashSet;
 

@@ -4,8 +4,8 @@ use super::accumulate::{Recomputed, VisitAccumulator};
 use super::expand::{expand, value_at};
 use super::mate::rule_mate_out;
 use super::scratch::Scratch;
-use rukh_backend::Evaluations;
 use crate::state::{Counters, Counting, Gathered, SearchContext, SharedControl, VisitCounts};
+use rukh_backend::Evaluations;
 use rukh_base::sync::atomic::Ordering;
 use rukh_tree::{Totals, Weighted};
 

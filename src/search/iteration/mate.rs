@@ -10,9 +10,9 @@
 //!
 //! Every node must have a single depth below the root, so in this search transpositions do not share nodes.
 
-use rukh_chess::Position;
 use crate::state::{Counters, SearchContext, Step, StepIndex};
 use rukh_base::sync::atomic::{Ordering, fence};
+use rukh_chess::Position;
 use rukh_tree::{Node, Outcome, TerminalKind};
 
 /// The greatest depth, in plies, of a mate that the search looks for; `None` in an ordinary search.

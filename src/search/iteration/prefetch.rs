@@ -5,8 +5,8 @@ use super::expected_visits::add_expected;
 use super::mate::mate_plies;
 use super::scratch::Scratch;
 use super::selection::{Candidate, Choice, MAX_DEPTH, RootFocus, list_candidates};
-use rukh_backend::{Added, EvalRequest};
 use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
+use rukh_backend::{Added, EvalRequest};
 use rukh_tree::{NodeId, State};
 
 /// Adds positions for the cache to `batch`. Does nothing for a backend on the CPU, because a larger batch does not make a

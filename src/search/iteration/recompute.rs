@@ -190,10 +190,10 @@ pub(crate) fn stale_nodes(context: &SearchContext) -> Vec<NodeId> {
 #[cfg(all(test, not(any(feature = "loom", feature = "shuttle"))))]
 mod tests {
     use super::*;
-    use rukh_backend::synthetic::{RandomBackend, RandomOptions};
-    use rukh_chess::{Position, PositionHistory};
     use crate::stop::VisitsStopper;
     use crate::{BestMove, Responder, Search, SearchSetup, ThinkingInfo};
+    use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+    use rukh_chess::{Position, PositionHistory};
     use std::sync::Arc;
 
     struct Nobody;

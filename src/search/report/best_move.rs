@@ -1,11 +1,11 @@
 //! The best move: the ranking of a node's children, and the random choice by temperature.
 
-use rukh_chess::{PackedMove, Position};
 use crate::info::BestMove;
 use crate::policy::{LowerBoundParams, select};
 use crate::state::SearchContext;
-use rukh_tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
 use rand::RngExt;
+use rukh_chess::{PackedMove, Position};
+use rukh_tree::{Edge, Link, Node, NodeId, Sample, TerminalKind, Tree};
 use std::cmp::Ordering;
 
 /// A child with the figures by which it is ranked, from its parent's point of view.

@@ -2,10 +2,10 @@
 
 use super::best_move::{RankedChild, best_root_move, ranked_children};
 use super::score::{ScoreInputs, WdlView, mate_in, score, wdl_permille};
-use rukh_chess::{Move, PackedMove, Position};
 use crate::info::{Score, ThinkingInfo};
 use crate::state::{Control, Counters, LastReport, SearchContext};
 use rukh_base::sync::atomic::Ordering;
+use rukh_chess::{Move, PackedMove, Position};
 use rukh_tree::{NodeId, Outcome, TerminalKind};
 use std::time::{Duration, Instant};
 

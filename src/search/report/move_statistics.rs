@@ -1,13 +1,13 @@
 //! `VerboseMoveStats`: the statistics of the searched root moves, in lc0's format.
 
 use super::info_lines::wdl_view;
-use rukh_backend::EvalRequest;
-use rukh_chess::{PositionHistory, uci_move};
-use rukh_net::policy_index;
 use crate::info::ThinkingInfo;
 use crate::policy::select;
 use crate::state::{Counters, SearchContext};
+use rukh_backend::EvalRequest;
 use rukh_base::sync::atomic::Ordering;
+use rukh_chess::{PositionHistory, uci_move};
+use rukh_net::policy_index;
 use rukh_tree::{Bounds, Link, Node};
 use std::fmt::Write;
 

@@ -1,13 +1,14 @@
 //! What a finished search has found out about its root, as plain data that outlives the tree.
 
 use super::best_move::{RankedChild, ranked_root_moves};
-use rukh_chess::PackedMove;
 use crate::state::SearchContext;
+use rukh_chess::PackedMove;
 use rukh_tree::{Bounds, Sample};
 
 /// A root move.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct RootMove {
+    /// The move itself.
     pub packed: PackedMove,
     /// The visits through this move.
     pub visits: u32,

@@ -5,14 +5,17 @@
 //! All values are from the point of view of the side to move at the root. `wl` is the probability of a win minus that
 //! of a loss (-1…1), `d` is the probability of a draw (0…1), and `q` is `wl` plus `d` times the draw score.
 
-use rukh_options::ScoreType;
 use crate::policy::outcome_model::OutcomeModel;
+use rukh_options::ScoreType;
 
 /// The values from which a score is computed.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub struct ScoreInputs {
+    /// The probability of a win minus that of a loss (-1…1).
     pub wl: f32,
+    /// The probability of a draw (0…1).
     pub d: f32,
+    /// `wl` plus `d` times the draw score.
     pub q: f32,
     /// The advantage from [`WdlView::convert`]; 0 if the model does not apply.
     pub mu: f32,

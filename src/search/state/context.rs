@@ -1,14 +1,14 @@
 //! The part of a search's state that is constant while the search runs, and queries of its tree and root.
 
 use super::setup::SearchSetup;
-use rukh_backend::{Backend, Fallback};
-use rukh_chess::tablebase::Tablebases;
-use rukh_chess::{Move, PackedMove, PositionHistory};
-use rukh_options::ScoreType;
 use crate::info::Responder;
 use crate::policy::{SearchParams, select};
 use crate::stop::MOST_VISITS;
+use rukh_backend::{Backend, Fallback};
 use rukh_base::sync::Arc;
+use rukh_chess::tablebase::Tablebases;
+use rukh_chess::{Move, PackedMove, PositionHistory};
+use rukh_options::ScoreType;
 use rukh_tree::{Allocator, LinkId, Node, NodeId, Sample, State, Tree};
 
 /// The number of visits from which on the exploration is computed each time.
@@ -48,7 +48,7 @@ pub struct SearchContext {
 
 /// How a search counts visits, and what it keeps of each node besides the sums of their values.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Counting {
+pub(crate) enum Counting {
     /// All visits count alike, and a node's value is their mean. Nothing else is kept.
     Plain,
     /// All visits count alike, and a node's value is computed from its children's values and its own evaluation.

@@ -1,12 +1,12 @@
 //! The control that the threads of a search share: the stop flag, the state behind a lock, and the signals on which
 //! threads sleep. The module [`watchdog`](crate::watchdog) makes the decisions.
 
-use rukh_base::cache_line::OwnLines;
-use rukh_chess::{Move, PackedMove};
 use crate::info::Responder;
 use crate::stop::{Stopper, StopperHints};
+use rukh_base::cache_line::OwnLines;
 use rukh_base::sync::atomic::{AtomicBool, Ordering};
 use rukh_base::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, try_lock, wait_timeout};
+use rukh_chess::{Move, PackedMove};
 use std::time::{Duration, Instant};
 
 /// The longest sleep of a worker that found only collisions. Then it gathers again.

@@ -10,8 +10,8 @@
 
 use super::counters::Counters;
 use rukh_backend::Batch;
-use rukh_chess::PackedMove;
 use rukh_base::sync::atomic::Ordering;
+use rukh_chess::PackedMove;
 use rukh_tree::{LinkId, NodeId, Tree};
 use std::ops::Range;
 

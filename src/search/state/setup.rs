@@ -1,13 +1,13 @@
 //! The arguments of a search.
 
+use crate::policy::SearchParams;
+use crate::stop::Stopper;
 use rukh_backend::{Backend, Fallback};
+use rukh_base::sync::Arc;
+use rukh_base::sync::thread::JoinHandle;
 use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{PackedMove, PositionHistory};
 use rukh_options::{Options, ScoreType};
-use crate::policy::SearchParams;
-use crate::stop::Stopper;
-use rukh_base::sync::Arc;
-use rukh_base::sync::thread::JoinHandle;
 use rukh_tree::Tree;
 use std::time::Instant;
 

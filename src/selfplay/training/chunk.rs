@@ -1,9 +1,9 @@
 //! A chunk: the records of one game, as a gzip file.
 
 use super::record::{RECORD_BYTES, Record, RecordProblem};
-use rukh_base::decompress::decompressed;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use rukh_base::decompress::decompressed;
 use std::io::{self, Read, Write};
 use zerocopy::{FromBytes, IntoBytes};
 

@@ -2,13 +2,13 @@
 
 use super::planes::{is_black_to_move, write_position};
 use super::record::{Record, flags};
+use crate::selfplay::score::GameScore;
 use rukh_backend::Evaluation;
 use rukh_chess::{Move, PackedMove, PositionHistory};
 use rukh_net::InputFormat;
 use rukh_net::input::HistoryFill;
 use rukh_net::policy_index::index_of;
 use rukh_search::{RootMove, RootReport};
-use crate::selfplay::score::GameScore;
 use rukh_tree::Sample;
 use zerocopy::little_endian::F32;
 
@@ -161,9 +161,9 @@ fn add_outcome(record: &mut Record, outcome: Outcome, plies_left: f32) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
     use rukh_backend::Value;
     use rukh_chess::{Position, uci_move};
-    use proptest::prelude::*;
 
     fn root_move(position: &Position, text: &str, visits: u32, sample: Option<Sample>) -> RootMove {
         let packed = PackedMove::new(uci_move::parse(position, text).unwrap());

@@ -6,9 +6,7 @@
 use super::record::{BOARD_PLANES, Record, RecordProblem, flags};
 use rukh_chess::{Color, PositionHistory};
 use rukh_net::InputFormat;
-use rukh_net::input::{
-    HistoryFill, InputPlanes, divides_rule50_by_100, encode, is_armageddon, is_canonical,
-};
+use rukh_net::input::{HistoryFill, InputPlanes, divides_rule50_by_100, encode, is_armageddon, is_canonical};
 
 const ALL: u64 = !0;
 

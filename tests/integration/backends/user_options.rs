@@ -1,8 +1,8 @@
 //! Backends created by name, with the options that users write.
 
 use super::*;
-use rukh_registry::Selection;
 use rukh_options::BackendName;
+use rukh_registry::Selection;
 use std::time::Instant;
 
 #[test]

@@ -5,8 +5,8 @@ use std::process::Output;
 use std::time::{Duration, Instant};
 
 use super::{FP16, KINDS, Sample, backend, check_set, evaluate, libraries, on_emulator, options, sample};
-use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision, Waiting};
 use rukh_backend::{Backend, EvalRequest, Evaluations};
+use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision, Waiting};
 
 use crate::goldens;
 use crate::rocm_errors::{logged_calls, search, stdout};

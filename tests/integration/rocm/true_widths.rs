@@ -6,8 +6,8 @@
 
 use super::launches::{MARK, counted, with_depth};
 use super::{GpuPrecision, backend_of, options, sample};
-use rukh_gpu::{GemmLibrary, GpuOptions};
 use rukh_backend::{Backend, EvalRequest};
+use rukh_gpu::{GemmLibrary, GpuOptions};
 use rukh_net::Network;
 use rukh_net::network::{Body, Encoder, FeedForward, PolicyHead, ScalarHead, Smolgen, ValueError};
 use rukh_net::weights::{Convolution, Dense, HeadInput, LayerNorm};

@@ -31,10 +31,10 @@ use std::time::Instant;
 
 use flate2::read::GzDecoder;
 use prost::Message;
-use rukh_registry::{self, BackendConfig};
 use rukh_backend::{Backend, EvalRequest, Evaluations, Value};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh_net::file::proto::Net;
+use rukh_registry::{self, BackendConfig};
 use serde::Deserialize;
 
 type Error = Box<dyn std::error::Error>;

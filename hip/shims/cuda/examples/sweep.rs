@@ -15,10 +15,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use rukh_backend::options_dict::ParsedOptions;
 use rukh_backend::{Backend, EvalRequest};
 use rukh_chess::{PackedMove, Position, PositionHistory};
+use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision};
 use rukh_net::input::HistoryFill;
 use rukh_net::{HeadSelection, Network};
 use rukh_options::BackendName;

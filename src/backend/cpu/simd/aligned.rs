@@ -1,7 +1,7 @@
 //! Memory for weights and activations. It is zeroed and aligned to cache lines; large blocks use huge pages.
 
-use rukh_base::zeroed_array::zeroed_memory;
 use memmap2::MmapMut;
+use rukh_base::zeroed_array::zeroed_memory;
 use std::ops::{Deref, DerefMut};
 
 /// A number type that an [`AlignedVec`] can contain.

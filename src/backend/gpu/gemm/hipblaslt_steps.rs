@@ -3,9 +3,7 @@
 
 use super::measured::{MOST_PROPOSALS, PROPOSALS};
 use crate::runtime::error::Result;
-use crate::runtime::ffi::gemm::{
-    Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout,
-};
+use crate::runtime::ffi::gemm::{Epilogue, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::ffi::hipblaslt::{Descriptor, HipblasLt, Library, Plan, ScaledFactors};
 use crate::runtime::ffi::program::Step;

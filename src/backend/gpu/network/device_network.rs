@@ -1,13 +1,13 @@
 //! A network in the device's memory. It is made once, and all slots share it.
 
 use super::uploader::{Rounding, Uploader};
-use rukh_cpu::DeviceRounder;
 use crate::runtime::device::Gpu;
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::{Address, DeviceBuffer};
 use crate::runtime::fp8::Fp8Format;
 use crate::runtime::precision::GpuPrecision;
+use rukh_cpu::DeviceRounder;
 use rukh_net as net;
 use rukh_net::network;
 use rukh_net::prepare::PreparedNetwork;

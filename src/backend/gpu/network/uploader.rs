@@ -7,17 +7,17 @@ use super::layers::{
     component_type, rows_together,
 };
 use super::winograd;
-use rukh_cpu::{DeviceRounder, Quantised};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
 use crate::runtime::ffi::pinned::Staging;
 use crate::runtime::fp8::Fp8Format;
 use crate::runtime::kernels::VECTOR;
+use half::f16;
+use rukh_cpu::{DeviceRounder, Quantised};
 use rukh_net::network::Layers;
 use rukh_net::prepare::{DenseRole, LayerStore, ScoreOrder};
 use rukh_net::weights as file;
-use half::f16;
 use std::sync::Arc;
 
 /// The widest head that the fused attention kernels and the tests cover. `attention_any` would take a wider one.

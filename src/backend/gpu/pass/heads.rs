@@ -8,9 +8,7 @@ use super::tower;
 use crate::network::device_network::{AttentionPolicy, PolicyHead, ScalarHead, ValueError};
 use crate::network::layers::{Dense, SQUARES};
 use crate::runtime::error::{GpuError, Result};
-use crate::runtime::ffi::arguments::{
-    AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments,
-};
+use crate::runtime::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::ffi::program::Lane;
 use crate::runtime::kernels::{activation_code, grid};

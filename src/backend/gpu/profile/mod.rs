@@ -15,7 +15,6 @@
 mod ceilings;
 mod place;
 
-use rukh_backend::BackendError;
 use crate::backend::recommended_batch;
 use crate::doctor::subject::Subject;
 use crate::doctor::{Request, Stage};
@@ -25,12 +24,13 @@ use crate::pass::slot::{LaidOut, Requests, Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::program::{StepFacts, Stopwatch};
 use crate::runtime::precision::GpuPrecision;
+use place::place;
+use rukh_backend::BackendError;
 use rukh_backend::profile::{
     self, Ceilings, Pass, Profile, ProfileRequest, Profiler, StepProfile, faster_half,
 };
 use rukh_net::input::{HistoryFill, encode};
 use rukh_net::policy_index::index_of;
-use place::place;
 
 /// The share of a pass from which on a kind of steps is taken out of the pass alone.
 const LARGE_SHARE: f64 = 0.01;

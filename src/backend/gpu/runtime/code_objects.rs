@@ -9,8 +9,8 @@
 
 use super::error::{GpuError, Result};
 use super::ffi::hiprtc;
-use rukh_base::cache_folder;
 use flate2::read::GzDecoder;
+use rukh_base::cache_folder;
 use std::io::Read;
 use std::path::PathBuf;
 

@@ -4,13 +4,13 @@
 //! positions are therefore evaluated in every bucket, at changing places, and each result is compared with the one of
 //! the CPU backend for the same network.
 
-use rukh_cpu::{CpuBackend, CpuOptions, Precision};
 use crate::pass::slot::{Requests, Slot};
 use crate::runtime::error::Result;
 use crate::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
 use crate::runtime::weight_bits::WeightBits;
 use rukh_backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_cpu::{CpuBackend, CpuOptions, Precision};
 use rukh_net::Network;
 use rukh_net::input::{HistoryFill, InputPlanes, encode};
 use rukh_net::policy_index::index_of;

@@ -1,9 +1,9 @@
 //! Batches in several slots at once, as the engine has them in a search: how many positions per second that gives.
 
-use rukh_backend::Value;
 use crate::pass::slot::{Requests, Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::precision::MOVES_LEFT;
+use rukh_backend::Value;
 use rukh_chess::{PackedMove, Position, PositionHistory};
 use rukh_net::input::{HistoryFill, encode};
 use rukh_net::policy_index::index_of;

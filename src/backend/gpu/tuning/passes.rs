@@ -9,8 +9,8 @@ use crate::pass::slot::{Requests, Slot, SlotMaker};
 use crate::runtime::error::Result;
 use crate::runtime::precision::GpuPrecision;
 use rukh_base::cache_folder;
-use rukh_net::architecture::Architecture;
 use rukh_base::quote::quoted;
+use rukh_net::architecture::Architecture;
 use std::io;
 use std::time::Duration;
 

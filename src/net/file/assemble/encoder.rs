@@ -2,9 +2,7 @@
 
 use crate::architecture::SmolgenShape;
 use crate::error::Reason;
-use crate::file::decode::{
-    count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of,
-};
+use crate::file::decode::{count_present, dense, dense_to, feed_forward, layer_norm, matrix, multiple_of};
 use crate::file::proto::{EncoderLayer, Mha, Smolgen as SmolgenLayers};
 use crate::network::{Encoder, Smolgen};
 use crate::weights::EMBEDDING_LAYER_NORM_EPSILON;

@@ -9,7 +9,6 @@
 //! [`rukh_tree`]).
 
 use super::leaf::{outcome_by_rule, outcome_by_tablebase};
-use rukh_backend::{Added, EvalRequest};
 use crate::iteration::accumulate::{begin_extra_statistics, mean_weight, store_leaf};
 use crate::iteration::backup::{Finished, back_up};
 use crate::iteration::expand::{end_search_of_full_tree, expand, value_at};
@@ -17,9 +16,8 @@ use crate::iteration::mate::{mate_plies, outcome_by_last_move, rule_mate_out};
 use crate::iteration::recompute::recompute_if_stale;
 use crate::iteration::scratch::Scratch;
 use crate::iteration::selection::{Choice, Chosen, MAX_DEPTH, RootFocus, Task, plan, task_at};
-use crate::state::{
-    Counters, Leaf, Minibatch, SearchContext, SharedControl, Step, StepIndex, VisitCounts,
-};
+use crate::state::{Counters, Leaf, Minibatch, SearchContext, SharedControl, Step, StepIndex, VisitCounts};
+use rukh_backend::{Added, EvalRequest};
 use rukh_base::sync::atomic::Ordering;
 use rukh_tree::{MOST_EDGES, State};
 

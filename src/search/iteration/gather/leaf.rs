@@ -1,8 +1,8 @@
 //! The result of a new leaf, if the rules of the game or a tablebase give it.
 
-use rukh_chess::Position;
 use crate::state::{Counters, SearchContext};
 use rukh_base::sync::atomic::Ordering;
+use rukh_chess::Position;
 use rukh_tree::{Outcome, TerminalKind};
 
 /// The result of a position by the rules of the game, from the side to move's view. `depth` is in plies below the root.

@@ -13,8 +13,8 @@ use super::collisions::collisions_allowed;
 use super::scratch::Scratch;
 use super::selection::RootFocus;
 use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
-use rukh_base::sync::atomic::Ordering;
 use descent::{Descent, Found};
+use rukh_base::sync::atomic::Ordering;
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
 /// on all visits) is reached, a descent finds only collisions, or the search stops.

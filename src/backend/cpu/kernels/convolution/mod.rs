@@ -21,9 +21,9 @@ pub(crate) use finish::Finish;
 use super::SQUARES;
 use super::matrix::{Format, PackedMatrix, Quantised, Taps};
 use crate::simd::Isa;
+use bytes::{ByteConvolution, ByteScratch};
 use rukh_net::architecture::Activation;
 use rukh_net::weights::Convolution;
-use bytes::{ByteConvolution, ByteScratch};
 use std::time::{Duration, Instant};
 use winograd::{WinogradConvolution, WinogradScratch};
 

@@ -28,7 +28,8 @@ mod vectors;
 pub(crate) use kept::KeptRounding;
 pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
-pub use quantise::{Quantised, Taps, quantise};
+pub use quantise::Quantised;
+pub(crate) use quantise::{Taps, quantise};
 pub(crate) use rounding::{BoardRows, RoundedRows, round_row};
 pub(crate) use statistics::InputStatistics;
 

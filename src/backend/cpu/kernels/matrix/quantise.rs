@@ -21,7 +21,7 @@ const LARGEST_FACTOR: f32 = 4.0;
 
 /// The weights of a layer, `[outputs][taps][inputs]`.
 #[derive(Clone, Copy)]
-pub struct Taps<'a> {
+pub(crate) struct Taps<'a> {
     pub(crate) weights: &'a [f32],
     pub(crate) inputs: usize,
     /// 1 for a dense layer.
@@ -67,7 +67,7 @@ fn rounded(weight: f32, scale: f32, largest: i8) -> i8 {
 /// Rounds `weights`, `[outputs][taps][inputs]`, for inputs of which `statistics` are known. `largest` is the largest 8-bit
 /// weight. A dense layer has one tap. A 3x3 convolution has nine, which share the scale of their output. Errors are
 /// compensated within a tap, because the inputs of different taps are those of different squares.
-pub fn quantise(
+pub(crate) fn quantise(
     isa: Isa,
     weights: &[f32],
     inputs: usize,

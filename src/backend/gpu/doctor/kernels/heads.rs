@@ -5,9 +5,7 @@ use super::super::reference::heads::{
 };
 use super::arena::{Arena, Expected};
 use super::case::{Case, Trial, some};
-use crate::runtime::ffi::arguments::{
-    AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments,
-};
+use crate::runtime::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;

@@ -173,14 +173,16 @@ impl Digest {
         }
     }
 
-    fn value_error(&mut self, error: &ValueError) {
+    /// Adds a head for the error of the value.
+    pub fn value_error(&mut self, error: &ValueError) {
         match error {
             ValueError::ValueHead { output } => self.dense(output),
             ValueError::Own(head) => self.scalar_head(head),
         }
     }
 
-    fn scalar_head(&mut self, head: &ScalarHead) {
+    /// Adds a head with one output.
+    pub fn scalar_head(&mut self, head: &ScalarHead) {
         let ScalarHead { input, hidden, output } = head;
         self.head_input(input);
         self.dense(hidden);

@@ -99,7 +99,7 @@ fn create(backend: &str, options: &str) -> Result<Arc<dyn Backend>, BackendError
         cache_entries: 0,
         ..BackendConfig::default()
     };
-    registry::create(&config).map(|created| created.backend)
+    rukh_registry::create(&config).map(|created| created.backend)
 }
 
 fn creation_error(backend: &str, options: &str) -> String {

@@ -96,7 +96,7 @@ fn evaluator() -> Arc<dyn Backend> {
         nncache: 0,
         ..Options::default()
     };
-    registry::create(&BackendConfig::from_options(&options)).expect("the network can be loaded").backend
+    rukh_registry::create(&BackendConfig::from_options(&options)).expect("the network can be loaded").backend
 }
 
 /// The keys of all positions that the tree has visited.

@@ -90,7 +90,7 @@ fn an_optimism_of_1_gives_the_optimistic_head() {
 #[test]
 fn the_error_for_a_missing_optimistic_head_lists_the_heads() {
     let create = |network: &str, policy_optimism| {
-        registry::create(&BackendConfig {
+        rukh_registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,

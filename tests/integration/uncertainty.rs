@@ -203,7 +203,7 @@ fn check_compares_value_errors_if_both_backends_give_them() {
 #[test]
 fn the_user_is_told_that_the_network_gives_no_value_error() {
     let notices = |value_error| {
-        let created = registry::create(&BackendConfig {
+        let created = rukh_registry::create(&BackendConfig {
             backend: "cpu".to_owned(),
             network: format!("{}/tests/data/micro-attn.pb.gz", env!("CARGO_MANIFEST_DIR")),
             cache_entries: 0,

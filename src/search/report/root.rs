@@ -14,7 +14,7 @@ pub struct RootMove {
     pub visits: u32,
     /// The mean of the visits from the view of the side to move at the root; `m` counts the plies from the root. `None`
     /// without a visit.
-    pub(crate) sample: Option<Sample>,
+    pub sample: Option<Sample>,
     /// The proven result of the move for the side to move at the root (-1, 0 or 1).
     pub proven: Option<i8>,
     /// The best result that is not ruled out, for the same side.

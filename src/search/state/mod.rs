@@ -21,8 +21,8 @@ mod parking;
 mod recycling;
 mod setup;
 
-pub use context::SearchContext;
-pub(crate) use context::{Counting, counted_nodes};
+pub use context::counted_nodes;
+pub(crate) use context::{Counting, SearchContext};
 pub(crate) use control::{Control, FirstChoice, LastReport, SharedControl};
 pub(crate) use counters::{Counters, VisitCounts};
 pub(crate) use minibatch::{Gathered, Leaf, Minibatch, SpentMemory, Step, StepIndex};

@@ -110,11 +110,11 @@ fn wrong_options_are_refused_by_name() {
 
 #[test]
 fn every_backend_that_can_be_named_has_a_row_with_a_description() {
-    let rows: Vec<BackendName> = registry::BACKENDS.iter().map(|kind| kind.name).collect();
+    let rows: Vec<BackendName> = rukh_registry::BACKENDS.iter().map(|kind| kind.name).collect();
     let names = BackendName::ALL;
     assert_eq!(names[0], BackendName::Auto);
     assert_eq!(rows, names[1..], "one row for each name, in the order of the option's values");
-    assert!(registry::BACKENDS.iter().all(|kind| !kind.description.is_empty()));
+    assert!(rukh_registry::BACKENDS.iter().all(|kind| !kind.description.is_empty()));
 }
 
 /// The options of graphics cards are read from one table, and docs/rocm.md explains them for users.
@@ -126,7 +126,7 @@ fn each_option_of_a_graphics_card_is_explained() {
     let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());
     let mut explained: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').step_by(2)).collect();
     explained.retain(|name| !name.trim().is_empty());
-    let kind = registry::BACKENDS.iter().find(|kind| kind.name == BackendName::RocmAuto).unwrap();
+    let kind = rukh_registry::BACKENDS.iter().find(|kind| kind.name == BackendName::RocmAuto).unwrap();
     let mut known = kind.options.concat();
     explained.sort_unstable();
     known.sort_unstable();
@@ -135,7 +135,7 @@ fn each_option_of_a_graphics_card_is_explained() {
 
 #[test]
 fn auto_tries_the_gpu_first() {
-    let automatic = registry::BACKENDS.iter().filter(|kind| kind.selection == Selection::Automatic);
+    let automatic = rukh_registry::BACKENDS.iter().filter(|kind| kind.selection == Selection::Automatic);
     let names: Vec<BackendName> = automatic.map(|kind| kind.name).collect();
     assert_eq!(names, [BackendName::RocmAuto, BackendName::CpuAuto]);
 }
@@ -143,7 +143,7 @@ fn auto_tries_the_gpu_first() {
 #[test]
 fn auto_always_has_a_network() {
     let created =
-        registry::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
+        rukh_registry::create(&BackendConfig { options: "threads=2".to_owned(), ..BackendConfig::default() });
     let created = created.unwrap();
     assert_ne!(created.backend.attributes().name, "trivial");
     assert!(created.notices.iter().any(|notice| notice.starts_with("network ")), "{:?}", created.notices);

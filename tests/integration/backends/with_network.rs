@@ -4,7 +4,7 @@ use super::*;
 use rukh_registry::CreatedBackend;
 
 fn create_with(network: &str, backend: &str, options: &str) -> Result<CreatedBackend, BackendError> {
-    registry::create(&BackendConfig {
+    rukh_registry::create(&BackendConfig {
         backend: backend.to_owned(),
         options: options.to_owned(),
         network: format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR")),

@@ -303,7 +303,7 @@ fn backend(name: &str, options: &str, network: &Path) -> Result<Arc<dyn Backend>
         cache_entries: 0,
         ..BackendConfig::default()
     };
-    Ok(registry::create(&config)?.backend)
+    Ok(rukh_registry::create(&config)?.backend)
 }
 
 fn evaluate<'a>(

@@ -20,7 +20,7 @@
 //! | [`rukh_tree`] | the search tree in its arena |
 //! | [`rukh_registry`] | makes the evaluator that the user asks for |
 //! | [`rukh_gpu`] | evaluates on graphics cards |
-//! | [`rukh_cpu`] | evaluates on the processor |
+//! | `rukh_cpu` | evaluates on the processor |
 //! | [`rukh_backend`] | the contract between search and evaluators: positions in, value and policy out |
 //! | [`rukh_net`] | network files, the input planes, the policy index |
 //! | [`rukh_pgn`] | games in PGN, read and written |
@@ -28,20 +28,10 @@
 //! | [`rukh_options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`rukh_base`] | files, messages, memory, threads |
 
-#![allow(
-    rustdoc::private_intra_doc_links,
-    reason = "the module documentation is for developers of the engine"
-)]
-
 #[doc(hidden)]
 pub mod fuzzing;
-
 pub mod cli;
-
 pub mod uci;
-
 pub mod analysis;
-
 pub mod selfplay;
-
 pub(crate) mod concurrent;

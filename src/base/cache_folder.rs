@@ -45,7 +45,7 @@ pub fn kept_line(name: &str, key: &str) -> Option<String> {
     (rest == key).then(|| line.to_owned())
 }
 
-/// Keeps a line for the next start, with its key, in [`file`]`(name, key, "txt")`.
+/// Keeps a line for the next start, with its key, in [`file()`]`(name, key, "txt")`.
 ///
 /// # Errors
 /// There is no cache folder, or it cannot be written.

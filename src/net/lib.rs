@@ -29,7 +29,7 @@
 //! Every error of a file is a [`NetworkError`], one line that names the file, the layer and the sizes. This
 //! module does not panic, whatever bytes a file contains, and no number in a file determines the size of an allocation.
 //! The backends evaluate networks.
-#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
+
 #![forbid(
     unsafe_code,
     reason = "a file that is mapped into memory ends the process if another program shortens it"

@@ -39,7 +39,7 @@ macro_rules! choices {
 }
 
 choices! {
-    /// The unit of the number after `score cp`. [`rukh_search::report::score`] has the formulas.
+    /// The unit of the number after `score cp`. The formulas are in `search::report::score`.
     ScoreType {
         /// Centipawns from win minus loss.
         Centipawn = "centipawn",

@@ -1,7 +1,7 @@
 //! The tree's memory: how much it may use, and whether it is used up.
 //!
 //! A search whose memory is used up goes on. Before each iteration a worker frees a little of the tree: what the root no
-//! longer leads to, and then the parts with the fewest visits ([`rukh_tree::Recycling`]). The nodes of minibatches in
+//! longer leads to, and then the parts with the fewest visits (`Recycling` in [`rukh_tree`]). The nodes of minibatches in
 //! flight, the best line and all visit counts are kept.
 
 use super::policy::SearchParams;

@@ -31,7 +31,6 @@
 //! [`simd::tile`].
 //!
 //! Other modules read networks ([`rukh_net`]), cache evaluations, and split batches larger than the maximum.
-#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 mod backend;
 mod calibration;

@@ -26,7 +26,6 @@
 //! from the file through [`rukh_net::prepare`] and [`network`]'s uploader to the device. The tuner's choices are
 //! measured in [`measure`] and kept in [`table`]; [`gemm`] applies them, and a step of [`pass`] launches the result.
 //! A fault comes out of [`runtime`] as an error of a slot, and [`rukh_backend::wrap`] makes the backend anew.
-#![allow(rustdoc::private_intra_doc_links, reason = "the map above is for readers of the source")]
 
 pub mod doctor;
 pub mod helper;

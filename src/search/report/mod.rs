@@ -3,9 +3,9 @@
 //! | module | contents |
 //! |---|---|
 //! | [`move_statistics`] | the statistics of all root moves |
-//! | [`info_lines`] | the best moves with their scores and lines of play |
+//! | [`mod@info_lines`] | the best moves with their scores and lines of play |
 //! | [`root`] | what a finished search has found out about its root, as plain data |
-//! | [`best_move`] | the ranking of moves, and the choice of the move to play |
+//! | [`mod@best_move`] | the ranking of moves, and the choice of the move to play |
 //! | [`score`] | the formulas for scores, which the engine uses too |
 
 mod best_move;

@@ -47,7 +47,7 @@ step_signature() {
 step_quick() {
     step_format
     step_lint
-    cargo test --quiet --package rukh --lib
+    cargo test --quiet --workspace --lib
     cargo test --quiet --workspace --test signature -- --nocapture
 }
 

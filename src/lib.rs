@@ -1,7 +1,8 @@
 //! Rukh: a UCI chess engine that plays with Leela Chess Zero networks.
 //!
-//! The table and the declarations below list the modules from the top down: a module uses only those below it. The test
-//! `layers_only_look_down` enforces this. The tables in the `mod.rs` of each folder are in the same order.
+//! The tables below list the modules of this package and the packages from the top down: each uses only those below it,
+//! which a test enforces (`tests/integration/layers.rs`). The tables in the `lib.rs` of each package and in the `mod.rs`
+//! of each folder are in the same order.
 //!
 //! | module | what it holds |
 //! |---|---|
@@ -28,10 +29,10 @@
 //! | [`rukh_options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`rukh_base`] | files, messages, memory, threads |
 
+pub mod analysis;
+pub mod cli;
+pub(crate) mod concurrent;
 #[doc(hidden)]
 pub mod fuzzing;
-pub mod cli;
-pub mod uci;
-pub mod analysis;
 pub mod selfplay;
-pub(crate) mod concurrent;
+pub mod uci;

@@ -27,7 +27,7 @@ step_build() {
     printf '#!/bin/sh\nexec qemu-aarch64-static -L /usr/aarch64-linux-gnu "$@"\n' >"$cross/qemu-aarch64"
     chmod +x "$cross/qemu-aarch64"
     use_compiler_for $target
-    cargo test "${cargo_for_target[@]}" --package rukh --lib --test integration --test signature --no-run
+    cargo test "${cargo_for_target[@]}" "${engine[@]}" --lib --test integration --test signature --no-run
 }
 
 step_unit() {

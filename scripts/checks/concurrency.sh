@@ -13,21 +13,23 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 . scripts/checks/steps.sh
 
-# test_with FEATURE FILTER ...: runs the library's tests whose names contain a filter, built with the feature. Fails if
-# there are no such tests.
+# test_with FEATURE PACKAGE ...: runs the tests of each package in modules with the name FEATURE_tests, built with the
+# feature. Fails if a package has no such tests.
 test_with() {
-    local output
-    output=$(cargo test --quiet --lib --config profile.dev.package.rukh.opt-level=0 --features "$1" -- "${@:2}" |
-        tee -a /dev/stderr)
+    local output arguments=()
+    for package in "${@:2}"; do
+        arguments+=(--package "$package" --features "$package/$1")
+    done
+    output=$(cargo test --quiet --lib "${arguments[@]}" -- "$1_tests::" | tee -a /dev/stderr)
     if grep -q '^running 0 tests' <<<"$output"; then
-        echo "no test of the library has ${*:2} in its name" >&2
+        echo "a package has no tests in modules with the name $1_tests" >&2
         return 1
     fi
 } 2>&1
 
-step_loom() { test_with loom loom_tests::; }
+step_loom() { test_with loom rukh-backend rukh-tree rukh-search; }
 
-step_shuttle() { test_with shuttle shuttle_tests::; }
+step_shuttle() { test_with shuttle rukh-search; }
 
 # The standard library must be instrumented too, because the sanitizer would report its locks as races. Tests that fail
 # if the search is slow are left out.

@@ -7,6 +7,8 @@
 #   RUKH_CROSS_RUST=sid   the release of Debian that a Rust compiler is taken from, if the installed one lacks the
 #                         target's standard library
 cross=$PWD/target/cross
+# The packages of the engine: all `rukh-*` but rukh-fleet.
+engine=(--package rukh --package "rukh-[!f]*")
 
 # need PROGRAM=PACKAGE ...: installs the packages of the programs that are missing. A path instead of a program is any
 # file.
@@ -104,5 +106,5 @@ tests() {
         shift
     done
     # shellcheck disable=SC2046  # the names of tests have no spaces
-    cargo test "${cargo_for_target[@]}" --package rukh "${which[@]}" "${@:---}" $(all_but_left_out)
+    cargo test "${cargo_for_target[@]}" "${engine[@]}" "${which[@]}" "${@:---}" $(all_but_left_out)
 }

@@ -70,7 +70,8 @@ build_tests() {
 step_build() {
     rm -rf "$root/programs" "$root/libraries"
     mkdir -p "$root/programs" "$root/libraries"
-    build_tests --lib --test integration
+    build_tests --package rukh-gpu --lib
+    build_tests --package rukh --test integration
     build_tests -p rocm-emulator --test emulator
     local name
     for name in libamdhip64.so libamdhip64.so.6; do
@@ -96,8 +97,8 @@ network_test() {
 
 step_hiprtc() {
     mkdir -p "$root/objects"
-    RUKH_TEST_OBJECTS=$root/objects with_libraries "$root/programs/rukh" --ignored --nocapture \
-        --exact backend::gpu::runtime::code_objects::tests::hiprtc_compiles_for_every_architecture
+    RUKH_TEST_OBJECTS=$root/objects with_libraries "$root/programs/rukh_gpu" --ignored --nocapture \
+        --exact runtime::code_objects::tests::hiprtc_compiles_for_every_architecture
     local architecture
     for architecture in gfx1100 gfx1151; do
         RUKH_EMULATOR_ARCH=$architecture RUKH_EMULATOR_OBJECTS=$root/objects "$root/programs/emulator" kernels::

@@ -29,7 +29,7 @@ step_build() {
     need x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 wine=wine "/usr/lib/wine/wine64=wine64"
     make_wine
     use_compiler_for $target
-    cargo test "${cargo_for_target[@]}" --package rukh --lib --test integration --test signature --no-run
+    cargo test "${cargo_for_target[@]}" "${engine[@]}" --lib --test integration --test signature --no-run
 }
 
 # Makes the program that starts a Windows program, and Wine's folder of Windows.

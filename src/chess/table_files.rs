@@ -243,7 +243,7 @@ mod tests {
     /// The crate that reads the tables panics at some damaged ones.
     #[test]
     fn a_table_whose_reading_panics_is_left_out_alone() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/syzygy");
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/data/syzygy");
         let files = TableFiles::find(&[folder]);
         // Of a table that has one value for all positions, nothing would be read.
         let [pawn, queen] = ["8/8/8/8/3k4/8/P7/4K3 w - - 0 1", "8/8/8/8/3k4/8/8/1Q2K3 w - - 0 1"]

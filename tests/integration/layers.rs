@@ -1,5 +1,5 @@
-//! Modules use only what is below them: lib.rs lists them from the top down, and inside them no files use each other in
-//! a cycle.
+//! Packages and modules use only what is below them: `lib.rs` and each `mod.rs` list them from the top down, and no files
+//! use each other in a cycle.
 
 #[path = "layers/source_graph.rs"]
 mod source_graph;
@@ -20,44 +20,51 @@ pub(crate) fn rust_files(directory: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The modules that a file names after `crate::`; links in comments do not count.
-fn used_modules(text: &str) -> Vec<String> {
-    let code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
-    let names = code.flat_map(|line| {
-        line.match_indices("crate::").map(|(start, found)| {
-            let rest = &line[start + found.len()..];
-            let end = rest.find(|c: char| c != '_' && !c.is_alphanumeric()).unwrap_or(rest.len());
-            rest[..end].to_owned()
+/// The Rust files of the package whose sources begin in `folder`. Folders with a `Cargo.toml` are other packages, and a
+/// build script is a program of its own.
+fn package_files(folder: &Path) -> Vec<PathBuf> {
+    let is_inside = |file: &PathBuf| {
+        let folders = file.ancestors().skip(1).take_while(|&at| at != folder);
+        !file.ends_with("build.rs") && !folders.into_iter().any(|at| at.join("Cargo.toml").exists())
+    };
+    rust_files(folder).into_iter().filter(is_inside).collect()
+}
+
+/// The packages of the table in `src/lib.rs`, from the top down, each with its folder.
+fn packages() -> Vec<(String, PathBuf)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let workspace = fs::read_to_string(root.join("Cargo.toml")).unwrap();
+    let lib = fs::read_to_string(root.join("src/lib.rs")).unwrap();
+    lib.lines()
+        .filter_map(|line| {
+            line.strip_prefix("//! | ")?.split('`').find_map(|word| word.strip_prefix("rukh_"))
         })
-    });
-    names.collect()
+        .map(|name| {
+            let start = format!("rukh-{name} = {{ path = \"");
+            let line = workspace.lines().find_map(|line| line.strip_prefix(&start));
+            let folder = line.and_then(|rest| rest.split('"').next());
+            (format!("rukh-{name}"), root.join(folder.unwrap_or_else(|| panic!("{name} is no package"))))
+        })
+        .collect()
 }
 
 #[test]
-fn layers_only_look_down() {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let lib = fs::read_to_string(source.join("lib.rs")).unwrap();
-    let layers: Vec<&str> =
-        lib.lines().filter_map(|line| line.split_once("mod ")?.1.strip_suffix(';')).collect();
-    assert!(layers.len() >= 9, "lib.rs lists the modules: {layers:?}");
-
+fn packages_only_look_down() {
+    let packages = packages();
     let mut uses = 0;
-    for file in rust_files(&source) {
-        let inside = file.strip_prefix(&source).unwrap();
-        let module = inside.iter().next().unwrap().to_str().unwrap().trim_end_matches(".rs");
-        let Some(layer) = layers.iter().position(|&name| name == module) else {
-            assert!(matches!(module, "lib" | "main"), "{module} is not in lib.rs");
-            continue;
-        };
-        for used in used_modules(&fs::read_to_string(&file).unwrap()) {
-            let Some(below) = layers.iter().position(|&name| name == used) else {
+    for (at, (package, folder)) in packages.iter().enumerate() {
+        let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+        for used in manifest.lines().filter_map(|line| line.strip_suffix(".workspace = true")) {
+            if !used.starts_with("rukh-") {
                 continue;
-            };
-            assert!(below >= layer, "{}: {module} uses {used}, which is above it", inside.display());
+            }
+            let row = packages.iter().position(|(name, _)| name == used);
+            let row = row.unwrap_or_else(|| panic!("{used} is not in the table of src/lib.rs"));
+            assert!(row > at, "{package} uses {used}, which stands above it in src/lib.rs");
             uses += 1;
         }
     }
-    assert!(uses > 20, "only {uses} uses found: does this test still look at the right thing?");
+    assert!(uses > 30, "only {uses} uses found: does this test still look at the right thing?");
 }
 
 /// No files or folders inside `folder` use each other in a cycle, and where a `mod.rs` lists its modules in a table,
@@ -80,29 +87,10 @@ fn assert_in_order(source: &str, folder: &str, least_arrows: usize) {
 }
 
 #[test]
-fn the_search_only_looks_down() {
-    assert_in_order("src", "search", 300);
-}
-
-#[test]
-fn the_tree_only_looks_down() {
-    assert_in_order("src", "tree", 300);
-}
-
-#[test]
-fn the_backends_only_look_down() {
-    assert_in_order("src", "backend", 300);
-}
-
-#[test]
-fn networks_only_look_down() {
-    assert_in_order("src", "net", 300);
-}
-
-#[test]
-fn all_other_modules_only_look_down() {
-    for folder in ["chess", "options", "engine", "analysis", "concurrent", "selfplay", "uci", "cli"] {
-        assert_in_order("src", folder, 300);
+fn the_modules_of_each_package_only_look_down() {
+    assert_in_order("src", "", 300);
+    for (_, folder) in packages() {
+        assert_in_order(folder.to_str().unwrap(), "", 3);
     }
 }
 

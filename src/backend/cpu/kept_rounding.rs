@@ -147,7 +147,7 @@ mod tests {
         let (_, rounder) = CpuNetwork::pack(network, precision, instructions, rounder);
         let made = rounder.made().expect("the rounder keeps it");
         if std::env::var_os("RUKH_WRITE_ROUNDING").is_some() {
-            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/weights/rukh-128x6.int8.gz");
+            let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../weights/rukh-128x6.int8.gz");
             let bytes = rounding_file::write(&identity, &made).expect("it is compressed");
             fs::write(path, &bytes).expect("the file is written");
             return println!("{path}: {} bytes", bytes.len());

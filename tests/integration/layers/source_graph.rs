@@ -45,7 +45,7 @@ pub(super) struct SourceGraph {
 impl SourceGraph {
     /// Reads every file below `source`, a crate's `src`.
     pub(super) fn read(source: &Path) -> SourceGraph {
-        let files = super::rust_files(source);
+        let files = super::package_files(source);
         let mut texts = BTreeMap::new();
         let mut test_only = BTreeSet::new();
         for path in files {

@@ -70,7 +70,8 @@ pub(super) fn stack<'a>(graph: &Graph<'a>, tensor: &'a str) -> Result<Stack<'a>,
     let mut stack = Stack { input: tensor, layers: Vec::new(), settings: None, embedding: None };
     while graph.layer_norm(stack.input)?.is_some() {
         let Some(block) = feed_forward(graph, stack.input)? else { break };
-        let is_encoder = graph.layer_norm(block.input)?.is_some_and(|norm| graph.sum(norm.input).is_some());
+        let is_encoder =
+            graph.layer_norm(block.input)?.is_some_and(|norm| graph.two_terms(norm.input).is_some());
         if !is_encoder {
             stack.input = block.input;
             stack.embedding = Some(block);
@@ -134,7 +135,7 @@ fn last_node<'a>(graph: &Graph<'a>, tensor: &'a str) -> Result<&'a Node, Reason>
 /// The branch that ends with the LayerNorm `tensor`; `None` if `tensor` is not the LayerNorm of a sum.
 fn branch<'a>(graph: &Graph<'a>, tensor: &'a str) -> Result<Option<(Branch<'a>, Norm)>, Reason> {
     let Some(norm) = graph.layer_norm(tensor)? else { return Ok(None) };
-    let Some((a, b)) = graph.sum(norm.input) else { return Ok(None) };
+    let Some((a, b)) = graph.two_terms(norm.input) else { return Ok(None) };
     let found = [(a, b), (b, a)].into_iter().find_map(|(branch, stream)| {
         let (branch, factor) = graph.unscaled(branch);
         let (stream, divisor) = graph.unscaled(stream);
@@ -198,7 +199,7 @@ fn attention<'a>(
     let node = graph.expect(weighted, "MatMul")?;
     let (shares, values) = two_inputs(node)?;
     let logits = graph.softmax(shares, 4)?;
-    let (scores, generated) = match graph.sum(logits) {
+    let (scores, generated) = match graph.two_terms(logits) {
         None => (logits, None),
         Some((a, b)) if graph.is(a, "Reshape") => (b, Some(a)),
         Some((a, b)) => (a, Some(b)),

@@ -387,7 +387,7 @@ impl<'a> Graph<'a> {
     }
 
     /// The inputs of the Add with the result `tensor`, neither of which is a constant; `None` if there is no such Add.
-    pub(super) fn sum(&self, tensor: &'a str) -> Option<(&'a str, &'a str)> {
+    pub(super) fn two_terms(&self, tensor: &'a str) -> Option<(&'a str, &'a str)> {
         let node = self.producer(tensor).filter(|producer| producer.node.op_type() == "Add")?.node;
         let (a, b) = two_inputs(node).ok()?;
         (self.constant(a).is_none() && self.constant(b).is_none()).then_some((a, b))

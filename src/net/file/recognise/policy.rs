@@ -165,7 +165,7 @@ fn promotion_offsets<'a>(
     depth: usize,
 ) -> Result<Matrix<'a>, Reason> {
     let sum = graph.reshape(tensor, &[3, 64])?;
-    let (a, b) = graph.sum(sum).ok_or_else(|| graph.unexpected(sum, "Add"))?;
+    let (a, b) = graph.two_terms(sum).ok_or_else(|| graph.unexpected(sum, "Add"))?;
     let is_offsets = |tensor| graph.reshaped(tensor).is_ok_and(|(_, sizes)| sizes == [1, 24]);
     let (offsets, moves) = if is_offsets(a) { (a, b) } else { (b, a) };
 
@@ -183,7 +183,7 @@ fn promotion_offsets<'a>(
     }
 
     let pieces = graph.transpose(graph.reshape(offsets, &[1, 24])?, &[0, 2, 1])?;
-    let (a, b) = graph.sum(pieces).ok_or_else(|| graph.unexpected(pieces, "Add"))?;
+    let (a, b) = graph.two_terms(pieces).ok_or_else(|| graph.unexpected(pieces, "Add"))?;
     let is_first = graph.producer(a).is_some_and(|producer| producer.output == 0);
     let (own, common) = if is_first { (a, b) } else { (b, a) };
     let (split, rows) = graph.split(own, 0, &[3, 1])?;

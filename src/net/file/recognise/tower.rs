@@ -21,7 +21,7 @@ pub(super) fn tower<'a>(graph: &Graph<'a>, tensor: &'a str) -> Result<Tower<'a>,
     let mut blocks = Vec::new();
     let (activation, mut sum) = activation::recognise(graph, tensor)?;
     loop {
-        let Some((a, b)) = graph.sum(sum) else {
+        let Some((a, b)) = graph.two_terms(sum) else {
             let first = graph.convolution(sum)?;
             blocks.reverse();
             return Ok(Tower { input: first.input, first: first.block, blocks, activation });

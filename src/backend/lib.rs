@@ -10,6 +10,7 @@
 //! | [`wrap`] | decorates a backend with an evaluation cache, batch splitting, recovery, comparison or recording |
 //! | [`synthetic`] | evaluates without a network, for tests and for measuring the search |
 //! | [`queue`] | runs worker threads and their queue |
+//! | [`owned_request`] | holds requests that own what they ask about |
 //! | [`options_dict`] | parses the text of `BackendOptions` into a tree |
 //! | [`ticket`], [`position_key`], [`winograd`] | provide tools that several backends use |
 //! | [`profile`] | holds the time of each step of a forward pass |
@@ -120,37 +121,13 @@ pub trait Backend: Send + Sync {
     /// Empties the cache, for a new game.
     fn clear_cache(&self) {}
 
-    /// Empties the cache and changes its size to about `entries` evaluations. `false` if that is impossible; then only
-    /// a new backend can have that size.
-    fn resize_cache(&self, entries: usize) -> bool {
-        let _ = entries;
-        false
-    }
-
-    /// Lets the operating system free the memory of the cache when the process ends, which is quicker than freeing it in
-    /// pieces before. This is for a process that ends next.
-    fn leave_cache_to_system(&self) {}
-
     /// The devices of this backend, and how many of them are lost.
     fn devices(&self) -> Devices {
         Devices { total: 1, lost: 0 }
     }
 
-    /// Tries lost devices again, for a new game. Only a [`wrap::RecoveringBackend`] does so.
-    fn retry_lost_devices(&self) {}
-
     /// What measures each step of this backend's forward pass; `None` if the backend does not evaluate a network itself.
     fn profiler(&self) -> Option<Box<dyn profile::Profiler + '_>> {
-        None
-    }
-
-    /// The memory that the cache takes when it is full, in bytes.
-    fn cache_bytes(&self) -> u64 {
-        0
-    }
-
-    /// How full the cache is, in thousandths; `None` for a backend without a cache.
-    fn cache_fullness_permille(&self) -> Option<u32> {
         None
     }
 }

@@ -5,6 +5,7 @@
 //! error, and the engine goes on with the choice that worked last. If there was none, it takes the processor with the
 //! user's network, or else with the embedded one. The refused choice is tried again after [`Evaluator::try_again`].
 
+use rukh_backend::wrap::{CachingBackend, RecoveringBackend};
 use rukh_backend::{Backend, BackendError, Fallback};
 use rukh_base::sync::Arc;
 use rukh_net::discover::{EMBEDDED, OWN_NETWORK};
@@ -20,6 +21,8 @@ struct Current {
     /// The network's files before they were read.
     files: Fingerprint,
     backend: Arc<dyn Backend>,
+    cache: Option<Arc<CachingBackend>>,
+    recovering: Option<Arc<RecoveringBackend>>,
     /// The network, as the user is told its name; `None` if the backend has none.
     network: Option<String>,
     /// Evaluates single positions if the backend does not. `None` if a fault is an error.
@@ -65,9 +68,11 @@ impl Evaluator {
 
     /// The memory of the cache.
     pub(super) fn cache_bytes(&self) -> CacheBytes {
-        let Some(backend) = self.current() else { return CacheBytes::default() };
-        let filled_permille = u64::from(backend.cache_fullness_permille().unwrap_or(0).min(1000));
-        let full = backend.cache_bytes();
+        let Some(cache) = self.current.as_ref().and_then(|current| current.cache.as_ref()) else {
+            return CacheBytes::default();
+        };
+        let filled_permille = u64::from(cache.fullness_permille().min(1000));
+        let full = cache.bytes();
         CacheBytes { full, missing: full / 1000 * (1000 - filled_permille) }
     }
 
@@ -77,7 +82,8 @@ impl Evaluator {
         if let Some(current) = &mut self.current
             && current.config.is_same_but_for_cache(wanted)
             && current.config.cache_entries != wanted.cache_entries
-            && current.backend.resize_cache(wanted.cache_entries)
+            && let Some(cache) = &current.cache
+            && cache.resize(wanted.cache_entries)
         {
             current.config.cache_entries = wanted.cache_entries;
             self.worked = Some(wanted.clone());
@@ -87,6 +93,23 @@ impl Evaluator {
     /// Lets the next call of [`Evaluator::get`] try a configuration again that was refused before.
     pub(super) fn try_again(&mut self) {
         self.refused = None;
+    }
+
+    /// Empties the cache, and tries refused configurations and lost devices again.
+    pub(super) fn new_game(&mut self) {
+        self.try_again();
+        let Some(current) = &self.current else { return };
+        current.backend.clear_cache();
+        if let Some(recovering) = &current.recovering {
+            recovering.retry_lost_devices();
+        }
+    }
+
+    /// Prepares for the end of the process: see [`CachingBackend::leave_to_system`].
+    pub(super) fn leave_cache_to_system(&self) {
+        if let Some(cache) = self.current.as_ref().and_then(|current| current.cache.as_ref()) {
+            cache.leave_to_system();
+        }
     }
 
     /// Lets the next call of [`Evaluator::get`] read the network again if its file has changed.
@@ -144,7 +167,7 @@ impl Evaluator {
         created: CreatedBackend,
         responder: &dyn Responder,
     ) -> Obtained {
-        let CreatedBackend { backend, network, mut notices } = created;
+        let CreatedBackend { backend, cache, recovering, network, mut notices } = created;
         // The user is told which network plays whenever that changes, and when it is not the chosen one.
         let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
         if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
@@ -159,8 +182,9 @@ impl Evaluator {
         self.is_outdated = false;
         let fallback =
             self.recovery.is_some().then(|| Arc::new(ProcessorFallback::new(&config)) as Arc<dyn Fallback>);
-        self.current = Some(Current { config, files, backend: Arc::clone(&backend), network, fallback });
-        Obtained { backend, is_new: true }
+        let obtained = Obtained { backend: Arc::clone(&backend), is_new: true };
+        self.current = Some(Current { config, files, backend, cache, recovering, network, fallback });
+        obtained
     }
 
     /// Finds a backend to play in place of the one that `wanted` asks for, and reports the error.

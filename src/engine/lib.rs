@@ -164,11 +164,7 @@ impl Engine {
         self.tree.discard();
         self.time_manager = None;
         self.lag.forget_move();
-        self.evaluator.try_again();
-        if let Some(backend) = self.evaluator.current() {
-            backend.clear_cache();
-            backend.retry_lost_devices();
-        }
+        self.evaluator.new_game();
     }
 
     /// Makes the backend, unless it exists or a search is running.
@@ -324,9 +320,7 @@ impl Engine {
     /// the tree and of the cache is left to the operating system where that is quicker than freeing it here.
     pub fn end_with_process(mut self) {
         self.end_threads();
-        if let Some(backend) = self.evaluator.current() {
-            backend.leave_cache_to_system();
-        }
+        self.evaluator.leave_cache_to_system();
         std::mem::take(&mut self.tree).end_with_process();
     }
 

@@ -155,14 +155,15 @@ fn a_search_survives_the_loss_of_its_device_and_the_next_game_gets_it_back() {
         let heard = Arc::new(Heard::default());
         let works = Arc::new(AtomicBool::new(true));
         let device = Arc::new(Failing::after(batches));
-        let backend: Arc<dyn Backend> = Arc::new(RecoveringBackend::new(device, plan(&heard, &works)));
+        let recovering = Arc::new(RecoveringBackend::new(device, plan(&heard, &works)));
+        let backend = Arc::clone(&recovering) as Arc<dyn Backend>;
         assert!(search(&backend, visits(500), &heard) >= 500);
         let expected =
             "error: evaluation failed on card: it broke; the processor takes over until the next game";
         assert_eq!(heard.messages(), [expected], "after {batches} batches");
         assert_eq!(backend.attributes().name, random().attributes().name);
         assert!(backend.devices().are_all_lost());
-        backend.retry_lost_devices();
+        recovering.retry_lost_devices();
         assert_eq!(heard.messages(), ["card evaluates again"]);
         assert_eq!((backend.attributes().name.as_str(), backend.devices().lost), ("card", 0));
         assert!(search(&backend, visits(500), &heard) >= 500);

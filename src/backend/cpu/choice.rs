@@ -188,7 +188,7 @@ fn measure(network: &Arc<Network>, instructions: InstructionSet) -> Result<Vec<M
 
 /// About `count` positions, one move after those of the benchmark.
 fn requests(reference: &CpuBackend, count: usize) -> Result<Vec<OwnedRequest>, BackendError> {
-    let mut parents: Vec<OwnedRequest> = games().into_iter().filter_map(OwnedRequest::new).collect();
+    let mut parents: Vec<OwnedRequest> = games().into_iter().filter_map(OwnedRequest::about).collect();
     parents.truncate(count.div_ceil(RANKS.len()));
     let evaluations = evaluate_all(reference, &parents)?;
     let mut requests = Vec::new();
@@ -199,7 +199,7 @@ fn requests(reference: &CpuBackend, count: usize) -> Result<Vec<OwnedRequest>, B
         for &index in order.iter().take(RANKS.end).skip(RANKS.start) {
             let mut history = parent.history.clone();
             history.push(moves[index]);
-            requests.extend(OwnedRequest::new(history));
+            requests.extend(OwnedRequest::about(history));
         }
     }
     Ok(requests)

@@ -293,7 +293,8 @@ impl Intake for Shared {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::queue::{OwnedRequest, WorkerTicket, reply_channel};
+    use crate::owned_request::OwnedRequest;
+    use crate::queue::{WorkerTicket, reply_channel};
     use crate::synthetic::{RandomBackend, RandomOptions};
     use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 
@@ -368,7 +369,7 @@ mod tests {
         let mut tickets = Vec::new();
         for _ in 0..jobs {
             let (reply, ticket) = reply_channel("test");
-            let request = OwnedRequest::new(EvalRequest { history: &history(""), moves: &[] });
+            let request = OwnedRequest::copy_of(EvalRequest { history: &history(""), moves: &[] });
             state.jobs.push_back(Job { requests: vec![request; 4], reply });
             state.positions += 4;
             tickets.push(ticket);

@@ -1,6 +1,7 @@
 //! Evaluates the batches of several searches as one, and gives each search its part of the outcome.
 
-use crate::queue::{Outcome, OwnedRequest, Reply, reply_channel};
+use crate::owned_request::OwnedRequest;
+use crate::queue::{Outcome, Reply, reply_channel};
 use crate::ticket::{Done, OrderedBatch, check_batch_size};
 use crate::{Added, Attributes, Backend, Batch, EvalRequest, Evaluations, Ticket};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl<I: Intake> Batch for CopiedBatch<I> {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        self.requests.push(OwnedRequest::new(request));
+        self.requests.push(OwnedRequest::copy_of(request));
         Added::Queued
     }
 

@@ -4,7 +4,7 @@ use super::config::BackendConfig;
 use super::kinds::{BACKENDS, own_options};
 use super::maker::{Made, Maker, MissingDevices};
 use rukh_backend::options_dict::ParsedOptions;
-use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend};
+use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend, RecoveringBackend};
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
 use rukh_options::{AUTODISCOVER, BackendName, lc0};
 use std::sync::Arc;
@@ -13,6 +13,10 @@ use std::sync::Arc;
 pub struct CreatedBackend {
     /// The backend, inside its cache and, if it needs one, its batch splitter.
     pub backend: Arc<dyn Backend>,
+    /// The outermost decorator of `backend`, if that is a cache.
+    pub cache: Option<Arc<CachingBackend>>,
+    /// The decorator of `backend` that plays on after a fault of a device, if it has one.
+    pub recovering: Option<Arc<RecoveringBackend>>,
     /// The path of the network that it evaluates, or a name in angle brackets; `None` if it has none.
     pub network: Option<String>,
     /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
@@ -40,7 +44,7 @@ pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, Ba
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
     let (network, notices) = maker.into_network_and_notices();
-    Ok(CreatedBackend { backend, network, notices })
+    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices })
 }
 
 /// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself.
@@ -51,7 +55,7 @@ pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendErr
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_checked(config, &maker)?;
     let (network, notices) = maker.into_network_and_notices();
-    Ok(CreatedBackend { backend, network, notices })
+    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices })
 }
 
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
@@ -117,5 +121,7 @@ pub(super) fn finish(
             backend.attributes().name
         ));
     }
-    CreatedBackend { backend: Arc::new(backend), network, notices }
+    let cache = Arc::new(backend);
+    let backend = Arc::clone(&cache) as Arc<dyn Backend>;
+    CreatedBackend { backend, cache: Some(cache), recovering: None, network, notices }
 }

@@ -50,19 +50,22 @@ pub fn create_for_game(config: &BackendConfig, recovery: &Recovery) -> Result<Cr
     let maker = Maker::new(config, BACKENDS, recovery.missing_devices());
     let made = make_splitting(config, &maker);
     let plan = || plan(config, &maker, recovery);
-    let (backend, notice): (Arc<dyn Backend>, _) = match made {
+    let (backend, recovering, notice) = match made {
         Ok(device) if is_played_on(config, &maker.made()) => {
-            (Arc::new(RecoveringBackend::new(device, plan()?)), None)
+            let recovering = Arc::new(RecoveringBackend::new(device, plan()?));
+            (Arc::clone(&recovering) as Arc<dyn Backend>, Some(recovering), None)
         }
-        Ok(backend) => (backend, None),
+        Ok(backend) => (backend, None, None),
         Err(error @ BackendError::Create { .. }) if maker.device_is_named() && plays_on(config) => {
             let notice = format!("error: {error}; the processor takes over until the next game");
-            (Arc::new(RecoveringBackend::without_device(plan()?)?), Some(notice))
+            let recovering = Arc::new(RecoveringBackend::without_device(plan()?)?);
+            (Arc::clone(&recovering) as Arc<dyn Backend>, Some(recovering), Some(notice))
         }
         Err(error) => return Err(error),
     };
     let (network, notices) = maker.into_network_and_notices();
-    Ok(finish(config, backend, network, notices.into_iter().chain(notice).collect()))
+    let created = finish(config, backend, network, notices.into_iter().chain(notice).collect());
+    Ok(CreatedBackend { recovering, ..created })
 }
 
 /// Whether a fault of a device that is part of the chosen backend is survived. `check` and `recordreplay` are tools: a

@@ -54,18 +54,6 @@ impl Backend for BatchSplittingBackend {
     fn devices(&self) -> Devices {
         self.inner.devices()
     }
-
-    fn retry_lost_devices(&self) {
-        self.inner.retry_lost_devices();
-    }
-
-    fn cache_bytes(&self) -> u64 {
-        self.inner.cache_bytes()
-    }
-
-    fn cache_fullness_permille(&self) -> Option<u32> {
-        self.inner.cache_fullness_permille()
-    }
 }
 
 struct SplitBatch {

@@ -55,6 +55,29 @@ impl CachingBackend {
     pub fn entries(&self) -> usize {
         self.entries
     }
+
+    /// Empties the cache and changes its size to about `entries` evaluations. `false` if that is impossible; then only
+    /// a new cache can have that size.
+    pub fn resize(&self, entries: usize) -> bool {
+        fitting_entries(entries) == entries && self.store.resize(entries)
+    }
+
+    /// The memory that the cache takes when it is full, in bytes.
+    pub fn bytes(&self) -> u64 {
+        self.store.bytes()
+    }
+
+    /// How full the cache is, in thousandths.
+    pub fn fullness_permille(&self) -> u32 {
+        self.store.fullness_permille()
+    }
+
+    /// Lets the operating system free the cache's memory when the process ends, which is quicker than freeing it in
+    /// pieces before. This is for a process that ends next.
+    pub fn leave_to_system(&self) {
+        // One more owner, which never drops it.
+        std::mem::forget(Arc::clone(&self.store));
+    }
 }
 
 impl Backend for CachingBackend {
@@ -82,29 +105,8 @@ impl Backend for CachingBackend {
         self.inner.clear_cache();
     }
 
-    fn leave_cache_to_system(&self) {
-        // One more owner, which never drops it.
-        std::mem::forget(Arc::clone(&self.store));
-    }
-
-    fn resize_cache(&self, entries: usize) -> bool {
-        fitting_entries(entries) == entries && self.store.resize(entries)
-    }
-
     fn devices(&self) -> Devices {
         self.inner.devices()
-    }
-
-    fn retry_lost_devices(&self) {
-        self.inner.retry_lost_devices();
-    }
-
-    fn cache_bytes(&self) -> u64 {
-        self.store.bytes()
-    }
-
-    fn cache_fullness_permille(&self) -> Option<u32> {
-        Some(self.store.fullness_permille())
     }
 }
 
@@ -195,7 +197,7 @@ mod tests {
             let backend = CachingBackend::new(inner, 100, KeyRules::default());
             let store = Arc::downgrade(&backend.store);
             if is_left {
-                backend.leave_cache_to_system();
+                backend.leave_to_system();
             }
             drop(backend);
             assert_eq!(store.upgrade().is_some(), is_left);

@@ -16,7 +16,7 @@
 //! A lost device may hang, and then nothing that uses it ever returns. So it is dropped on a thread that nobody waits
 //! for, and it is made again on another such thread.
 
-use crate::queue::OwnedRequest;
+use crate::owned_request::OwnedRequest;
 use crate::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
 use crate::{Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket};
 use rukh_base::sync::start_system_thread;
@@ -156,6 +156,25 @@ impl RecoveringBackend {
             }),
         }
     }
+
+    /// Tries lost devices again, for a new game, if the plan says how to make them. Waits a moment for them.
+    pub fn retry_lost_devices(&self) {
+        let mut state = self.shared.lock();
+        if self.shared.plan.make_device.is_none() || state.devices().lost == 0 || state.is_retrying {
+            return;
+        }
+        state.is_retrying = true;
+        let shared = Arc::clone(&self.shared);
+        match start_thread(move || shared.remake_device()) {
+            Some(thread) => state.threads.push(thread),
+            None => state.is_retrying = false,
+        }
+        let until = Instant::now() + RETRY_WAIT;
+        while state.is_retrying && Instant::now() < until {
+            let limit = until.saturating_duration_since(Instant::now());
+            state = self.shared.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
 }
 
 impl Backend for RecoveringBackend {
@@ -190,24 +209,6 @@ impl Backend for RecoveringBackend {
 
     fn devices(&self) -> Devices {
         self.shared.lock().devices()
-    }
-
-    fn retry_lost_devices(&self) {
-        let mut state = self.shared.lock();
-        if self.shared.plan.make_device.is_none() || state.devices().lost == 0 || state.is_retrying {
-            return;
-        }
-        state.is_retrying = true;
-        let shared = Arc::clone(&self.shared);
-        match start_thread(move || shared.remake_device()) {
-            Some(thread) => state.threads.push(thread),
-            None => state.is_retrying = false,
-        }
-        let until = Instant::now() + RETRY_WAIT;
-        while state.is_retrying && Instant::now() < until {
-            let limit = until.saturating_duration_since(Instant::now());
-            state = self.shared.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0;
-        }
     }
 }
 
@@ -418,7 +419,7 @@ impl Batch for RecoveringBatch {
         match &mut self.inner {
             Filling::Direct(batch) => batch.add(request),
             Filling::Copied(requests) => {
-                requests.push(OwnedRequest::new(request));
+                requests.push(OwnedRequest::copy_of(request));
                 Added::Queued
             }
         }

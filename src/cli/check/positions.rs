@@ -56,7 +56,7 @@ impl Positions {
                     }
                     let mut history = game.clone();
                     history.truncate(game.positions().len() + 1 - *left);
-                    requests.extend(OwnedRequest::new(history));
+                    requests.extend(OwnedRequest::about(history));
                     *left -= 1;
                 }
                 requests
@@ -64,7 +64,7 @@ impl Positions {
             Positions::Own { games, random } => {
                 games.truncate(count);
                 games.resize_with(count, || new_game(random));
-                games.iter().cloned().filter_map(OwnedRequest::new).collect()
+                games.iter().cloned().filter_map(OwnedRequest::about).collect()
             }
         }
     }

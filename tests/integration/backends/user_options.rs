@@ -147,5 +147,5 @@ fn auto_always_has_a_network() {
     let created = created.unwrap();
     assert_ne!(created.backend.attributes().name, "trivial");
     assert!(created.notices.iter().any(|notice| notice.starts_with("network ")), "{:?}", created.notices);
-    assert!(created.backend.cache_fullness_permille().is_some(), "a cache must be around the backend");
+    assert!(created.cache.is_some(), "a cache must be around the backend");
 }

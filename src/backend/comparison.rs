@@ -17,6 +17,11 @@ impl Figure {
         Figure { said: f64::from(said), right: f64::from(right) }
     }
 
+    /// The two values: what was said, and what is right.
+    pub fn values(self) -> (f64, f64) {
+        (self.said, self.right)
+    }
+
     /// The difference with its sign.
     pub fn signed(self) -> f64 {
         self.said - self.right
@@ -67,12 +72,13 @@ impl<'a> Comparison<'a> {
         self.of(|value| value.m)
     }
 
-    pub(crate) fn e(&self) -> Figure {
+    /// The two values of e.
+    pub fn e(&self) -> Figure {
         self.of(|value| value.e)
     }
 
     /// The priors of the moves that both evaluations have.
-    pub(crate) fn priors(&self) -> impl Iterator<Item = Figure> + use<'a> {
+    pub fn priors(&self) -> impl Iterator<Item = Figure> + use<'a> {
         self.said.1.iter().zip(self.right.1).map(|(&said, &right)| Figure::new(said, right))
     }
 

@@ -347,7 +347,7 @@ fn openings_can_be_left_early_and_rare_moves_refused() {
 
     let directory = format!("--training-dir={}", folder.path().display());
     let most = ["--minimum-allowed-visits=1000", "--discarded-start-chance=50", "--games=12", &directory];
-    let output = run(&trivial(&[&["--training", "--visits=20"], &most[..]].concat()));
+    let output = run(&trivial(&[&["--training", "--visits=20", "--parallelism=2"], &most[..]].concat()));
     let records: Vec<Record> = files(folder.path(), ".gz").iter().flat_map(|path| chunk_of(path)).collect();
     let share = |record: &Record, index: u16| record.probabilities[usize::from(index)].get();
     assert!(!records.is_empty());

@@ -8,7 +8,7 @@ use crate::pass::slot::{Requests, Slot};
 use crate::runtime::error::Result;
 use crate::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
 use crate::runtime::weight_bits::WeightBits;
-use rukh_backend::{Backend, BackendError, EvalRequest, Evaluations, Value};
+use rukh_backend::{Backend, BackendError, Comparison, EvalRequest, Evaluations, Figure, Value};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh_cpu::{CpuBackend, CpuOptions, Precision};
 use rukh_net::Network;
@@ -112,8 +112,10 @@ impl Reference {
                 if found.is_some() {
                     return;
                 }
-                let wrong = self.wrong_figure(expected, &answer.value(), answer.priors(), tolerance);
-                found = wrong.map(|(name, card, processor)| {
+                let priors: Vec<f32> = answer.priors().collect();
+                let wrong = self.wrong_figure(expected, answer.value(), &priors, tolerance);
+                found = wrong.map(|Compared { name, figure, .. }| {
+                    let (card, processor) = figure.values();
                     format!(
                         "in a batch of {size}, position {} has {name} {card:.4} instead of {processor:.4}",
                         place + 1
@@ -144,54 +146,62 @@ impl Reference {
     pub(crate) fn differences(&self, slot: &mut Slot, size: usize, rotation: usize) -> Result<Differences> {
         let (requests, mut expected) = self.batch(size, rotation);
         let mut largest = Differences::default();
-        let note = |largest: &mut f32, found: f32, expected: f32| {
-            let difference = (found - expected).abs();
-            *largest = largest.max(if difference.is_nan() { f32::INFINITY } else { difference });
-        };
         slot.evaluate(&requests, |answer| {
-            let Some(Expected { value, priors, .. }) = expected.next() else { return };
-            let found = answer.value();
-            note(&mut largest.q, found.q, value.q);
-            note(&mut largest.d, found.d, value.d);
-            note(&mut largest.m, found.m, value.m);
-            if self.has_value_error {
-                note(&mut largest.e, found.e, value.e);
+            let Some(expected) = expected.next() else { return };
+            let priors: Vec<f32> = answer.priors().collect();
+            for Compared { name, figure, .. } in self.compared(expected, answer.value(), &priors) {
+                let largest = match name {
+                    "q" => &mut largest.q,
+                    "d" => &mut largest.d,
+                    "m" => &mut largest.m,
+                    "e" => &mut largest.e,
+                    _ => &mut largest.prior,
+                };
+                *largest = largest.max(figure.absolute() as f32);
             }
-            answer.priors().zip(priors).for_each(|(found, &expected)| {
-                note(&mut largest.prior, found, expected);
-            });
         })?;
         Ok(largest)
     }
 
-    /// The first figure that is too far from the processor's: its name, the card's figure, the processor's.
+    /// All figures of an answer.
+    fn compared<'a>(
+        &self,
+        expected: &'a Expected,
+        value: Value,
+        priors: &'a [f32],
+    ) -> impl Iterator<Item = Compared> + use<'a> {
+        let comparison = Comparison::new((value, priors), (expected.value, &expected.priors));
+        let compared = |name, figure, scale| Compared { name, figure, scale };
+        let values = [
+            compared("q", comparison.q(), 1.0),
+            compared("d", comparison.d(), 1.0),
+            compared("m", comparison.m(), MOVES_LEFT),
+        ];
+        let error = self.has_value_error.then(|| compared("e", comparison.e(), 1.0));
+        let priors = comparison.priors().map(move |figure| compared("a prior of", figure, 1.0));
+        values.into_iter().chain(error).chain(priors)
+    }
+
+    /// The first figure of an answer that is too far from the processor's.
     fn wrong_figure(
         &self,
         expected: &Expected,
-        found: &Value,
-        priors: impl Iterator<Item = f32>,
+        value: Value,
+        priors: &[f32],
         tolerance: f32,
-    ) -> Option<(&'static str, f32, f32)> {
-        let Value { q, d, m, e } = expected.value;
-        let value_error = if self.has_value_error { (found.e, e) } else { (0.0, 0.0) };
-        let pairs = [
-            ("q", found.q, q, tolerance),
-            ("d", found.d, d, tolerance),
-            ("m", found.m, m, tolerance * MOVES_LEFT),
-            ("e", value_error.0, value_error.1, tolerance),
-        ];
-        let priors =
-            priors.zip(&expected.priors).map(|(found, &expected)| ("a prior of", found, expected, tolerance));
-        let is_wrong = |&(_, found, expected, tolerance): &(&str, f32, f32, f32)| {
-            let difference = (found - expected).abs();
-            difference.is_nan() || difference > tolerance
-        };
-        pairs
-            .into_iter()
-            .chain(priors)
-            .find(is_wrong)
-            .map(|(name, found, expected, _)| (name, found, expected))
+    ) -> Option<Compared> {
+        self.compared(expected, value, priors)
+            .find(|compared| compared.figure.absolute() > f64::from(tolerance * compared.scale))
     }
+}
+
+/// A figure of an answer.
+struct Compared {
+    /// Its name in messages.
+    name: &'static str,
+    figure: Figure,
+    /// What the tolerance is multiplied with.
+    scale: f32,
 }
 
 /// The same with weights of these bits. Weights of 8 bits that the user asked for are allowed what 8-bit integers are.
@@ -233,9 +243,8 @@ mod tests {
         let expected = Expected { planes, moves: vec![0, 1], value, priors: vec![0.75, 0.25] };
         let reference = Reference { positions: Vec::new(), has_value_error: false };
         let wrong = |value: Value, priors: [f32; 2]| {
-            let found =
-                reference.wrong_figure(&expected, &value, priors.into_iter(), tolerance(GpuPrecision::Fp16));
-            found.map(|(name, ..)| name)
+            let found = reference.wrong_figure(&expected, value, &priors, tolerance(GpuPrecision::Fp16));
+            found.map(|compared| compared.name)
         };
         assert_eq!(wrong(Value { q: 0.505, m: 30.5, ..value }, [0.745, 0.255]), None);
         assert_eq!(wrong(Value { q: 0.52, ..value }, [0.75, 0.25]), Some("q"));

@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # Runs the checks that a change must pass before it is merged, and stops at the first failure. Continuous integration
-# runs all of them. A step whose tools are not installed is skipped and says so; with CI set it fails instead. Tests
-# that need PyTorch are skipped in either case: CI runs them in a job of their own.
+# runs them, too. A step whose tools are not installed is skipped and says so; with CI set it fails instead. Tests that
+# need PyTorch are skipped in either case: CI runs them in a job of their own. A long check of a part that has not changed
+# since it passed is left out (`scripts/checks/passed.txt`).
 #
 # usage: scripts/check.sh [STEP ...]
-#   without arguments    all steps but `quick` and `long`: about 30 minutes on two cores from a fresh clone
+#   without arguments    all steps but those on request; each prints its time
 #   quick                format, lint, unit tests and signature: under a minute after an edit
+#   nightly              every check, whatever has changed, and those that take long; CI runs it every night
 #   long                 tests that take minutes each
 # environment:
 #   PYTHON               the Python of the steps `training`, `onnx` and `second_emulator` (default:
 #                        target/python/bin/python, else python3)
+#   RUKH_CHECK_ALL=1     leaves out no check
 #   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
 #   RUKH_TEST_NETS       a folder of lc0's networks for the step `long`
 set -euo pipefail
@@ -31,24 +34,42 @@ step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
 
 step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet; }
 
-step_test() { cargo test --workspace --quiet; }
+# Every step that runs tests selects the whole workspace, because Cargo would build the engine again for fewer packages.
+tests() { cargo test --workspace --quiet "$@"; }
 
-# The signature is the same on every machine. A test computes it. All targets are named, as in the step `test`, because
-# for fewer targets Cargo would build the engine again.
-step_signature() {
-    local said
-    said=$(cargo test --workspace --quiet -- --exact --nocapture the_search_has_the_signature_in_the_repository 2>&1) || {
-        echo "$said"
-        return 1
-    }
-    grep '^signature ' <<<"$said"
+# The tests of the parts that no other step has.
+step_test() {
+    local others=() name
+    for name in "${GPU_TESTS[@]}"; do others+=(--skip "$name"); done
+    tests --lib --bins --test fleet --test signature
+    tests --test integration -- "${others[@]}"
 }
+
+# The integration tests of GPU backends: they need the emulator, and most of the time.
+GPU_TESTS=(rocm:: rocm_ the_steps_of_a_pass_on_a_card of_8_bits_are_rated_by_a_ceiling batches_are_filled_as_far_as_the_card)
+
+# The GPU backend on emulated cards. A few tests run in any case: networks of three kinds on gfx1100 in fp16, a fault of
+# the card, and a start that measures nothing.
+step_gpu() {
+    tests --test integration -- rocm::smoke \
+        rocm_startup::figures_are_checked_once rocm_faults::the_search_in_which_the_card_fails
+    unless_unchanged gpu src/backend hip tests/integration/rocm tests/integration/rocm.rs Cargo.lock \
+        "$(rustc --version)" -- all_gpu_tests
+}
+
+all_gpu_tests() {
+    tests --test emulator --test cuda_shim
+    tests --test integration -- "${GPU_TESTS[@]}"
+}
+
+# The signature is the same on every machine. A test computes it.
+step_signature() { tests --test signature -- --nocapture | grep '^signature '; }
 
 step_quick() {
     step_format
     step_lint
-    cargo test --quiet --workspace --lib
-    cargo test --quiet --workspace --test signature -- --nocapture
+    tests --lib
+    step_signature
 }
 
 # Checks that the processor's products reach a good part of what its arithmetic can do.
@@ -58,7 +79,12 @@ step_cpu_speed() {
 }
 
 # Checks the protocols between threads: all interleavings of a few steps, and random schedules of a few whole searches.
-step_models() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
+step_models() {
+    unless_unchanged models src/base src/backend/lib.rs src/backend/queue src/backend/wrap src/backend/multi src/tree \
+        src/search scripts/checks/concurrency.sh "$(rustc --version)" -- model_checks
+}
+
+model_checks() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
 # Tests the training scripts. Where PyTorch is missing, only the tests of the records run.
 step_training() {
@@ -138,6 +164,18 @@ step_long() {
     cargo test --profile quick --test integration -- --ignored --nocapture "${tests[@]}"
 }
 
+# Every check, and those that say more the longer they run.
+step_nightly() {
+    RUKH_CHECK_ALL=1 RUKH_SCHEDULES=${RUKH_SCHEDULES:-200} scripts/check.sh
+    # The processor's arithmetic and the emulator, with checks of overflows and of pointers.
+    cargo test --workspace --quiet --lib --test emulator \
+        --config profile.dev.package.rukh-cpu.overflow-checks=true \
+        --config profile.dev.package.rukh-cpu.debug-assertions=true \
+        --config profile.dev.package.rocm-emulator.overflow-checks=true \
+        --config profile.dev.package.rocm-emulator.debug-assertions=true
+    scripts/check.sh cpu_speed long
+}
+
 STEPS_BESIDE="kernels second_emulator kernels_host"
-STEPS_ON_REQUEST="quick long"
-run_steps "format lint docs test signature cpu_speed onnx models training" "$@"
+STEPS_ON_REQUEST="quick nightly long signature cpu_speed"
+run_steps "format lint docs test gpu onnx models training" "$@"

@@ -29,7 +29,7 @@ TEST = "onnx_cases::cases_for_onnxruntime_are_written"
 def write_cases(folder):
     # All targets of the workspace are built, as for the other tests, because for fewer Cargo would build the engine
     # again.
-    command = ["cargo", "test", "--workspace", "--quiet", "--", "--ignored", "--exact", TEST]
+    command = ["cargo", "test", "--workspace", "--quiet", "--test", "integration", "--", "--ignored", "--exact", TEST]
     done = subprocess.run(command, cwd=ROOT, env={**os.environ, "RUKH_ONNX_CASES": str(folder)},
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0:

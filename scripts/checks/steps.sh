@@ -59,29 +59,45 @@ end_group() {
     [ -z "${1:-}" ] || kill -- "-$1" 2>/dev/null || true
 }
 
-# unless_unchanged NAME INPUT ... -- COMMAND ...: runs the command, unless it has already passed in this checkout with
-# the same inputs. An input is a file, a folder, or any other word, such as a version. With CI set it always runs.
+# The file with a line for each check that is left out where nothing changed: its name, and the hash of its inputs when it
+# last passed. It belongs to the repository, so that a fresh clone and continuous integration leave these checks out, too.
+PASSED=scripts/checks/passed.txt
+
+# unless_unchanged NAME INPUT ... -- COMMAND ...: runs the command, unless it has already passed with the same inputs. An
+# input is a file, a folder, or any other word, such as a version. With RUKH_CHECK_ALL set it always runs.
 unless_unchanged() {
-    local name=$1 inputs=() key stamp
+    local name=$1 inputs=() key
     shift
     while [ "$1" != -- ]; do
         inputs+=("$1")
         shift
     done
     shift
-    key=$({
-        printf '%s\n' "${inputs[@]}"
-        local input
-        for input in "${inputs[@]}"; do
-            [ ! -e "$input" ] || find "$input" -type f -not -path '*/__pycache__/*' -print0 | sort -z | xargs -0 sha256sum
-        done
-    } | sha256sum)
-    stamp=target/checked/$name
-    if [ -z "${CI:-}" ] && [ -f "$stamp" ] && [ "$(cat "$stamp")" = "$key" ]; then
-        echo "unchanged since the last check; delete $stamp to repeat it"
+    key=$(hash_of "${inputs[@]}")
+    if [ -z "${RUKH_CHECK_ALL:-}" ] && grep -qx "$name $key" "$PASSED"; then
+        echo "not run: nothing that it checks has changed since it passed"
         return
     fi
     "$@"
-    mkdir -p target/checked
-    echo "$key" >"$stamp"
+    # What changed meanwhile has not been checked.
+    [ "$(hash_of "${inputs[@]}")" = "$key" ] || return 0
+    # Steps beside each other may write at the same time.
+    (
+        flock 9
+        { grep -v "^$name " "$PASSED" || true; echo "$name $key"; } | sort >"$PASSED.new"
+        mv "$PASSED.new" "$PASSED"
+    ) 9>target/passed.lock
+    echo "passed; $PASSED says so and belongs into the commit"
+}
+
+# hash_of INPUT ...: the hash of files, of folders (without what git ignores), and of words.
+hash_of() {
+    local input
+    for input in "$@"; do
+        if [ -e "$input" ]; then
+            git ls-files -z --cached --others --exclude-standard -- "$input" | sort -z | xargs -0 sha256sum 2>/dev/null
+        else
+            echo "$input"
+        fi
+    done | sha256sum | cut -d' ' -f1
 }

@@ -10,6 +10,7 @@ mod graphs;
 mod int8;
 mod launches;
 mod own;
+mod smoke;
 mod true_widths;
 mod value_error;
 mod versions;

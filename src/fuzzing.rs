@@ -183,9 +183,9 @@ pub fn config_file(bytes: &[u8]) {
     }
 }
 
-/// A table of tuned products: what can be used stays the same when it is written and read again, and there is one
+/// A table of tuned GEMMs: what can be used stays the same when it is written and read again, and there is one
 /// readable message about the rest.
-pub fn tuned_products(bytes: &[u8]) {
+pub fn tuned_gemms(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     match gpu::rewritten_table(&text) {
         Err(reason) => check_message(&reason),

@@ -55,7 +55,7 @@
 #define SMALL_NAME(name) name
 #endif
 
-// fp16's largest number. Smolgen's last product can overflow to infinity in fp16, and an infinite score would make the
+// fp16's largest number. Smolgen's last GEMM can overflow to infinity in fp16, and an infinite score would make the
 // softmax a NaN, so scores are clamped to this number.
 #define LARGEST_LOGIT 65504.0f
 

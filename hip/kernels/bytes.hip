@@ -1,4 +1,4 @@
-// Products of 8-bit integers, or of 8-bit floating-point numbers, with results in fp16, and the rounding of their inputs.
+// GEMMs of 8-bit integers, or of 8-bit floating-point numbers, with results in fp16, and the rounding of their inputs.
 // Arguments: QuantiseArguments and GemmBytesArguments (kernels.h).
 //
 //   quantise:      bytes[r][k] = round((x[r][k] * factors[k] - least[r]) / scale[r]) - 128, where
@@ -24,7 +24,7 @@
 //                  Integers: row_scales [rows][2] float: scale and zero; output_scales [2][outputs, rounded up to a
 //                  multiple of eight] float: scales and shares.
 //                  e4m3: row_scales [rows] float; output_scales [outputs, rounded up to a multiple of eight] float
-//   shared memory  quantise, quantise_fp8: none; the products: 2 * (rows + columns) * 64 bytes; at most 48 KB on NVIDIA
+//   shared memory  quantise, quantise_fp8: none; the GEMMs: 2 * (rows + columns) * 64 bytes; at most 48 KB on NVIDIA
 //   wave size      32 or 64
 //   memory         quantise and quantise_fp8 read a row twice, the second time from the cache
 //

@@ -1,12 +1,12 @@
 // 3x3 convolution on the 8 x 8 board by Winograd's minimal filtering F(4x4, 3x3), in three steps. The second is a strided
-// batch of 36 matrix products:
+// batch of 36 GEMMs:
 //
 //   V = B^T x B for each tile             winograd_input:  x [B][64][channels] -> V [36][4 B][channels]
 //   M[i] = V[i] W[i], i = 0...35          gemm, a library: V -> M [36][4 B][outputs], with transformed weights W
 //   y = act(A^T M A + bias + residual)    winograd_output: M -> y [B][64][outputs], and the means over the squares
 //
-// `convolution` computes all three steps in one launch, with its own products (gemm_tiles.h). Arguments:
-// ConvolutionArguments; grid: `blocks` of 128 threads; shared memory: that of the products. Arguments of the two
+// `convolution` computes all three steps in one launch, with its own GEMMs (gemm_tiles.h). Arguments:
+// ConvolutionArguments; grid: `blocks` of 128 threads; shared memory: that of the GEMMs. Arguments of the two
 // kernels for one step: WinogradArguments (kernels.h). These kernels:
 //   grid            (ceil(channels / 64), B) blocks of 128 threads: a block computes 64 channels of one position
 //   a thread owns   two neighbouring channels of one 4 x 4 tile of results: 32 lanes per tile, four tiles
@@ -167,8 +167,8 @@ GPU_FUNCTION void winograd_output(const WinogradArguments& a, i32 channels, i32 
     store_two(a.means + (i64)position * a.channels + channel, sum.first * (1.0f / 64.0f), sum.second * (1.0f / 64.0f));
 }
 
-// All three steps in one launch. A row of tiles of the products has the components of ROWS / 4 positions. These are a
-// group, whose counter counts the blocks that have ended: first those of the components, then those of all products' tiles
+// All three steps in one launch. A row of tiles of the GEMMs has the components of ROWS / 4 positions. These are a
+// group, whose counter counts the blocks that have ended: first those of the components, then those of all GEMMs' tiles
 // in this row, and then those of the board.
 template <class T, class Tile, i32 ROWS>
 GPU_FUNCTION void convolution(const ConvolutionArguments& a, Words4* shared) {

@@ -1,4 +1,4 @@
-// Matrix products of few rows, computed with matrix instructions. Arguments: DenseArguments (kernels.h).
+// GEMMs of few rows, computed with matrix instructions. Arguments: DenseArguments (kernels.h).
 //
 //   dense:      output[r][n] = sum over k of input[r][k] * weights[n][k]
 //   norm_dense: the same with LN(act(input[r] + bias)) in place of input[r]; LN as in layer_norm.hip
@@ -13,7 +13,7 @@
 //   wave size      32 or 64
 //   memory         a block reads 32 * inputs elements; the blocks of one row or column of tiles share them in the cache
 //
-// A library computes a product of sixteen rows as one row of large tiles. That takes only a few workgroups, each of
+// A library computes a GEMM of sixteen rows as one row of large tiles. That takes only a few workgroups, each of
 // which goes through the whole summed axis alone. These kernels split that axis between waves instead. They are meant
 // for smolgen's hidden layers and for the scalar heads, up to about 64 rows. With more rows, tiles of 16 x 16 read the
 // same operands too often.

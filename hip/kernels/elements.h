@@ -9,7 +9,7 @@ struct Half {
 struct Bfloat {
     u16 bits;
 };
-// A signed integer of eight bits. It is an element of the factors of a product only (bytes.hip).
+// A signed integer of eight bits. It is an element of the factors of a GEMM only (bytes.hip).
 struct Byte {
     i8 bits;
 };
@@ -19,7 +19,7 @@ struct Fp8 {
     u8 bits;
 };
 
-// The element type of a product's results, for factors of type T.
+// The element type of a GEMM's results, for factors of type T.
 template <class T>
 struct ResultOf {
     typedef T Type;

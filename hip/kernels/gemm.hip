@@ -1,8 +1,8 @@
-// Matrix products of any size. Arguments: GemmArguments, and ChainArguments for gemm_chain (kernels.h).
+// GEMMs of any size. Arguments: GemmArguments, and ChainArguments for gemm_chain (kernels.h).
 //
 //   gemm:       output[r][n] = gate(act(sum over k of x[r][k] * weights[n][k] + bias[n])) + residual[r][n], where
 //               gate(y) = y * multiply[r % 64][n] + add[r % 64][n]
-//   gemm_chain: up to three such products, of which each may read what the one before has written, and LayerNorms of
+//   gemm_chain: up to three such GEMMs, of which each may read what the one before has written, and LayerNorms of
 //               their results (normalise.h)
 //   gemm_sum:   the same as gemm, where the sum over k is the sum of the partial sums that `gemm` has left
 //   gemm_any:   the same as gemm, for widths and strides that are not multiples of eight
@@ -21,11 +21,11 @@
 //   wave size      32 or 64
 //   memory         a tile reads (rows + columns) * inputs elements
 //
-// With `splits` above 1, that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
+// With `splits` above 1 (split-K), that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
 // [splits][products][rows][outputs, rounded up to a multiple of eight]. gemm_sum adds them up in a fixed order, so that
 // results do not depend on timing. In a chain, the last block of a tile does that.
 //
-// A LayerNorm needs whole rows, and the next product of a chain needs whole rows of its input. Rows therefore have
+// A LayerNorm needs whole rows, and the next GEMM of a chain needs whole rows of its input. Rows therefore have
 // counters of the blocks that have ended, and a block that needs these rows waits for them (ChainLink in kernels.h). A
 // waiting block cannot keep one from starting that it waits for, because blocks take their numbers in the order in which
 // they start. Which block computes what depends on timing, but not what it computes.
@@ -37,7 +37,7 @@
 #define NARROW_NORM 1024
 #define WIDE_NORM 8192
 
-// A block of a chain: a tile of a link's product, or some rows of its LayerNorm. `shared` is that of the tile.
+// A block of a chain: a tile of a link's GEMM, or some rows of its LayerNorm. `shared` is that of the tile.
 template <class T, class Tile, i32 THREADS>
 GPU_FUNCTION void gemm_chain(const ChainArguments& a, Words4* shared) {
     u32* scratch = (u32*)shared;
@@ -84,7 +84,7 @@ GPU_FUNCTION void gemm_sum(const GemmArguments& a) {
 
 #define GEMM_ANY_SIDE 16
 
-// A thread computes one result. Products with such widths are small.
+// A thread computes one result. GEMMs with such widths are small.
 template <class T>
 GPU_FUNCTION void gemm_any(const GemmArguments& a) {
     const i32 tiles_across = (a.outputs + GEMM_ANY_SIDE - 1) / GEMM_ANY_SIDE, product = block_y();

@@ -1,10 +1,10 @@
-// Matrix products of few rows, where moving the weights takes the time, with weights of 8 bits and arithmetic in 16 bits.
+// GEMMs of few rows, where moving the weights takes the time, with weights of 8 bits and arithmetic in 16 bits.
 // Arguments: GemmArguments, and ChainArguments for gemm_chain_byte_weights (kernels.h).
 //
 //   gemm_byte_weights:        the same as gemm (gemm.hip) with weights[n][k] = scales[n] * (bytes[n][k] - 128)
-//   gemm_chain_byte_weights:  the same as gemm_chain, where all products have such weights
+//   gemm_chain_byte_weights:  the same as gemm_chain, where all GEMMs have such weights
 //
-//   grid, tile     those of gemm.hip. There are no tiles of more than 64 x 64, which only products of many rows need
+//   grid, tile     those of gemm.hip. There are no tiles of more than 64 x 64, which only GEMMs of many rows need
 //   types          f16, bf16; sums are fp32
 //   layouts        those of gemm.hip, except that weights are bytes, preshuffled, with the scales behind them
 //                  (GemmArguments)

@@ -1,4 +1,4 @@
-// A tile of a matrix product, for the kernels that compute products: gemm.hip and convolution.hip. `Gemm` has the whole
+// A tile of a GEMM, for the kernels that compute GEMMs: gemm.hip and convolution.hip. `Gemm` has the whole
 // work of a block; gemm_cores.h has its inner part.
 //
 // A block goes along the summed axis in steps of 64 or 128 bytes per row. While it multiplies one step from shared
@@ -233,7 +233,7 @@ GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& s
     }
 }
 
-// The place of a block's work: a tile of a product, and a part of the summed axis.
+// The place of a block's work: a tile of a GEMM, and a part of the summed axis.
 struct GemmPlace {
     i32 tile, product, split;
 };

@@ -1,5 +1,5 @@
-// How the weights of a product lie in memory, for the tile of gemm_tiles.h: as elements of the type of x, or as bytes,
-// which become elements of that type while a step is moved to shared memory. From there on a product is the same.
+// How the weights of a GEMM lie in memory, for the tile of gemm_tiles.h: as elements of the type of x, or as bytes,
+// which become elements of that type while a step is moved to shared memory. From there on a GEMM is the same.
 //
 // A kind of weights has these members:
 //   ELEMENT              the bytes of a weight in memory

@@ -8,8 +8,8 @@
 //   shared memory  none
 //   wave size      32 or 64: the sums stay within 32 lanes
 //
-// With one to three outputs the work is too small for a library's matrix product: this kernel ends before such a
-// product would have started.
+// With one to three outputs the work is too small for a library's GEMM: this kernel ends before such a
+// GEMM would have started.
 #include "activations.h"
 
 #define HEAD_THREADS 256

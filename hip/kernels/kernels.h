@@ -17,19 +17,19 @@
 // | attention_T_d{8,16,32}_x2 | AttentionArguments | 256 | ceil(heads / 2), B | the same, two heads in a block |
 // | attention_other_T_d32 | AttentionArguments | 128 | heads, B | the same for heads of 32, where keys take the other way: through the cache or shared memory; f16, bf16 |
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head dimension, and for f32 |
-// | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | product of few rows; f16, bf16 |
+// | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | GEMM of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
-// | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any product, in tiles of that size |
-// | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three products in a row, and LayerNorms of their results; f16, bf16 |
-// | gemm_byte_weights_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, splits | a product with weights of 8 bits; f16, bf16 |
-// | gemm_chain_byte_weights_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | a chain of such products; f16, bf16 |
-// | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a product with splits |
+// | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any GEMM, in tiles of that size |
+// | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three GEMMs in a row, and LayerNorms of their results; f16, bf16 |
+// | gemm_byte_weights_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, splits | a GEMM with weights of 8 bits; f16, bf16 |
+// | gemm_chain_byte_weights_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | a chain of such GEMMs; f16, bf16 |
+// | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a GEMM with splits |
 // | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
 // | preshuffle | PreshuffleArguments | 256 | ceil(vectors / 256), products | weights in the order in which gemm reads them; one kernel for all types |
 // | quantise | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to 8 bits; f16 |
-// | gemm_bytes_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a product of 8-bit integers; f16 |
+// | gemm_bytes_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a GEMM of 8-bit integers; f16 |
 // | quantise_fp8 | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to e4m3; f16 |
-// | gemm_fp8_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a product of numbers in e4m3; f16 |
+// | gemm_fp8_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a GEMM of numbers in e4m3; f16 |
 // | attention_policy | AttentionPolicyArguments | 512 | B | softmax over the legal moves, from queries and keys |
 // | policy | PolicyArguments | 512 | B | softmax over the legal moves, from a row of logits |
 // | scalar_head | ScalarHeadArguments | 256 | ceil(B / 8) | the last layer of the value and moves-left heads |
@@ -120,7 +120,7 @@ typedef struct DenseArguments {
 } DenseArguments;
 
 // output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) * multiply[r % 64][n] + add[r % 64][n]
-//                + residual[r][n], for each of `products` products.
+//                + residual[r][n], for each of `products` GEMMs.
 // Sizes and strides count elements. Except for gemm_any, inputs, x_stride and weights_stride are multiples of 8.
 //
 // Preshuffled weights are [outputs / 16][row bytes / 64][16][64 bytes], where both quotients are rounded up, and
@@ -138,7 +138,7 @@ typedef struct GemmArguments {
     const void* add;       // [64][output_stride] T
     const void* residual;  // laid out as the output, and may be the output; null for none
     float* partial;        // [splits][products][rows][outputs, rounded up to a multiple of 8]; unused if splits is 1
-    long long x_batch;     // the distances from one product's matrices to the next product's
+    long long x_batch;     // the distances from one GEMM's matrices to the next GEMM's
     long long weights_batch;
     long long output_batch;
     rukh_i32 rows;
@@ -148,7 +148,7 @@ typedef struct GemmArguments {
     rukh_i32 weights_stride;
     rukh_i32 output_stride;
     rukh_i32 products;
-    rukh_i32 splits;  // the number of parts of the summed axis: at least 1, and at most its steps of 64 bytes
+    rukh_i32 splits;  // split-K: the number of parts of the summed axis, at least 1, and at most its steps of 64 bytes
     rukh_i32 activation;
     rukh_i32 is_preshuffled;  // whether the weights are; not for gemm_any
 } GemmArguments;
@@ -157,7 +157,7 @@ typedef struct GemmArguments {
 typedef struct PreshuffleArguments {
     const void* weights;  // [outputs][stride]
     void* output;         // [outputs / 16][row / 64][16][64], with both quotients rounded up
-    long long weights_batch;  // the distances from one product's matrices to the next product's
+    long long weights_batch;  // the distances from one GEMM's matrices to the next GEMM's
     long long output_batch;
     rukh_i32 outputs;
     rukh_i32 row;  // the bytes of a row that are used
@@ -185,7 +185,7 @@ typedef struct GemmBytesArguments {
                                  // and that number times the sum of the output's weights
 } GemmBytesArguments;
 
-// A product of a chain, and the LayerNorm of its results. Its blocks have numbers: first those of its tiles, for each part
+// A GEMM of a chain, and the LayerNorm of its results. Its blocks have numbers: first those of its tiles, for each part
 // of the summed axis, and then those of the norm. They come after the blocks of the links before.
 //
 // Rows are divided into groups, which have the same numbers in all links. Each group has a counter of the blocks that
@@ -204,11 +204,11 @@ typedef struct ChainLink {
     rukh_i32 before_norm[2];
 } ChainLink;
 
-// Products of which each reads what the one before has written, in one launch. Blocks take their number from a counter,
+// GEMMs of which each reads what the one before has written, in one launch. Blocks take their number from a counter,
 // so that every block that another one waits for has started before.
 typedef struct ChainArguments {
     ChainLink links[3];
-    float* workspace;        // partial sums, laid out as for a product with splits
+    float* workspace;        // partial sums, laid out as for a GEMM with splits
     unsigned int* counters;  // zero before and after: the number of blocks that have started, then one counter per
                              // group, then one per tile of each link with `splits` above 1
     rukh_i32 count;       // of the links
@@ -291,7 +291,7 @@ typedef struct ScalarHeadArguments {
     rukh_i32 reserved;
 } ScalarHeadArguments;
 
-// The transforms before and after the products of a 3x3 convolution (convolution.hip). Components have type C: float
+// The transforms before and after the GEMMs of a 3x3 convolution (convolution.hip). Components have type C: float
 // for f32, and fp16 for f16 and bf16.
 //   winograd_input:  input [B][64][channels] T -> output [36][component_stride] C, of which [4 B][channels] are written
 //   winograd_output: input [36][component_stride] C -> output [B][64][channels] T = act(sum + bias + residual), and
@@ -307,8 +307,8 @@ typedef struct WinogradArguments {
     rukh_i32 activation;
 } WinogradArguments;
 
-// A whole 3x3 convolution: winograd_input, 36 products of components, and winograd_output. The blocks are those of the
-// first, then those of the tiles of all products, and then those of the last. They wait for each other by counters, as in
+// A whole 3x3 convolution: winograd_input, 36 GEMMs of components, and winograd_output. The blocks are those of the
+// first, then those of the tiles of all GEMMs, and then those of the last. They wait for each other by counters, as in
 // a chain: the blocks that have started, and then a counter for each group of rows / 4 positions.
 typedef struct ConvolutionArguments {
     WinogradArguments input;

@@ -119,7 +119,7 @@ run() {
     return $status
 }
 
-# Tests the shim alone: matrix products by every algorithm that is offered, and a captured graph. Then compares every
+# Tests the shim alone: GEMMs by every algorithm that is offered, and a captured graph. Then compares every
 # network of tests/data and of PACKED/shared with lc0's figures in fp32, fp16 and bf16, in every bucket of batch sizes.
 step_correct() {
     if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
@@ -171,7 +171,7 @@ measure() {
 }
 milliseconds=500
 
-# The options for full tuning of matrix products, with the network's tuning file, which the first measurement writes.
+# The options for full tuning of GEMMs, with the network's tuning file, which the first measurement writes.
 tuned() {
     echo "tune=full,tuning_file=$1.csv"
 }
@@ -247,8 +247,8 @@ step_doctor() {
 }
 
 # Runs `rukh tune` with t82-like, which must end within four minutes and report a padding of 0.1 at most. Before that, a
-# start with an empty cache folder measures the default's products, as a user's first start does, and `rukh tune` begins
-# with these. Then it compares starts with what was found and starts with the default's products, five times in turn, at
+# start with an empty cache folder measures the default's GEMMs, as a user's first start does, and `rukh tune` begins
+# with these. Then it compares starts with what was found and starts with the default's GEMMs, five times in turn, at
 # many batch sizes, and in three rounds also starts without any tuning.
 step_tune() {
     large_networks
@@ -427,8 +427,8 @@ kernels_are_right() {
     return $status
 }
 
-# Compares our own products, with plain and with preshuffled weights, with the libraries', product by product and in whole
-# passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every product
+# Compares our own GEMMs, with plain and with preshuffled weights, with the libraries', GEMM by GEMM and in whole
+# passes, and counts the rows of the tuned tables that have preshuffled weights. The figures of every GEMM
 # and of every tile are checked, with guards around the matrices. Writes own.md, the tables for docs/benchmarks.md.
 # Takes at most 390 s after the networks are made.
 step_own() {
@@ -437,7 +437,7 @@ step_own() {
     kernels_are_right own-kernels || status=1
     for name in "${names[@]}"; do
         [ -e "$random/$name.pb.gz" ] || continue
-        run 50 "own-$name.log" "$rukh" doctor --quick --stage=products --weights="$random/$name.pb.gz" \
+        run 50 "own-$name.log" "$rukh" doctor --quick --stage=gemms --weights="$random/$name.pb.gz" \
             --backend=rocm-fp16 --backend-opts=max_batch=512,tune=off --time-limit=40 --report="$out/own-$name"
         [ -s "$out/own-$name.json" ] && reports+=("$out/own-$name.json")
     done
@@ -466,7 +466,7 @@ preshuffled() {
     for table; do
         [ -e "$table" ] || continue
         awk -F, -v name="$(basename "$table")" '$11 == "own" { own++; shuffled += $10 == "True" }
-            END { printf "%s: %d of %d products by our own kernels are faster with preshuffled weights\n", name, shuffled, own }' \
+            END { printf "%s: %d of %d GEMMs by our own kernels are faster with preshuffled weights\n", name, shuffled, own }' \
             "$table" | tee -a "$out/preshuffled.txt"
     done
 }
@@ -575,8 +575,8 @@ step_fp8() {
     eight_bits fp8
 }
 
-# Checks correctness with parallel branches, with kernels that are launched early, with tuned matrix products, and with
-# launches that our own products share with what follows them, which fp32 does not have.
+# Checks correctness with parallel branches, with kernels that are launched early, with tuned GEMMs, and with
+# launches that our own GEMMs share with what follows them, which fp32 does not have.
 step_branches() {
     local name status=0 log
     mkdir -p "$work/some"
@@ -596,7 +596,7 @@ step_branches() {
     return $status
 }
 
-# Checks the memory accesses and races of all our kernels that a few networks use, with a padded batch. Our own products
+# Checks the memory accesses and races of all our kernels that a few networks use, with a padded batch. Our own GEMMs
 # take the place of cuBLASLt's, in whose kernels (nvjet_*) racecheck reports races on sm_90. With `fuse` they share
 # launches with what follows them. That comes last, because it is not known how long blocks that wait for others take
 # under a tool.

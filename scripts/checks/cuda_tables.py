@@ -21,7 +21,7 @@ TARGETS = {
     "bt4-full": {16: (9821, 13000), 64: (17128, 23000), 256: (20791, 26000), 512: (21652, 27000)},
     "t1-like": {16: (30369, 50000), 64: (69961, 130000), 256: (114486, 200000), 512: (126951, 230000)},
 }
-# Measured on one H200: bf16 products of 8192^3 on random data, and copies (bytes read plus bytes written).
+# Measured on one H200: bf16 GEMMs of 8192^3 on random data, and copies (bytes read plus bytes written).
 PEAK_TFLOPS, PEAK_GBS = 790.0, 4300.0
 
 
@@ -74,22 +74,22 @@ def speed(files):
 OWN = {"Rukh's tiles": "own", "Rukh's tiles, preshuffled weights": "shuffled", "Rukh's kernel": "few rows"}
 
 
-def products(file):
-    """The rows of a report's table of products, as dictionaries."""
+def gemms(file):
+    """The rows of a report's GEMM table, as dictionaries."""
     with open(file) as stream:
         stages = json.load(stream)["stages"]
-    for table in (table for stage in stages for table in stage["tables"] if table["name"] == "products"):
+    for table in (table for stage in stages for table in stage["tables"] if table["name"] == "gemms"):
         for cells in table["rows"]:
             yield dict(zip(table["columns"], cells))
 
 
 def fastest(file):
-    """The fastest row of each product by our tiles (`own`), by our tiles with preshuffled weights (`shuffled`), by our
-    kernel for few rows (`few rows`), and by a library (`library`): {product: {by: row}}."""
+    """The fastest row of each GEMM by our tiles (`own`), by our tiles with preshuffled weights (`shuffled`), by our
+    kernel for few rows (`few rows`), and by a library (`library`): {GEMM: {by: row}}."""
     found = {}
-    for row in products(file):
+    for row in gemms(file):
         if row["µs"] is not None:
-            known = found.setdefault(row["product"], {})
+            known = found.setdefault(row["gemm"], {})
             by = OWN.get(row["by"], "library")
             if by not in known or row["µs"] < known[by]["µs"]:
                 known[by] = row
@@ -97,18 +97,18 @@ def fastest(file):
 
 
 def own(files):
-    """Prints the time of each product by our tiles, with plain and with preshuffled weights, and by the fastest library,
+    """Prints the time of each GEMM by our tiles, with plain and with preshuffled weights, and by the fastest library,
     and the geometric means of the ratios. Fails if a result is wrong."""
     wrong = 0
     for file in files:
-        for row in products(file):
+        for row in gemms(file):
             if row["verdict"] == "wrong":
-                print(f"WRONG {row['by']} {row['product']}: {row['detail']}")
+                print(f"WRONG {row['by']} {row['gemm']}: {row['detail']}")
                 wrong += row["by"].startswith("Rukh")
         print(f"\n{os.path.basename(file)}, microseconds; rows x columns of the fastest tile, and its threads")
         print(
             f"{'library':>8} {'own':>8} {'ratio':>6} {'TFLOP/s':>8} {'shuffled':>8} {'few rows':>8}"
-            f" {'tile':24} layers, product"
+            f" {'tile':24} layers, GEMM"
         )
         ratios, gains = [], []
         for name, found in fastest(file).items():
@@ -123,21 +123,21 @@ def own(files):
             cells = f"{library:8.2f} {mine:8.2f} {library / mine:6.2f} {found['own']['TFLOP/s']:8.1f} {' '.join(others)}"
             print(f"{cells} {tile:24} {layers} x {name}")
         if ratios:
-            print(f"geometric mean of {len(ratios)} products: {statistics.geometric_mean(ratios):.3f}")
+            print(f"geometric mean of {len(ratios)} GEMMs: {statistics.geometric_mean(ratios):.3f}")
         if gains:
             # `rukh tune` takes preshuffled weights where they are faster by 2 %.
             wins = sum(gain > 1.02 for gain in gains)
             print(
-                f"preshuffled weights: faster by 2 % for {wins} of {len(gains)} products, geometric mean"
+                f"preshuffled weights: faster by 2 % for {wins} of {len(gains)} GEMMs, geometric mean"
                 f" {statistics.geometric_mean(gains):.3f}, from {min(gains):.3f} to {max(gains):.3f}"
             )
     sys.exit(1 if wrong else 0)
 
 
-def shape_and_rows(product):
-    """A product without its number of rows, as outputs x inputs and what else is special, and the number of rows."""
-    outputs, rows, inputs, rest = re.fullmatch(r"m=(\d+) n=(\d+) k=(\d+)(.*)", product).groups()
-    # The distances between the products of a batch may depend on the number of rows.
+def shape_and_rows(gemm):
+    """A GEMM without its number of rows, as outputs x inputs and what else is special, and the number of rows."""
+    outputs, rows, inputs, rest = re.fullmatch(r"m=(\d+) n=(\d+) k=(\d+)(.*)", gemm).groups()
+    # The distances between the GEMMs of a batch may depend on the number of rows.
     rest = re.sub(r"(batch=.*) \[[^]]*\]", r"\1", rest)
     words = [word for word in rest.split() if word not in ("f16", "bf16")]
     return " ".join([f"{outputs} x {inputs}", *words]), int(rows)
@@ -157,7 +157,7 @@ def tables_of_rows(ratios):
 
 
 def own_markdown(files):
-    """Prints tables for docs/benchmarks.md: the library's time divided by ours, for each product in each number of rows."""
+    """Prints tables for docs/benchmarks.md: the library's time divided by ours, for each GEMM and number of rows."""
     everything, summary, details = [], [], []
     for file in files:
         network = os.path.basename(file).removeprefix("own-").removesuffix(".json")
@@ -190,7 +190,7 @@ def own_markdown(files):
             details.append("| geometric mean | " + " | ".join(means) + " |")
     print("The library's time divided by ours. A tile is named by its rows and columns and the threads of its block.")
     print()
-    print("| network | products | geometric mean | lowest | highest | the fastest of our tiles |")
+    print("| network | GEMMs | geometric mean | lowest | highest | the fastest of our tiles |")
     print("|---|---:|---:|---:|---:|---|")
     print("\n".join(summary))
     if everything:

@@ -4,13 +4,13 @@
     scripts/checks/verdicts.py target/release/rukh --weights t82.pb.gz --batch 256
     scripts/checks/verdicts.py target/release/rukh --weights t82.pb.gz --batch 1
 
-Every operation of one batch is measured in fp16 and in fp32. fp32 moves twice as many bytes, and its products run at
+Every operation of one batch is measured in fp16 and in fp32. fp32 moves twice as many bytes, and its GEMMs run at
 another speed, which the profile measures. Batches of four times as many positions have four times as many operations
 and activations; above 128 positions, batches of a quarter are compared instead.
 
 | verdict | what is changed | what must follow |
 |---|---|---|
-| compute | fp32 | the time grows at least half as much as the speed of products falls, and more than twice |
+| compute | fp32 | the time grows at least half as much as the speed of GEMMs falls, and more than twice |
 | bandwidth | fp32 | the time grows to between 1.5 and 2.6 times |
 | launches, latency of a part that does not grow | four times the batch | the time grows to less than 1.6 times |
 | latency of a part that grows | fp32 | the time grows to less than 1.5 times |
@@ -68,7 +68,7 @@ def main():
     is_large = arguments.batch > 128
     other, _, _ = profile(arguments, "rocm-fp16", arguments.batch // 4 if is_large else 4 * arguments.batch)
     slower = ceilings["operations_per_second"] / wide_ceilings["operations_per_second"]
-    print(f"# products are {slower:.1f} times slower in fp32")
+    print(f"# GEMMs are {slower:.1f} times slower in fp32")
     right = wrong = 0
     print(f"{'operation':34} {'us':>8} {'limit':>10} {'share':>5}  {'measured':18} {'expected':11}")
     for operation in sorted(half.values(), key=lambda found: -found["microseconds"]):

@@ -61,7 +61,7 @@ step_gpu() { tests --test integration rocm; }
 
 step_driver() { tests --test integration -- --ignored --exact rocm::own::every_network_needs_only_the_driver; }
 
-step_long() { tests --test integration -- --ignored rocm::own::every_network_by_our_own_products; }
+step_long() { tests --test integration -- --ignored rocm::own::every_network_by_our_own_gemms; }
 
 # The engine alone in a folder with the driver's DLL, as a user has it who has unpacked the archive.
 step_game() {

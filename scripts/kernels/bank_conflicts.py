@@ -90,8 +90,8 @@ def waves(layout, threads):
     return [range(first, first + layout.lanes) for first in range(0, threads, layout.lanes)]
 
 
-def products():
-    every = "all products"
+def gemms():
+    every = "all GEMMs"
     for layout in MATRIX + PLAIN:
         for vectors in (4, 8) if layout.name == "sm_90" else (4,):
             count(every, "writes of a step", 16, layout,
@@ -101,12 +101,12 @@ def products():
     for layout in MATRIX[:3]:
         loads = [[layout.vectors(lane, 2)[i] for lane in range(layout.lanes)]
                  for i in range(len(layout.vectors(0, 2)))]
-        count("products with matrix instructions", "reads of fragments", 16, layout,
+        count("GEMMs with matrix instructions", "reads of fragments", 16, layout,
               [[place(4, tile + layout.row(lane), load[lane]) for lane in range(layout.lanes)]
                for tile in range(0, 128, 16) for load in loads], True)
     halves = [[place(4, tile + lane % 16, lane // 16) + half for lane in range(64)]
               for tile in range(0, 128, 16) for half in (0, 2)]
-    count("products of 8-bit integers and e4m3 on gfx942", "reads of half vectors", 8, MATRIX[2], halves)
+    count("GEMMs of 8-bit integers and e4m3 on gfx942", "reads of half vectors", 8, MATRIX[2], halves)
     for vectors in (4, 8):
         for own in (True, False):
             accesses = []
@@ -115,15 +115,15 @@ def products():
                     parts = [(lane >> 3 & 1, lane >> 4) if own else (lane >> 4, lane >> 3 & 1) for lane in range(32)]
                     accesses.append([place(vectors, tile + 8 * low + lane % 8, 2 * fragment + high)
                                      for lane, (low, high) in enumerate(parts)])
-            count("products with matrix instructions", "reads of fragments", 16, MATRIX[3], accesses, True)
+            count("GEMMs with matrix instructions", "reads of fragments", 16, MATRIX[3], accesses, True)
     for layout in PLAIN:
         for columns, threads in ((128, 256), (64, 128), (32, 128)):
             across, apart = columns // 8, threads // (columns // 8)
             for k in range(8):
-                count("products without them", "reads of x and of weights", 16, layout,
+                count("GEMMs without them", "reads of x and of weights", 16, layout,
                       [[place(4, t // across + k * apart, v) for t in wave]
                        for wave in waves(layout, threads) for v in range(4)], True)
-                count("products without them", "reads of x and of weights", 16, layout,
+                count("GEMMs without them", "reads of x and of weights", 16, layout,
                       [[place(4, t % across + k * across, v) for t in wave]
                        for wave in waves(layout, threads) for v in range(4)], True)
 
@@ -244,7 +244,7 @@ def others():
 
 
 def table():
-    products()
+    gemms()
     attention()
     attention_any()
     others()

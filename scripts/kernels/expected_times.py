@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Calculates how long the kernels should take on four AMD GPUs, from their resources and from the GPUs' data. For two
-more it calculates the steps of a product only.
+more it calculates the steps of a GEMM only.
 
 usage: expected_times.py RESOURCES.md > EXPECTED_TIMES.md
 
@@ -33,7 +33,7 @@ class Card:
     simds: int  # of a compute unit
     launch_microseconds: float
     launch_source: str
-    fuses: bool  # whether products share launches with what follows them by default
+    fuses: bool  # whether GEMMs share launches with what follows them by default
     multiplies_matrices: bool = True  # otherwise products are dot products of two (PlainCore in gemm_cores.h)
 
 
@@ -61,13 +61,13 @@ CHANNELS, SMOLGEN_HIDDEN, GENERATED, SQUARES = 32, 256, 256, 64
 PLANES, INPUTS = 112, 176
 SCALAR_HEADS, HEAD_CHANNELS, HEAD_HIDDEN, HEAD_OUTPUTS = 2, 32, 128, 3 + 1
 POSITIONS = 64
-# The launches of a batch with our own products, by `fuse`: tests/integration/rocm/launches.rs counts them.
+# The launches of a batch with our own GEMMs, by `fuse`: tests/integration/rocm/launches.rs counts them.
 LAUNCHES = {False: 207, True: 84}
 
 
 @dataclass(frozen=True)
-class Product:
-    """A kind of matrix product of a T82 batch."""
+class Gemm:
+    """A kind of GEMM of a T82 batch."""
 
     name: str
     rows: int
@@ -83,20 +83,20 @@ class Product:
 
 
 ROWS = POSITIONS * SQUARES
-PRODUCTS = [
-    Product("QKV", ROWS, 3 * WIDTH, WIDTH, ENCODERS),
-    Product("output", ROWS, WIDTH, WIDTH, ENCODERS),
-    Product("FFN 1", ROWS, HIDDEN, WIDTH, ENCODERS),
-    Product("FFN 2", ROWS, WIDTH, HIDDEN, ENCODERS),
-    Product("smolgen compress", ROWS, CHANNELS, WIDTH, ENCODERS),
-    Product("smolgen dense1", POSITIONS, SMOLGEN_HIDDEN, SQUARES * CHANNELS, ENCODERS),
-    Product("smolgen dense2", POSITIONS, HEADS * GENERATED, SMOLGEN_HIDDEN, ENCODERS),
-    Product("smolgen logits", POSITIONS * HEADS, SQUARES * SQUARES, GENERATED, ENCODERS),
-    Product("embedding", ROWS, WIDTH, INPUTS, 1),
-    Product("policy embedding", ROWS, WIDTH, WIDTH, 1),
-    Product("policy queries and keys", ROWS, 2 * WIDTH, WIDTH, 1),
-    Product("value and moves left, embedding", ROWS, HEAD_CHANNELS, WIDTH, SCALAR_HEADS),
-    Product("value and moves left, hidden layer", POSITIONS, HEAD_HIDDEN, SQUARES * HEAD_CHANNELS, SCALAR_HEADS),
+GEMMS = [
+    Gemm("QKV", ROWS, 3 * WIDTH, WIDTH, ENCODERS),
+    Gemm("output", ROWS, WIDTH, WIDTH, ENCODERS),
+    Gemm("FFN 1", ROWS, HIDDEN, WIDTH, ENCODERS),
+    Gemm("FFN 2", ROWS, WIDTH, HIDDEN, ENCODERS),
+    Gemm("smolgen compress", ROWS, CHANNELS, WIDTH, ENCODERS),
+    Gemm("smolgen dense1", POSITIONS, SMOLGEN_HIDDEN, SQUARES * CHANNELS, ENCODERS),
+    Gemm("smolgen dense2", POSITIONS, HEADS * GENERATED, SMOLGEN_HIDDEN, ENCODERS),
+    Gemm("smolgen logits", POSITIONS * HEADS, SQUARES * SQUARES, GENERATED, ENCODERS),
+    Gemm("embedding", ROWS, WIDTH, INPUTS, 1),
+    Gemm("policy embedding", ROWS, WIDTH, WIDTH, 1),
+    Gemm("policy queries and keys", ROWS, 2 * WIDTH, WIDTH, 1),
+    Gemm("value and moves left, embedding", ROWS, HEAD_CHANNELS, WIDTH, SCALAR_HEADS),
+    Gemm("value and moves left, hidden layer", POSITIONS, HEAD_HIDDEN, SQUARES * HEAD_CHANNELS, SCALAR_HEADS),
 ]
 
 
@@ -112,7 +112,7 @@ class Shape:
     board: int
 
     def weights(self) -> dict[str, int]:
-        """The numbers of weights of the products with 64 rows a position, of smolgen's products with one row a position
+        """The numbers of weights of the GEMMs with 64 rows a position, of smolgen's GEMMs with one row a position
         or one for each of its heads, and of those that always have 16 bits: with 64 rows a position, and with one."""
         encoder = self.width * (4 * self.width + 2 * self.hidden + CHANNELS)
         smolgen = SQUARES * CHANNELS * SMOLGEN_HIDDEN + SMOLGEN_HIDDEN * self.heads * GENERATED
@@ -234,55 +234,55 @@ def tiles_of(card: Card, known: dict) -> list[Tile]:
     return sorted(tiles, key=lambda tile: (-tile.rows * tile.columns, tile.threads))
 
 
-def product_choice(card: Card, tiles: list[Tile], product: Product) -> tuple[float, Tile, int]:
-    """The time of one product in microseconds, the tile for which it is shortest, and the rounds: blocks run in rounds over
-    all compute units. Where the traffic decides, it is the tile with the fewest cycles."""
+def gemm_choice(card: Card, tiles: list[Tile], gemm: Gemm) -> tuple[float, Tile, int]:
+    """The time of one GEMM in microseconds, the tile for which it is shortest, and the rounds: blocks run in rounds
+    over all compute units. Where the traffic decides, it is the tile with the fewest cycles."""
 
     def by(tile: Tile) -> tuple[float, float, Tile, int]:
-        blocks = ceil(product.rows / tile.rows) * ceil(product.outputs / tile.columns)
-        steps = ceil(product.inputs * ELEMENT / STEP_BYTES)
+        blocks = ceil(gemm.rows / tile.rows) * ceil(gemm.outputs / tile.columns)
+        steps = ceil(gemm.inputs * ELEMENT / STEP_BYTES)
         rounds = ceil(blocks / card.compute_units)
         cycles = rounds * steps * step_of(card, tile).cycles()
-        traffic = product.bytes() / card.gigabytes_per_second / 1e3
+        traffic = gemm.bytes() / card.gigabytes_per_second / 1e3
         return max(cycles / card.gigahertz / 1e3, traffic), cycles, tile, rounds
 
     microseconds, _, tile, rounds = min(map(by, tiles), key=lambda choice: choice[:2])
     return microseconds, tile, rounds
 
 
-def product_table(known: dict) -> list[str]:
-    """The intensity of each product, and its tile, rounds and share of the peak on each card."""
+def gemm_table(known: dict) -> list[str]:
+    """The intensity of each GEMM, and its tile, rounds and share of the peak on each card."""
     lines = [
         "",
-        "## The products of this batch",
+        "## The GEMMs of this batch",
         "",
-        "*Per byte* is the arithmetic intensity of the whole product: its operations for each byte of its two factors and",
-        "its results, each moved once. A product with fewer than a card's *balance* (below) is limited by the memory. A cell",
+        "*Per byte* is the arithmetic intensity of the whole GEMM: its operations for each byte of its two factors and",
+        "its results, each moved once. A GEMM with fewer than a card's *balance* (below) is limited by the memory. A cell",
         "has the tile that the calculation chooses, its rounds, and the share of the peak. It is less than 100% where the last",
-        "round has fewer blocks than compute units, where tiles reach beyond the product, and where shared memory or the",
+        "round has fewer blocks than compute units, where tiles reach beyond the GEMM, and where shared memory or the",
         "memory takes longer.",
         "",
-        "| product | operations, 10^9 | MB | per byte | " + " | ".join(card.architecture for card in CARDS) + " |",
+        "| GEMM | operations, 10^9 | MB | per byte | " + " | ".join(card.architecture for card in CARDS) + " |",
         "|---|---:|---:|---:|" + "---|" * len(CARDS),
     ]
-    for product in PRODUCTS:
+    for gemm in GEMMS:
         cells = []
         for card in CARDS:
-            microseconds, tile, rounds = product_choice(card, tiles_of(card, known), product)
-            share = product.operations() / peak_of(card) / microseconds
+            microseconds, tile, rounds = gemm_choice(card, tiles_of(card, known), gemm)
+            share = gemm.operations() / peak_of(card) / microseconds
             cells.append(f"{tile.rows} x {tile.columns}, {rounds}, {share:.0%}")
-        operations, moved = product.operations(), product.bytes()
+        operations, moved = gemm.operations(), gemm.bytes()
         lines.append(
-            f"| {product.name} | {operations / 1e9:.2f} | {moved / 1e6:.1f} | {operations / moved:.0f} | "
+            f"| {gemm.name} | {operations / 1e9:.2f} | {moved / 1e6:.1f} | {operations / moved:.0f} | "
             + " | ".join(cells) + " |"
         )
     return lines
 
 
 def other_traffic(card: Card) -> list[tuple[str, int]]:
-    """The bytes that are moved between the products."""
+    """The bytes that are moved between the GEMMs."""
     attention = ELEMENT * (4 * ROWS * WIDTH + POSITIONS * HEADS * SQUARES * SQUARES)
-    # A LayerNorm in the launch of its product reads the results from the cache: only residual and output move.
+    # A LayerNorm in the launch of its GEMM reads the results from the cache: only residual and output move.
     matrices = 2 if card.fuses else 3
     norms = 2 * ELEMENT * matrices * ROWS * WIDTH
     smolgen = 2 * ELEMENT * POSITIONS * HEADS * GENERATED
@@ -311,13 +311,13 @@ def small_batches() -> list[str]:
         "bits in blocks of 32 with a scale of 16 bits each (no kernel), and the arithmetic is in fp16. The weights of",
         "the embedding and of the heads stay in fp16. *Weights* are the megabytes of all weights that a batch reads.",
         "",
-        "Products of a kind take as long as their weights' traffic or their operations at the peak, whichever is longer:",
+        "GEMMs of a kind take as long as their weights' traffic or their operations at the peak, whichever is longer:",
         "those with 64 rows a position, smolgen's hidden layers with one row, smolgen's logits, and, of the embedding and the",
         "heads, those with 64 rows and those with one. *Operations* is the time of all operations at the peak. *Moved* are",
-        "results and residuals, each read and written once. *All* is the sum of the products, *moved* and launches. Times",
+        "results and residuals, each read and written once. *All* is the sum of the GEMMs, *moved* and launches. Times",
         "are in microseconds.",
         "",
-        "| network, card, positions | weights, MB, with 16, 8, 4 bits | products, 16 bits | 8 bits | 4 bits | operations | moved"
+        "| network, card, positions | weights, MB, with 16, 8, 4 bits | GEMMs, 16 bits | 8 bits | 4 bits | operations | moved"
         " | launches | all, 16 bits | 8 bits | 4 bits | 8 bits are faster by | 4 bits by |",
         "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
@@ -347,8 +347,8 @@ def small_batches() -> list[str]:
         f"its weights of 8 bits {' and '.join(traffic)} us.",
         "",
         "So 8 bits are worth most for one and two positions on gfx1151 and for one on gfx1100. From four positions on, the",
-        "products with 64 rows a position take as long as their operations, and only smolgen's hidden layers are still",
-        "limited by their weights. On gfx1100, launches take longer than all products of one or two positions. 4 bits",
+        "GEMMs with 64 rows a position take as long as their operations, and only smolgen's hidden layers are still",
+        "limited by their weights. On gfx1100, launches take longer than all GEMMs of one or two positions. 4 bits",
         "would save another quarter for one position of T82 on gfx1151, and at most 7 % elsewhere in T82. They round 16",
         "times as coarsely, and there is no kernel for them.",
     ]
@@ -364,15 +364,15 @@ def small_batch(shape: Shape, card: Card, positions: int) -> str:
     peak = peak_of(card)
     bandwidth = card.gigabytes_per_second * 1e3  # bytes in a microsecond
     weights, operations = shape.weights(), shape.operations(positions)
-    megabytes, products = [], []
+    megabytes, gemms = [], []
     for bits in BITS.values():
         moved = {kind: count * (2.0 if kind in ("others", "heads") else bits / 8) for kind, count in weights.items()}
         megabytes.append(f"{sum(moved.values()) / 1e6:.0f}")
-        products.append(sum(max(moved[kind] / bandwidth, operations[kind] / peak) for kind in weights))
+        gemms.append(sum(max(moved[kind] / bandwidth, operations[kind] / peak) for kind in weights))
     others = shape.moved(positions) / bandwidth
     launches = shape.launches() * card.launch_microseconds
-    totals = [product + others + launches for product in products]
-    cells = [*products, sum(operations.values()) / peak, others, launches, *totals]
+    totals = [gemm + others + launches for gemm in gemms]
+    cells = [*gemms, sum(operations.values()) / peak, others, launches, *totals]
     figures = " | ".join(f"{cell:.0f}" for cell in cells)
     gains = " | ".join(f"{totals[0] / total - 1:.0%}" for total in totals[1:])
     return f"| {shape.name}, {card.architecture}, {positions} | {', '.join(megabytes)} | {figures} | {gains} |"
@@ -424,8 +424,8 @@ def report(path: str) -> str:
         f"## A T82 batch of {POSITIONS} positions",
         "",
         "Times are in microseconds for the whole batch. Blocks run in rounds: one block on each compute unit. A",
-        "product takes as long as its rounds or its traffic, whichever is longer, with the tile for which that is",
-        "shortest. Products share launches with what follows them (`fuse`) as they do by default: not on gfx942. The",
+        "GEMM takes as long as its rounds or its traffic, whichever is longer, with the tile for which that is",
+        "shortest. GEMMs share launches with what follows them (`fuse`) as they do by default: not on gfx942. The",
         "kernels for that have the shared memory and the waves of the kernels above.",
         "",
         "The policy's last kernel reads the queries and keys that the legal moves name, and here all of them, which is the",
@@ -442,12 +442,12 @@ def report(path: str) -> str:
             totals[k] += value
         lines.append(f"| {name} | " + " | ".join(map(short, values)) + f" | {source} |")
 
-    for product in PRODUCTS:
+    for gemm in GEMMS:
         values = [
-            product.count * product_choice(card, tiles_of(card, known), product)[0] for card in CARDS
+            gemm.count * gemm_choice(card, tiles_of(card, known), gemm)[0] for card in CARDS
         ]
-        source = f"{product.count} x {product.rows} x {product.outputs} x {product.inputs}; steps above"
-        row(product.name, values, source)
+        source = f"{gemm.count} x {gemm.rows} x {gemm.outputs} x {gemm.inputs}; steps above"
+        row(gemm.name, values, source)
     for rows in zip(*(other_traffic(card) for card in CARDS)):
         values = [moved / card.gigabytes_per_second / 1e3 for card, (_, moved) in zip(CARDS, rows)]
         megabytes = sorted({short(moved / 1e6) for _, moved in rows})
@@ -457,13 +457,13 @@ def report(path: str) -> str:
     lines.append("| **all** | " + " | ".join(f"**{total:.0f}**" for total in totals) + " | |")
     rates = [POSITIONS / total * 1e6 for total in totals]
     lines.append("| positions/s, at most | " + " | ".join(f"{rate:.0f}" for rate in rates) + " | |")
-    operations = sum(product.count * product.operations() for product in PRODUCTS)
+    operations = sum(gemm.count * gemm.operations() for gemm in GEMMS)
     shares = [
         operations / (total * 1e-6) / (card.compute_units * card.operations_per_cycle * card.gigahertz * 1e9)
         for card, total in zip(CARDS, totals)
     ]
     lines.append("| share of the peak | " + " | ".join(f"{share:.0%}" for share in shares) + " | |")
-    lines += product_table(known)
+    lines += gemm_table(known)
     lines += small_batches()
     lines += [
         "",

@@ -97,13 +97,13 @@ def check(architecture, name, row, code):
     elif "dense_" in name:
         if matrix == 0 or matrix % 4:
             fail(f"{where} has {matrix} matrix instructions, not a positive multiple of 4")
-    elif product := re.fullmatch(r"(gemm|gemm_chain|gemm_byte_weights|gemm_chain_byte_weights|gemm_bytes|gemm_fp8|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
+    elif gemm := re.fullmatch(r"(gemm|gemm_chain|gemm_byte_weights|gemm_chain_byte_weights|gemm_bytes|gemm_fp8|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
         # Each wave multiplies its part of the tile of results in steps of 16 x 16, twice per step of 32 elements. A step
         # has 64 bytes, which are two or four instructions. The components of a convolution are fp16 for bf16, too.
-        rows, columns, threads = map(int, product.groups(default="128")[1:])
+        rows, columns, threads = map(int, gemm.groups(default="128")[1:])
         waves = threads // (64 if architecture.startswith("gfx9") else 32)
-        per_tile = 2 if product[1] == "convolution" else 2 * per_step
-        if product[1] in ("gemm_bytes", "gemm_fp8") and architecture not in WITH_32_BYTES:
+        per_tile = 2 if gemm[1] == "convolution" else 2 * per_step
+        if gemm[1] in ("gemm_bytes", "gemm_fp8") and architecture not in WITH_32_BYTES:
             per_tile = 4
         expected = 0 if architecture in WITHOUT_MATRIX else per_tile * rows * columns // 256 // waves
         if matrix != expected:

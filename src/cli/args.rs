@@ -91,9 +91,9 @@ pub(super) enum Mode {
     /// Prints a shell's completions, for packages
     #[command(hide = true)]
     Completions(CompletionsArgs),
-    /// Asks ROCm's libraries for products as a helper process, so that a crash of a library does not end the engine
+    /// Asks ROCm's libraries for GEMMs as a helper process, so that a crash of a library does not end the engine
     #[command(name = gpu::HELPER_ARGUMENT, hide = true)]
-    RocmProducts,
+    RocmGemms,
     /// Runs a stage of `doctor`, which may end this process
     #[command(name = gpu::doctor::STAGE_ARGUMENT, hide = true)]
     RocmDoctor,
@@ -352,7 +352,7 @@ pub(super) struct DoctorArgs {
 /// Flags of `tune`.
 #[derive(Args, Debug, Clone)]
 pub(super) struct TuneArgs {
-    /// Seconds after which no other product is measured. What was measured is kept, and the next run goes on from there
+    /// Seconds after which no other GEMM is measured. What was measured is kept, and the next run goes on from there
     #[arg(long, value_name = "SECONDS", default_value_t = 240, value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub seconds: u64,
     /// Prints the result as JSON
@@ -406,7 +406,7 @@ fn take_absent_flags(arguments: &mut Vec<OsString>, is_kept: impl Fn(&str) -> bo
 
 /// Whether a mode does its work without the engine's options, so that no configuration file is read.
 fn needs_no_options(mode: &Mode) -> bool {
-    matches!(mode, Mode::RocmProducts | Mode::RocmDoctor | Mode::Man | Mode::Completions(_))
+    matches!(mode, Mode::RocmGemms | Mode::RocmDoctor | Mode::Man | Mode::Completions(_))
 }
 
 /// Reads the command line and the configuration file. The first of `arguments` is the program's name.

@@ -11,7 +11,7 @@
 //! | [`profile`] | the tool that shows where the time of an evaluation goes |
 //! | [`check`] | the tool that compares the evaluations of two backends |
 //! | [`perft_command`], [`describenet`], [`backendbench`], [`doctor`] | tools, each with a function `run` |
-//! | [`tune`](mod@tune) | the tool that finds a card's fastest products |
+//! | [`tune`](mod@tune) | the tool that finds a card's fastest GEMMs |
 //! | [`leela2onnx`] | the tool that converts a network to ONNX |
 //! | [`manual`], [`completions`] | print the manual page, and completions for a shell |
 //! | [`args`] | the modes and their own flags, declared with clap |
@@ -148,7 +148,7 @@ fn greet() {
 }
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
-    // ROCm's libraries are asked for products by another process of this program, which they may end.
+    // ROCm's libraries are asked for GEMMs by another process of this program, which they may end.
     if let Ok(program) = std::env::current_exe() {
         gpu::set_helper(program);
     }
@@ -185,9 +185,9 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         Mode::Perft(arguments) => perft_command::run(&arguments, &output),
         Mode::Man => manual::run(&output),
         Mode::Completions(arguments) => completions::run(&arguments, &output),
-        Mode::RocmProducts => {
+        Mode::RocmGemms => {
             // If the engine is gone, nobody is left to tell.
-            let _ = gpu::serve_products(std::io::stdin().lock(), std::io::stdout().lock());
+            let _ = gpu::serve_gemms(std::io::stdin().lock(), std::io::stdout().lock());
             Ok(())
         }
         Mode::RocmDoctor => {

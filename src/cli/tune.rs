@@ -1,4 +1,4 @@
-//! `tune`: finds the fastest algorithm for each of a network's products on an AMD card.
+//! `tune`: finds the fastest algorithm for each of a network's GEMMs on an AMD card.
 
 use super::args::TuneArgs;
 use super::error::{CliError, print_error_line};
@@ -20,7 +20,7 @@ const PROGRESS: &str = "[{elapsed}] {bar:40} {pos} of {len} {prefix}, {msg} left
 /// Without a terminal, a line of progress is written so often.
 const BETWEEN_LINES: Duration = Duration::from_secs(10);
 
-/// Measures the products, and says where the result is kept.
+/// Measures the GEMMs, and says where the result is kept.
 ///
 /// # Errors
 /// An option is invalid, the network cannot be read, or there is no card that can be used.
@@ -56,21 +56,21 @@ pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> R
 
 /// The result for people.
 fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<String> {
-    let TuneOutcome { device, table, products, measured, left, by_library, settings, ladder, passes, .. } =
+    let TuneOutcome { device, table, gemms, measured, left, by_library, settings, ladder, passes, .. } =
         outcome;
     let [faster, used] = outcome.preshuffled;
     let by_library: Vec<String> =
         by_library.iter().map(|(library, count)| format!("{library} {count}")).collect();
     let mut lines = vec![
-        format!("{device}: {measured} products measured in {seconds:.1} s"),
-        format!("the fastest of {products} products: {}", by_library.join(", ")),
-        format!("preshuffled weights: faster for {faster} products, used for {used}"),
-        format!("transposed weights: used for {} products", outcome.transposed),
-        format!("weights of 8 bits: used for {} products", outcome.byte_weights),
+        format!("{device}: {measured} GEMMs measured in {seconds:.1} s"),
+        format!("the fastest of {gemms} GEMMs: {}", by_library.join(", ")),
+        format!("preshuffled weights: faster for {faster} GEMMs, used for {used}"),
+        format!("transposed weights: used for {} GEMMs", outcome.transposed),
+        format!("weights of 8 bits: used for {} GEMMs", outcome.byte_weights),
     ];
     if *left > 0 {
         let why = if is_interrupted { "interrupted" } else { "out of time" };
-        lines.push(format!("{why}: {left} products are left; run `rukh tune` again to go on"));
+        lines.push(format!("{why}: {left} GEMMs are left; run `rukh tune` again to go on"));
     }
     match settings.as_deref() {
         Some("") => lines.push("no settings are faster than the defaults".to_owned()),
@@ -85,16 +85,16 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         lines.push(format!("padding takes {:.1} % of the time at most", 100.0 * outcome.padding));
     }
     match outcome.defaults.as_deref() {
-        Some([]) => lines.push("no batch size keeps the default's products".to_owned()),
+        Some([]) => lines.push("no batch size keeps the default's GEMMs".to_owned()),
         Some(sizes) => {
             let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
             lines.push(format!(
-                "these batch sizes keep the default's products, because the tuned ones are not measurably faster: {}",
+                "these batch sizes keep the default's GEMMs, because the tuned ones are not measurably faster: {}",
                 sizes.join(" ")
             ));
         }
         None if *left == 0 => lines.push(
-            "the comparison with the default's products is left; run `rukh tune` again to make it".to_owned(),
+            "the comparison with the default's GEMMs is left; run `rukh tune` again to make it".to_owned(),
         ),
         None => {}
     }
@@ -107,7 +107,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
 
 /// The result for programs.
 fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> String {
-    let TuneOutcome { device, table, products, measured, left, by_library, .. } = outcome;
+    let TuneOutcome { device, table, gemms, measured, left, by_library, .. } = outcome;
     let TuneOutcome { settings, ladder, passes, padding, notices, .. } = outcome;
     let [faster, used] = outcome.preshuffled;
     let passes: Vec<_> =
@@ -117,7 +117,7 @@ fn json_text(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Strin
     json!({
         "device": device,
         "table": table,
-        "products": products,
+        "gemms": gemms,
         "measured": measured,
         "left": left,
         "interrupted": is_interrupted,
@@ -153,7 +153,7 @@ impl Progress {
             bar.set_style(style);
         }
         let now = Instant::now();
-        Progress { bar, stage: TuneStage::Products, begin: now, budget, last_line: now }
+        Progress { bar, stage: TuneStage::Gemms, begin: now, budget, last_line: now }
     }
 
     fn show(&mut self, stage: TuneStage, done: usize, all: usize) {
@@ -162,7 +162,7 @@ impl Progress {
             (self.stage, self.begin) = (stage, Instant::now());
         }
         let what = match stage {
-            TuneStage::Products => "products",
+            TuneStage::Gemms => "GEMMs",
             TuneStage::Settings => "settings",
             TuneStage::Passes => "rounds of whole passes",
             TuneStage::Defaults => "steps of the comparison with the default",
@@ -184,7 +184,7 @@ impl Progress {
     }
 }
 
-/// The time left, if the other products take as long as those that are done; `None` while none is done.
+/// The time left, if the other GEMMs take as long as those that are done; `None` while none is done.
 fn time_left(elapsed: Duration, budget: Duration, done: usize, all: usize) -> Option<Duration> {
     let each = elapsed.checked_div(u32::try_from(done).ok()?)?;
     let left = each * u32::try_from(all.saturating_sub(done)).ok()?;

@@ -363,11 +363,11 @@ options! {
     kldgain_average_interval: u32 = 100u32, spin(1, 10_000_000).uci("KLDGainAverageInterval").hidden();
     /// Stops when the visit distribution changes by less than this per visit; 0 never stops.
     minimum_kldgain_per_node: f32 = 0.0, float(0.0, 1.0).uci("MinimumKLDGainPerNode").hidden();
-    /// On a clock, skips root moves that cannot catch up in visits with the most visited move in the time left, and stops
-    /// when only one move remains. Values above 1 give up on moves sooner, values below 1 later; 0 turns this off. At its
-    /// default of 1.33, this option has no effect on `go nodes`, `go movetime` and `go depth`: they end before their
-    /// limits only if the result is proven or only one move is legal. Any other value counts without a clock too, as in
-    /// lc0; in `selfplay` and `analyze`, whose default is 0, so does 1.33.
+    /// On a clock, skips root moves that cannot catch up in visits with the most visited move in the time left, and
+    /// stops when only one move remains. Values above 1 give up on moves sooner, values below 1 later; 0 turns this
+    /// off. At its default of 1.33, this option has no effect on `go nodes`, `go movetime` and `go depth`: they end
+    /// before their limits only if the result is proven or only one move is legal. Any other value counts without a
+    /// clock too, as in lc0; in `selfplay` and `analyze`, whose default is 0, so does 1.33.
     smart_pruning_factor: f32 = 1.33, float(0.0, 10.0).uci("SmartPruningFactor");
     /// Number of batches to evaluate before smart pruning may stop the search.
     smart_pruning_minimum_batches: u32 = 0u32, spin(0, 10_000).uci("SmartPruningMinimumBatches");
@@ -409,16 +409,16 @@ options! {
     /// game began at the standard start position (`fen_only`), or `always`.
     history_fill: HistoryFill = HistoryFill::FenOnly, choice(HistoryFill::NAMES).uci("HistoryFill");
     /// The network file. `<autodiscover>` uses a network that is appended to the binary, else the newest in `./`, else
-    /// in `./weights/`, else beside the binary or in `networks/` there, else in the user's data directory, and otherwise
-    /// the network inside the binary, `<embedded>`.
+    /// in `./weights/`, else beside the binary or in `networks/` there, else in the user's data directory, and
+    /// otherwise the network inside the binary, `<embedded>`.
     weights: String = AUTODISCOVER, text().uci("WeightsFile").short('w');
-    /// The backend that evaluates positions; `auto` uses the fastest that runs on this machine. The name of a backend of
-    /// lc0 selects `auto` if that backend is for graphics cards, and `cpu` if it is for processors.
+    /// The backend that evaluates positions; `auto` uses the fastest that runs on this machine. The name of a backend
+    /// of lc0 selects `auto` if that backend is for graphics cards, and `cpu` if it is for processors.
     backend: BackendChoice = BackendName::Auto,
         choice(BackendName::NAMES).or(|name| backend_in_place_of(name).is_some()).uci("Backend").short('b');
     /// Options of the backend, such as `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.
     backend_opts: String = "", text().uci("BackendOptions").short('o');
-    /// Number of evaluations in the cache. Each takes about 100 bytes. If `Hash` or `RamLimitMb` is set, the cache takes
-    /// at most a quarter of that memory. It takes at most half of the memory that the process can still get.
+    /// Number of evaluations in the cache. Each takes about 100 bytes. If `Hash` or `RamLimitMb` is set, the cache
+    /// takes at most a quarter of that memory. It takes at most half of the memory that the process can still get.
     nncache: u32 = 2_000_000u32, spin(0, 999_999_999).uci("NNCacheSize");
 }

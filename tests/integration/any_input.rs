@@ -262,19 +262,19 @@ proptest! {
     }
 
     #[test]
-    fn tuned_products(
+    fn tuned_gemms(
         text in ".{0,100}",
         place in 0.0..1.0,
         damage in proptest::sample::select(vec!["", ",", "\n", "\"", "-1", "inf", "NaN", "99999999999999999999", "ä"]),
         count in 0..20_usize,
     ) {
-        fuzzing::tuned_products(text.as_bytes());
-        let mut table = include_bytes!("../fuzz/seeds/tuned_products/all").to_vec();
-        fuzzing::tuned_products(&[&table[..], text.as_bytes()].concat());
+        fuzzing::tuned_gemms(text.as_bytes());
+        let mut table = include_bytes!("../fuzz/seeds/tuned_gemms/all").to_vec();
+        fuzzing::tuned_gemms(&[&table[..], text.as_bytes()].concat());
         let place = (place * table.len() as f64) as usize;
         let end = (place + count).min(table.len());
         table.splice(place..end, damage.bytes());
-        fuzzing::tuned_products(&table);
+        fuzzing::tuned_gemms(&table);
     }
 
     #[test]

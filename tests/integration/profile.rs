@@ -115,10 +115,10 @@ fn run_on_emulator(folder: &Path, network: &str, arguments: &[&str]) -> Output {
         .expect("the binary starts")
 }
 
-/// The products of encoders have 8 bits, and a ceiling that is measured with such products.
+/// The GEMMs of encoders have 8 bits, and a ceiling that is measured with such GEMMs.
 #[test]
 #[cfg(any(target_os = "linux", windows))]
-fn products_of_8_bits_are_rated_by_a_ceiling_of_their_own() {
+fn gemms_of_8_bits_are_rated_by_a_ceiling_of_their_own() {
     let folder = libraries();
     for (backend, architecture) in [("rocm-int8", "gfx1100"), ("rocm-fp8", "gfx1200")] {
         let weights = format!("--weights={NETWORKS}/micro-attn.pb.gz");
@@ -138,11 +138,11 @@ fn products_of_8_bits_are_rated_by_a_ceiling_of_their_own() {
         let speed = |name: &str| number(&found["ceilings"][name]);
         let (all, of_bytes) = (speed("operations_per_second"), speed("byte_operations_per_second"));
         assert!(all > 0.0 && of_bytes > 0.0 && all != of_bytes, "{backend}: {}", found["ceilings"]);
-        let product = row(&found["operations"], "encoder FFN 1");
-        let operations = number(&product["operations"]);
-        assert_eq!(number(&product["byte_operations"]), operations, "{backend}: {product}");
-        let floor = number(&product["floors"]["compute"]);
-        assert!((floor / (operations / of_bytes * 1e6) - 1.0).abs() < 1e-6, "{backend}: {product}");
+        let gemm = row(&found["operations"], "encoder FFN 1");
+        let operations = number(&gemm["operations"]);
+        assert_eq!(number(&gemm["byte_operations"]), operations, "{backend}: {gemm}");
+        let floor = number(&gemm["floors"]["compute"]);
+        assert!((floor / (operations / of_bytes * 1e6) - 1.0).abs() < 1e-6, "{backend}: {gemm}");
         let other = row(&found["operations"], "encoder attention");
         assert_eq!(number(&other["byte_operations"]), 0.0, "{backend}: {other}");
     }

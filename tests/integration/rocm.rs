@@ -303,8 +303,8 @@ fn networks_agree_with_lc0_on_gfx1201() {
 }
 
 #[test]
-fn the_kernel_for_products_with_few_rows_agrees_with_lc0() {
-    on_emulator("the_kernel_for_products_with_few_rows_agrees_with_lc0", &[], || {
+fn the_kernel_for_gemms_with_few_rows_agrees_with_lc0() {
+    on_emulator("the_kernel_for_gemms_with_few_rows_agrees_with_lc0", &[], || {
         let options = GpuOptions { few_rows: Some(64), ..options(16) };
         for set in goldens::committed() {
             check_set(&set, GpuPrecision::Fp16, &options, &FP16);
@@ -440,7 +440,7 @@ fn every_way_of_waiting_gives_the_same_answers() {
 /// A tuned backend gives the answers of an untuned one, and its table is written once and then reused.
 fn tuned() {
     let folder = tempfile::tempdir().expect("a temporary folder");
-    let file = folder.path().join("tables/products.csv");
+    let file = folder.path().join("tables/gemms.csv");
     let set = goldens::named("micro-smolgen");
     let samples: Vec<Sample> = set.positions.iter().take(32).map(sample).collect();
     let options = |tuning| GpuOptions {
@@ -449,14 +449,14 @@ fn tuned() {
         tuning,
         tuning_file: Some(file.clone()),
         gemm: GemmLibrary::Library,
-        // With 0, the libraries compute all products.
+        // With 0, the libraries compute all GEMMs.
         few_rows: Some(0),
         ..options(16)
     };
     let tuned = backend(&set, GpuPrecision::Fp16, &options(Tuning::Quick));
     let notices = tuned.notices();
     assert!(notices.len() == 1 && notices[0].starts_with("tuning: "), "{notices:?}");
-    assert!(notices[0].contains("products.csv"), "{notices:?}");
+    assert!(notices[0].contains("gemms.csv"), "{notices:?}");
     let table = std::fs::read_to_string(&file).expect("the table is written");
     assert!(table.lines().count() > 20, "{table}");
     let again = backend(&set, GpuPrecision::Fp16, &options(Tuning::Quick));
@@ -466,7 +466,7 @@ fn tuned() {
     for backend in [tuned, again] {
         for (expected, found) in expected.iter().zip(&evaluate_all(&backend, &samples)) {
             for ((a, a_priors), (b, b_priors)) in expected.iter().zip(found.iter()) {
-                // A product that runs its epilogue as a kernel of its own rounds once more.
+                // A GEMM that runs its epilogue as a kernel of its own rounds once more.
                 let prior = a_priors.iter().zip(b_priors).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
                 assert!((a.q - b.q).abs() < 5e-3 && prior < 5e-3, "{a:?} {b:?}");
             }
@@ -475,19 +475,19 @@ fn tuned() {
 }
 
 #[test]
-fn tuned_products_give_the_same_answers() {
-    on_emulator("tuned_products_give_the_same_answers", &[("RUKH_EMULATOR_ARCH", "gfx1151")], tuned);
+fn tuned_gemms_give_the_same_answers() {
+    on_emulator("tuned_gemms_give_the_same_answers", &[("RUKH_EMULATOR_ARCH", "gfx1151")], tuned);
 }
 
 #[test]
-fn tuned_products_without_their_epilogue_give_the_same_answers() {
-    on_emulator("tuned_products_without_their_epilogue_give_the_same_answers", &[], tuned);
+fn tuned_gemms_without_their_epilogue_give_the_same_answers() {
+    on_emulator("tuned_gemms_without_their_epilogue_give_the_same_answers", &[], tuned);
 }
 
 #[test]
-fn hipblaslt_computes_products_where_it_is_preferred() {
+fn hipblaslt_computes_gemms_where_it_is_preferred() {
     on_emulator(
-        "hipblaslt_computes_products_where_it_is_preferred",
+        "hipblaslt_computes_gemms_where_it_is_preferred",
         &[("RUKH_EMULATOR_ARCH", "gfx1151")],
         || {
             slots_at_once();
@@ -552,7 +552,7 @@ fn with_heads(set: &GoldenSet, depth: usize) -> Network {
         encoder.qkv = std::array::from_fn(|_| dense(2 * depth, width));
         encoder.output = dense(width, 2 * depth);
         let smolgen = encoder.smolgen.as_mut().expect("the network has smolgen");
-        // This width is a multiple of 32, as the kernel that fuses layer normalisation and product needs it.
+        // This width is a multiple of 32, as the kernel that fuses layer normalisation and GEMM needs it.
         smolgen.dense1 = dense(SMOLGEN_HIDDEN, smolgen.dense1.inputs);
         smolgen.ln1.gammas = (0..SMOLGEN_HIDDEN).map(|i| 1.0 + i as f32 / 200.0).collect();
         smolgen.ln1.betas = (0..SMOLGEN_HIDDEN).map(|i| i as f32 / 100.0 - 0.5).collect();

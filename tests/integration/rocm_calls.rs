@@ -81,7 +81,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     let (_, calls) =
         search_and_log(folder.path(), "micro-attn.pb.gz", options, &[("RUKH_EMULATOR_ARCH", "gfx1151")]);
     untested.retain(|name| !calls.contains(*name));
-    // On gfx1100 rocBLAS computes the products, and convolutions need batched products.
+    // On gfx1100 rocBLAS computes the GEMMs, and convolutions need batched GEMMs.
     let cards =
         [("micro-se-conv.pb.gz", "gfx1100", "rocblas"), ("micro-se-conv.pb.gz", "gfx1151", "hipblasLt")];
     for (network, architecture, library) in cards {
@@ -98,7 +98,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
             );
             let is_reported =
                 said.lines().any(|line| line.starts_with("info string error") && line.contains("rocm-fp16"));
-            // Without a matrix layout, rocBLAS computes the product, and there is nothing to report.
+            // Without a matrix layout, rocBLAS computes the GEMM, and there is nothing to report.
             assert!(is_reported || name.starts_with("hipblasLtMatrix"), "{library} {fail}: {said}");
             untested.remove(name);
         }
@@ -142,7 +142,7 @@ fn every_library_call_in_the_source_fails_in_a_test() {
         assert!(calls.contains(name), "{fail} was not reached: {calls:?}");
         untested.remove(name);
     }
-    // The tuner and `time_steps` ask HIP for elapsed times. A product without a time is left out of the tuner's table.
+    // The tuner and `time_steps` ask HIP for elapsed times. A GEMM without a time is left out of the tuner's table.
     let options = format!("{options},time_steps=1");
     let settings = [("RUKH_EMULATOR_FAIL", "hipEventElapsedTime:1")];
     let (said, _) = search_and_log(folder.path(), "micro-attn.pb.gz", &options, &settings);

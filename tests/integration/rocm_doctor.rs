@@ -100,7 +100,7 @@ impl Report {
 #[test]
 fn a_healthy_card_is_right_in_every_stage() {
     let report = doctor_with(libraries().path(), NETWORK, &["-o", OPTIONS], &[]);
-    for stage in ["devices", "kernels", "products", "graphs", "network", "floors", "speed"] {
+    for stage in ["devices", "kernels", "gemms", "graphs", "network", "floors", "speed"] {
         assert_eq!(report.state(stage), "done", "{}", report.text);
         assert!(report.wrong(stage).is_empty() && report.deaths(stage).is_empty(), "{}", report.text);
     }
@@ -119,7 +119,7 @@ fn a_healthy_card_is_right_in_every_stage() {
 fn without_rocm_the_report_says_how_to_get_it() {
     let report = doctor_with(nowhere(), NETWORK, &[], &[]);
     assert!(report.state("devices").starts_with("failed: amdhip64 is not in "), "{}", report.text);
-    for stage in ["kernels", "products", "graphs", "network", "floors", "speed"] {
+    for stage in ["kernels", "gemms", "graphs", "network", "floors", "speed"] {
         assert_eq!(report.state(stage), "passed over: there is no card that can be used");
     }
     for shown in ["HIP, the runtime of ROCm, is not installed", "Ubuntu", "Fedora", "Arch", "Windows"] {
@@ -174,14 +174,14 @@ fn a_card_that_hangs_costs_an_item_and_not_the_report() {
 }
 
 #[test]
-fn a_product_that_ends_the_process_costs_an_item_and_not_the_stage() {
+fn a_gemm_that_ends_the_process_costs_an_item_and_not_the_stage() {
     let settings = [("RUKH_EMULATOR_HEURISTIC", "crash:*x*x*"), ("RUKH_EMULATOR_ARCH", "gfx1151")];
-    let report = doctor(libraries().path(), "products,network", &settings);
-    let deaths = report.deaths("products");
+    let report = doctor(libraries().path(), "gemms,network", &settings);
+    let deaths = report.deaths("gemms");
     assert!(!deaths.is_empty(), "{}", report.text);
     assert!(deaths.iter().all(|death| death["how"].as_str().is_some_and(|how| how.contains(ABORTED))));
     let rocblas = report
-        .rows("products")
+        .rows("gemms")
         .into_iter()
         .find(|row| row["verdict"] == "right" && row.to_string().to_lowercase().contains("rocblas"));
     assert!(rocblas.is_some(), "rocBLAS is examined all the same: {}", report.text);

@@ -1,4 +1,4 @@
-//! The stages of `rukh doctor` that examine kernels, products, graphs and floors: each names what is wrong, and nothing
+//! The stages of `rukh doctor` that examine kernels, GEMMs, graphs and floors: each names what is wrong, and nothing
 //! else.
 
 use crate::rocm::libraries;
@@ -43,8 +43,8 @@ fn a_card_without_matrix_instructions_lacks_kernels_and_nothing_is_wrong() {
 
 #[test]
 fn a_library_that_computes_something_else_is_named() {
-    let report = stage("products", &[("RUKH_EMULATOR_WRONG", "hipblaslt")]);
-    let rows = report.rows("products");
+    let report = stage("gemms", &[("RUKH_EMULATOR_WRONG", "hipblaslt")]);
+    let rows = report.rows("gemms");
     for (library, verdict) in [("hipBLASLt", "wrong"), ("rocBLAS", "right"), ("Rukh's kernel", "right")] {
         let mut of_library = rows.iter().filter(|row| text(row, "by") == library).peekable();
         assert!(of_library.peek().is_some(), "{library}: {}", report.text);
@@ -54,19 +54,19 @@ fn a_library_that_computes_something_else_is_named() {
 }
 
 #[test]
-fn a_question_that_ends_the_process_costs_one_product() {
-    let report = stage("products", &[("RUKH_EMULATOR_HEURISTIC", "crash:32x128x32")]);
-    let deaths = report.deaths("products");
+fn a_question_that_ends_the_process_costs_one_gemm() {
+    let report = stage("gemms", &[("RUKH_EMULATOR_HEURISTIC", "crash:32x128x32")]);
+    let deaths = report.deaths("gemms");
     assert_eq!(deaths.len(), 1, "{}", report.text);
     let item = deaths[0]["item"].as_str().expect("a text");
     assert_eq!(item, "hipBLASLt, m=32 n=128 k=32 f16, the question for algorithms");
-    let rows = report.rows("products");
-    let by = |library: &str, product: &str| {
-        rows.iter().filter(|row| text(row, "by") == library && text(row, "product") == product).count()
+    let rows = report.rows("gemms");
+    let by = |library: &str, gemm: &str| {
+        rows.iter().filter(|row| text(row, "by") == library && text(row, "gemm") == gemm).count()
     };
     assert_eq!((by("hipBLASLt", "m=32 n=128 k=32 f16"), by("rocBLAS", "m=32 n=128 k=32 f16")), (0, 1));
     assert_eq!((by("hipBLASLt", "m=32 n=64 k=32 f16"), by("rocBLAS", "m=32 n=64 k=32 f16")), (1, 1));
-    assert!(report.wrong("products").is_empty(), "{}", report.text);
+    assert!(report.wrong("gemms").is_empty(), "{}", report.text);
 }
 
 #[test]

@@ -158,11 +158,11 @@ fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<Str
     (logged_calls(&output), said)
 }
 
-/// Each product runs as its row in the table says. If that fails, the default takes its place.
+/// Each GEMM runs as its row in the table says. If that fails, the default takes its place.
 #[test]
-fn the_table_of_products_is_followed_unless_an_entry_fails() {
+fn the_gemm_table_is_followed_unless_an_entry_fails() {
     let folder = libraries();
-    let file = folder.path().join("products.csv");
+    let file = folder.path().join("gemms.csv");
     let options =
         format!("gemm=library,max_batch=2,streams=1,graph=false,wait=block,tuning_file={}", file.display());
     let (calls, said) = calls_of(folder.path(), &options, &[]);
@@ -178,7 +178,7 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
     let hipblaslt = "hipblasLtMatmul";
     let all = of_a_batch(&calls, rocblas) + of_a_batch(&calls, hipblaslt);
 
-    // First give all products to hipBLASLt's first proposal.
+    // First give all GEMMs to hipBLASLt's first proposal.
     let table = std::fs::read_to_string(&file).expect("the table is written");
     let rewritten = |library: &str, solution: &str| {
         rewritten(&table, |row| {
@@ -198,22 +198,22 @@ fn the_table_of_products_is_followed_unless_an_entry_fails() {
     // Each entry of the table runs once before the slots are made, and the first of these runs is made to fail.
     let fail = format!("{hipblaslt}:1=7");
     let (calls, said) = calls_of(folder.path(), &options, &[("RUKH_EMULATOR_FAIL", &fail)]);
-    assert!(said.contains("tuning: 1 products of the table cannot run here"), "{said}");
+    assert!(said.contains("tuning: 1 GEMMs of the table cannot run here"), "{said}");
     assert!(!said.contains("error") && of_a_batch(&calls, hipblaslt) > 0, "{said}");
 
     std::fs::write(&file, rewritten("rocblas", "-1")).expect("the folder can be written to");
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("error") && of_a_batch(&calls, rocblas) > of_a_batch(&calls, hipblaslt), "{said}");
 
-    // A solution that the library does not propose is reported, and the product is measured anew.
+    // A solution that the library does not propose is reported, and the GEMM is measured anew.
     std::fs::write(&file, rewritten("hipblaslt", "15")).expect("the folder can be written to");
     let (_, said) = calls_of(folder.path(), &options, &[]);
-    assert!(!said.contains("error") && said.contains("products of the table cannot run here"), "{said}");
+    assert!(!said.contains("error") && said.contains("GEMMs of the table cannot run here"), "{said}");
     let measured = std::fs::read_to_string(&file).expect("the table is written");
     assert!(!measured.contains(",hipblaslt,15,"), "{measured}");
 }
 
-/// A table of products after `change` has changed its rows, of which each is given as its cells by column.
+/// A GEMM table after `change` has changed its rows, of which each is given as its cells by column.
 fn rewritten(table: &str, change: impl Fn(&mut BTreeMap<String, String>)) -> String {
     let mut reader = csv::Reader::from_reader(table.as_bytes());
     let header = reader.headers().expect("a header").clone();
@@ -230,7 +230,7 @@ fn rewritten(table: &str, change: impl Fn(&mut BTreeMap<String, String>)) -> Str
 #[test]
 fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let folder = libraries();
-    let file = folder.path().join("products.csv");
+    let file = folder.path().join("gemms.csv");
     let options = format!("max_batch=1,streams=1,tuning_file={}", file.display());
     let (_, said) = calls_of(folder.path(), &options, &[]);
     assert!(said.contains("info string tuning: "), "{said}");
@@ -239,12 +239,12 @@ fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let other_driver = rewritten(&good, |row| *row.get_mut("measured_with").expect("a column") += " or so");
     let damaged = good.replacen("torch.float16", "torch.float61", 1);
     for (text, reason) in [
-        ("nonsense", "products.csv is ignored: it is not a table of tuned products"),
+        ("nonsense", "gemms.csv is ignored: it is not a table of tuned GEMMs"),
         (&other_card, "rows are for another device (line 2: `gfx1151 with 7 compute units`) left out"),
         (&other_driver, "rows are measured with other versions (line 2: `"),
         (
             &damaged,
-            "1 row is for products or kernels that Rukh does not have (line 2: `torch.float61`) left out",
+            "1 row is for GEMMs or kernels that Rukh does not have (line 2: `torch.float61`) left out",
         ),
     ] {
         std::fs::write(&file, text).expect("the folder can be written to");
@@ -260,7 +260,7 @@ fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
 fn files_that_the_user_names_are_merged_with_the_measured_table() {
     let folder = libraries();
     let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
-    let table = file("products.csv");
+    let table = file("gemms.csv");
     let options = format!("gemm=library,max_batch=1,streams=1,graph=false,wait=block,tuning_file={table}");
     let (_, said) = calls_of(folder.path(), &options, &[]);
     assert!(said.contains("info string tuning: "), "{said}");
@@ -315,7 +315,7 @@ const SILENT: [&str; 28] = [
     "hipStreamBeginCapture",
     "hipStreamEndCapture",
     "hipGraphInstantiate",
-    // rocBLAS computes the product instead.
+    // rocBLAS computes the GEMM instead.
     "hipblasLtMatrixLayoutCreate",
     "hipblasLtMatrixLayoutSetAttribute",
     "hipblasLtMatmulDescCreate",

@@ -39,13 +39,13 @@ fn search_without_rocblas(folder: &Path, arguments: &[&str], settings: &[(&str, 
 }
 
 #[test]
-fn hipblaslt_computes_all_products_if_rocblas_has_no_kernels() {
+fn hipblaslt_computes_all_gemms_if_rocblas_has_no_kernels() {
     let (folder, kernels) = without_kernels();
     let refusal = format!(
         "info string rocBLAS has no kernels for gfx1100: neither TensileLibrary_lazy_gfx1100.dat nor \
          TensileLibrary_gfx1100.dat, nor TensileLibrary.dat with kernels, is in {kernels} (there: gfx900 gfx90a)"
     );
-    // The tuner tries all libraries, and convolutions need batched products.
+    // The tuner tries all libraries, and convolutions need batched GEMMs.
     for network in ["micro-attn", "micro-se-conv"] {
         let network = format!("--weights={}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR"));
         for backend in ["rocm", "rocm-fp16", "rocm-bf16"] {
@@ -94,7 +94,7 @@ fn without_kernels_in_either_library_the_libraries_are_not_used() {
 }
 
 #[test]
-fn a_product_that_no_library_can_compute_is_an_error_with_both_reasons() {
+fn a_gemm_that_no_library_can_compute_is_an_error_with_both_reasons() {
     let (folder, kernels) = without_kernels();
     let fail: Vec<String> = (1..=200).map(|call| format!("hipblasLtMatmulAlgoGetHeuristic:{call}")).collect();
     let settings = [("ROCBLAS_TENSILE_LIBPATH", &*kernels), ("RUKH_EMULATOR_FAIL", &fail.join(","))];

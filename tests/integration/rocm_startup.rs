@@ -56,13 +56,13 @@ fn is_correct(said: &str) {
     assert_eq!(best_move(said), move_of_the_processor(), "{said}");
 }
 
-/// A product that hipBLASLt is asked for, as the emulator's settings name it: m x n x k.
-fn some_product(machine: &Machine) -> String {
-    let file = machine.cache.path().join("products.csv");
+/// A GEMM that hipBLASLt is asked for, as the emulator's settings name it: m x n x k.
+fn some_gemm(machine: &Machine) -> String {
+    let file = machine.cache.path().join("gemms.csv");
     let options = format!("{OPTIONS},tuning_file={}", file.display());
     is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &options], &[]));
     let table = fs::read_to_string(&file).expect("the table is written");
-    let row = table.lines().find(|line| line.contains(",hipblaslt,")).expect("hipBLASLt computes a product");
+    let row = table.lines().find(|line| line.contains(",hipblaslt,")).expect("hipBLASLt computes a GEMM");
     let cells: Vec<&str> = row.split(',').collect();
     // The table's M are BLAS's n, and the other way round.
     [cells[3], cells[2], cells[4]].join("x")
@@ -71,15 +71,15 @@ fn some_product(machine: &Machine) -> String {
 #[test]
 fn a_crash_of_a_heuristic_ends_a_helper_and_is_remembered() {
     let machine = Machine::new();
-    let product = some_product(&machine);
-    let crash = format!("crash:{product}");
+    let gemm = some_gemm(&machine);
+    let crash = format!("crash:{gemm}");
     let settings = [("RUKH_EMULATOR_HEURISTIC", crash.as_str())];
     let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
     let said = machine.search(&arguments, &settings);
     is_correct(&said);
-    let sizes: Vec<&str> = product.split('x').collect();
+    let sizes: Vec<&str> = gemm.split('x').collect();
     let named = format!("m={} n={} k={}", sizes[0], sizes[1], sizes[2]);
-    let died = "info string hipBLASLt ends a process that asks for the product ";
+    let died = "info string hipBLASLt ends a process that asks for the GEMM ";
     assert!(said.contains(&format!("{died}{named}")) && said.contains(ABORTED), "{said}");
     assert!(said.contains("info string tuning: "), "{said}");
 
@@ -89,10 +89,7 @@ fn a_crash_of_a_heuristic_ends_a_helper_and_is_remembered() {
     assert!(!said.contains(died) && !said.contains("tuning"), "{said}");
 
     // Without the table everything is measured again, except for what ended a process.
-    machine
-        .kept("products-")
-        .iter()
-        .for_each(|path| fs::remove_file(path).expect("the table can be removed"));
+    machine.kept("gemms-").iter().for_each(|path| fs::remove_file(path).expect("the table can be removed"));
     let said = machine.search(&arguments, &settings);
     is_correct(&said);
     assert!(!said.contains(died) && said.contains("info string tuning: "), "{said}");
@@ -106,7 +103,7 @@ fn a_crash_of_a_heuristic_ends_a_helper_and_is_remembered() {
 #[test]
 fn a_heuristic_that_hangs_is_ended_and_remembered() {
     let machine = Machine::new();
-    let hang = format!("hang:{}", some_product(&machine));
+    let hang = format!("hang:{}", some_gemm(&machine));
     let settings = [("RUKH_EMULATOR_HEURISTIC", hang.as_str())];
     let options = format!("{OPTIONS},helper_patience=4");
     let arguments = ["--backend=rocm-fp16", "-o", &options];
@@ -216,7 +213,7 @@ fn without_a_cache_folder_the_engine_starts_all_the_same() {
 }
 
 #[test]
-fn a_helper_that_cannot_work_leaves_the_products_to_rocblas() {
+fn a_helper_that_cannot_work_leaves_the_gemms_to_rocblas() {
     let machine = Machine::new();
     // The program of the tests finds no test of the helper's name, and ends without a word that the engine knows.
     let program = std::env::current_exe().expect("the test's own path");
@@ -229,7 +226,7 @@ fn a_helper_that_cannot_work_leaves_the_products_to_rocblas() {
     let options = format!("{OPTIONS},helper={}", nowhere().display());
     let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &[]);
     is_correct(&said);
-    assert!(said.contains("info string tuning: ") && said.contains(" products in "), "{said}");
+    assert!(said.contains("info string tuning: ") && said.contains(" GEMMs in "), "{said}");
 }
 
 /// Starts twice on a machine whose `wrong` parts compute wrong figures. The first start must find out that the figures
@@ -257,11 +254,11 @@ fn graphs_that_compute_something_else_are_given_up() {
 }
 
 #[test]
-fn launches_of_several_products_that_compute_something_else_are_given_up() {
+fn launches_of_several_gemms_that_compute_something_else_are_given_up() {
     let kernels =
         ["64x64_128", "64x32_128", "64x128_128", "128x128_256"].map(|tile| format!("gemm_chain_f16_{tile}"));
     let options = "max_batch=2,streams=1,wait=block,tune=off,gemm=own";
-    finds_the_rung(options, "gfx1100", &kernels.join(","), "without launches that products share");
+    finds_the_rung(options, "gfx1100", &kernels.join(","), "without launches that GEMMs share");
 }
 
 #[test]
@@ -272,7 +269,7 @@ fn a_library_that_computes_something_else_is_given_up() {
 }
 
 #[test]
-fn tuning_refuses_a_library_whose_products_are_wrong() {
+fn tuning_refuses_a_library_whose_gemms_are_wrong() {
     for (architecture, wrong, name) in
         [("gfx1151", "hipblaslt", "hipBLASLt"), ("gfx1100", "rocblas", "rocBLAS")]
     {
@@ -281,15 +278,15 @@ fn tuning_refuses_a_library_whose_products_are_wrong() {
         let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
         let said = machine.search(&arguments, &settings);
         is_correct(&said);
-        let refused = format!("info string tuning: {name} has wrong algorithms for the product m=");
+        let refused = format!("info string tuning: {name} has wrong algorithms for the GEMM m=");
         assert!(said.contains(&refused) && said.contains(" instead of "), "{said}");
         assert!(!said.contains("the card's figures are wrong"), "{said}");
-        let table = fs::read_to_string(&machine.kept("products-")[0]).expect("the table is written");
+        let table = fs::read_to_string(&machine.kept("gemms-")[0]).expect("the table is written");
         let mut reader = csv::Reader::from_reader(table.as_bytes());
         for row in reader.deserialize() {
             let row: BTreeMap<String, String> = row.expect("a row");
             let microseconds: f32 = row["us"].parse().expect("a time");
-            // A product with an epilogue that says rocBLAS is a plain one by whoever is right, and then a kernel.
+            // A GEMM with an epilogue that says rocBLAS is a plain one by whoever is right, and then a kernel.
             let is_wrong = row["libtype"] == wrong && (wrong == "hipblaslt" || row["bias"] == "False");
             assert!(!is_wrong || !microseconds.is_finite(), "{row:?}");
             let error: f32 = row["err_ratio"].parse().expect("an error");

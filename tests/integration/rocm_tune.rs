@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::process::{Command, Output};
 
-/// The settings are those of the user, so that only products and batch sizes are measured.
+/// The settings are those of the user, so that only GEMMs and batch sizes are measured.
 const OPTIONS: &str =
     "gemm=library,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true,attention=matrix";
 
@@ -30,7 +30,7 @@ fn tune(machine: &Machine, arguments: &[&str]) -> Command {
 
 /// The table in the cache folder.
 fn table_file(machine: &Machine) -> PathBuf {
-    machine.kept("products-").pop().expect("there is a table")
+    machine.kept("gemms-").pop().expect("there is a table")
 }
 
 /// The rows of the table, each with its cells by column.
@@ -53,8 +53,8 @@ fn number(value: &Value, key: &str) -> u64 {
 fn a_tuned_start_measures_nothing() {
     let machine = Machine::new();
     let first = result(&tune(&machine, &["-o", OPTIONS]).output().expect("the binary starts"));
-    let products = number(&first, "products");
-    assert!(products >= 20 && number(&first, "measured") >= products, "{first}");
+    let gemms = number(&first, "gemms");
+    assert!(gemms >= 20 && number(&first, "measured") >= gemms, "{first}");
     assert_eq!((number(&first, "left"), &first["interrupted"]), (0, &Value::Bool(false)), "{first}");
     assert_eq!(first["table"].as_str().map(PathBuf::from), Some(table_file(&machine)));
     assert!(rows(&machine).iter().any(|row| row["effort"] != "quick" && row["libtype"] == "hipblaslt"));
@@ -68,7 +68,7 @@ fn a_tuned_start_measures_nothing() {
 
     let table = fs::read(table_file(&machine)).expect("the table can be read");
     let second = result(&tune(&machine, &["-o", OPTIONS]).output().expect("the binary starts"));
-    assert_eq!((number(&second, "measured"), number(&second, "products")), (0, products), "{second}");
+    assert_eq!((number(&second, "measured"), number(&second, "gemms")), (0, gemms), "{second}");
     let said = machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]);
     assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("error"), "{said}");
     assert_eq!(fs::read(table_file(&machine)).expect("the table can be read"), table);
@@ -104,18 +104,18 @@ fn tuning_goes_on_where_its_time_or_ctrl_c_ended_it() {
         assert!(timed(&machine).len() > before.len());
     }
     let rows = rows(&machine);
-    // A short time may end before the fastest ones of a product's ways are compared, which is then done later.
+    // A short time may end before the fastest ones of a GEMM's ways are compared, which is then done later.
     let mut whole = before.iter().filter(|row| row["effort"] == "full");
     assert!(whole.all(|row| rows.contains(row)), "what was measured is not measured again");
 }
 
 #[test]
-fn tuning_refuses_a_library_with_wrong_products_and_a_damaged_table() {
+fn tuning_refuses_a_library_with_wrong_gemms_and_a_damaged_table() {
     let machine = Machine::new();
     let mut command = tune(&machine, &["-o", OPTIONS]);
     let first = result(&command.env("RUKH_EMULATOR_WRONG", "hipblaslt").output().expect("the binary starts"));
     let notices = first["notices"].to_string();
-    assert!(notices.contains("hipBLASLt has wrong algorithms for the product m="), "{first}");
+    assert!(notices.contains("hipBLASLt has wrong algorithms for the GEMM m="), "{first}");
     assert_eq!(number(&first["fastest"], "hipBLASLt"), 0, "{first}");
 
     let table = fs::read_to_string(table_file(&machine)).expect("the table can be read");
@@ -142,7 +142,7 @@ fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
         .env("RUKH_EMULATOR_WRONG", "rocblas 11,rocblas 12,rocblas N");
     let first = result(&command.output().expect("the binary starts"));
     let notices = first["notices"].to_string();
-    assert!(notices.contains("rocBLAS has wrong algorithms for the product m="), "{first}");
+    assert!(notices.contains("rocBLAS has wrong algorithms for the GEMM m="), "{first}");
     let rows = rows(&machine);
     let plain: Vec<_> = rows.iter().filter(|row| row["epilogue"] == "none").collect();
     assert!(!plain.is_empty() && plain.iter().all(|row| row["solidx"] == "2003"), "{rows:?}");
@@ -160,7 +160,7 @@ fn tuning_finds_the_fastest_right_kernel_of_rocblas() {
 /// The solutions of rocBLAS that Rukh chooses are faster than rocBLAS's own choice alone, and slower after a kernel. The
 /// comparison reads the host's clock, so that the emulated card sleeps.
 #[test]
-fn products_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
+fn gemms_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
     let machine = Machine::new();
     let options = OPTIONS.replace("gemm=library", "gemm=rocblas");
     let run = |slow_after_kernel: &str| {
@@ -183,7 +183,7 @@ fn products_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
     let compared = rows(&machine).into_iter().filter(|row| row["effort"] == "passes");
     assert!(compared.count() >= 4, "{:?}", rows(&machine));
 
-    // A run that did not come to the comparison makes it up, and measures no product again. The measured ladder here
+    // A run that did not come to the comparison makes it up, and measures no GEMM again. The measured ladder here
     // lacks a batch size that a start without it has.
     machine.kept("defaults-").iter().for_each(|file| fs::remove_file(file).expect("it can be removed"));
     let ladder = machine.kept("ladder-").pop().expect("the ladder is kept");
@@ -203,7 +203,7 @@ fn products_that_are_slower_in_whole_evaluations_are_left_to_the_default() {
     assert_eq!(fs::read(table_file(&machine)).expect("the table can be read"), table);
 }
 
-/// Our own kernels alone, of which the default chooses preshuffled weights for some products, too. What the comparison
+/// Our own kernels alone, of which the default chooses preshuffled weights for some GEMMs, too. What the comparison
 /// leaves to the default, it leaves with the weights that it has timed, and it refuses no batch size.
 #[test]
 fn the_layouts_that_were_timed_are_those_of_the_next_start() {
@@ -240,7 +240,7 @@ fn of_bytes(machine: &Machine) -> Vec<BTreeMap<String, String>> {
 }
 
 #[test]
-fn products_of_8_bit_numbers_are_tuned_and_run_by_their_tiles() {
+fn gemms_of_8_bit_numbers_are_tuned_and_run_by_their_tiles() {
     for (backend, architecture, name, kernel) in [
         ("rocm-int8", "gfx1100", "torch.int8", "gemm_bytes_f16_"),
         ("rocm-fp8", "gfx1200", "torch.float8_e4m3fn", "gemm_fp8_f16_"),
@@ -295,19 +295,19 @@ fn products_of_8_bit_numbers_are_tuned_and_run_by_their_tiles() {
 
 /// A kernel that does nothing loses, whatever its time is.
 #[test]
-fn tiles_with_wrong_products_of_8_bit_numbers_are_refused() {
+fn tiles_with_wrong_gemms_of_8_bit_numbers_are_refused() {
     let machine = Machine::new();
     let wrong = [("RUKH_EMULATOR_WRONG", "gemm_bytes_f16_64x64_64,gemm_bytes_f16_64x64_128")];
     let first = tune_bytes(&machine, ("rocm-int8", "gfx1100"), &wrong);
-    assert!(first["notices"].to_string().contains("wrong algorithms for the product m="), "{first}");
+    assert!(first["notices"].to_string().contains("wrong algorithms for the GEMM m="), "{first}");
     let rows = of_bytes(&machine);
     assert!(!rows.is_empty() && rows.iter().all(|row| !row["kernelName"].contains("_64x64_")), "{rows:?}");
 }
 
-/// With `weight_bits=8` the products of encoders and of smolgen with few rows have only such tiles to choose from, and with
-/// `weight_bits=auto` also the usual ones.
+/// With `weight_bits=8` the GEMMs of encoders and of smolgen with few rows have only such tiles to choose from, and
+/// with `weight_bits=auto` also the usual ones.
 #[test]
-fn products_with_weights_of_8_bits_are_tuned_where_the_user_allows_them() {
+fn gemms_with_weights_of_8_bits_are_tuned_where_the_user_allows_them() {
     let machine = Machine::new();
     let options = |bits: &str| format!("{OWN},weight_bits={bits}");
     let tuned = |weights: &str| {
@@ -334,11 +334,11 @@ fn products_with_weights_of_8_bits_are_tuned_where_the_user_allows_them() {
     assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("wrong"), "{said}");
 
     // Other weights have a table of their own.
-    assert_eq!(machine.kept("products-").len(), 1);
+    assert_eq!(machine.kept("gemms-").len(), 1);
     let auto = tuned("auto");
-    assert_eq!((number(&auto, "left"), machine.kept("products-").len()), (0, 2), "{auto}");
+    assert_eq!((number(&auto, "left"), machine.kept("gemms-").len()), (0, 2), "{auto}");
     let usual = tuned("16");
-    assert_eq!((number(&usual, "byte_weights"), machine.kept("products-").len()), (0, 3), "{usual}");
+    assert_eq!((number(&usual, "byte_weights"), machine.kept("gemms-").len()), (0, 3), "{usual}");
     let said = machine.search(&["--backend=rocm-fp16", "-o", OWN], &[]);
     assert!(said.contains("bestmove ") && !said.contains("tuning") && !said.contains("weights"), "{said}");
 }
@@ -406,7 +406,7 @@ fn a_start_uses_the_measured_settings() {
     assert!(said.contains("run step by step"), "{said}");
 }
 
-/// Our own products alone, so that a choice must be one of their tiles.
+/// Our own GEMMs alone, so that a choice must be one of their tiles.
 const OWN: &str =
     "gemm=own,max_batch=2,streams=1,wait=block,fork=0,few_rows=0,fuse=false,graph=true,attention=matrix";
 
@@ -415,7 +415,7 @@ fn preshuffled(machine: &Machine) -> usize {
     rows(machine).iter().filter(|row| row["bpreshuffle"] == "True").count()
 }
 
-/// On a card whose time is that of its loads' cache lines, most products are faster with preshuffled weights: a step takes
+/// On a card whose time is that of its loads' cache lines, most GEMMs are faster with preshuffled weights: a step takes
 /// 64 bytes of each row, which are half a line of plain weights.
 #[test]
 fn preshuffled_weights_that_are_faster_are_used_at_the_next_start() {
@@ -456,22 +456,22 @@ fn preshuffled_weights_that_are_faster_are_used_at_the_next_start() {
     assert_eq!(fs::read_to_string(&file).expect("it can be read").lines().count(), table.lines().count());
 }
 
-/// The kernel that makes preshuffled weights does nothing, so that products with them are wrong.
+/// The kernel that makes preshuffled weights does nothing, so that GEMMs with them are wrong.
 #[test]
-fn products_with_wrong_preshuffled_weights_are_refused() {
+fn gemms_with_wrong_preshuffled_weights_are_refused() {
     let machine = Machine::new();
     let mut command = tune(&machine, &["-o", OWN]);
     command.env("RUKH_EMULATOR_CLOCK", "lines").env("RUKH_EMULATOR_WRONG", "preshuffle");
     let first = result(&command.output().expect("the binary starts"));
     let notices = first["notices"].to_string();
-    assert!(notices.contains("wrong algorithms for the product m="), "{first}");
+    assert!(notices.contains("wrong algorithms for the GEMM m="), "{first}");
     assert_eq!((preshuffled(&machine), number(&first["preshuffled"], "used")), (0, 0), "{first}");
 }
 
-/// On this clock, products of the libraries take a millisecond, and half of that with transposed weights. All else
+/// On this clock, GEMMs of the libraries take a millisecond, and half of that with transposed weights. All else
 /// takes no time, so that the fastest choice does not depend on the machine.
 const TRANSPOSED_IS_FASTER: [(&str, &str); 2] =
-    [("RUKH_EMULATOR_CLOCK", "lines"), ("RUKH_EMULATOR_PRODUCT_TIME", "T=1000,N=500")];
+    [("RUKH_EMULATOR_CLOCK", "lines"), ("RUKH_EMULATOR_GEMM_TIME", "T=1000,N=500")];
 
 /// The settings of a user who wants one library.
 fn only(library: &str) -> String {
@@ -510,7 +510,7 @@ fn transposed_weights_that_are_faster_are_used_at_the_next_start() {
             faster.iter().all(|row| row["bpreshuffle"] == "False" && row["us"].starts_with("500.")),
             "{faster:?}"
         );
-        // The plain products that the library computes are slower. What it cannot compute is not transposed.
+        // The plain GEMMs that the library computes are slower. What it cannot compute is not transposed.
         let others = rows(&machine).into_iter().filter(|row| row["w_transposed"] == "False");
         let slower = |row: &BTreeMap<String, String>| {
             row["us"].parse::<f32>().is_ok_and(|us| !(0.0..500.0).contains(&us))
@@ -519,7 +519,7 @@ fn transposed_weights_that_are_faster_are_used_at_the_next_start() {
         assert!(!first["notices"].to_string().contains("wrong"), "{first}");
 
         // The next start measures nothing, compares its figures with the processor's, and they are right. That it reads
-        // transposed weights shows where products with these are wrong.
+        // transposed weights shows where GEMMs with these are wrong.
         let start = |options: &str, settings: &[(&str, &str)]| {
             machine.search(&["--backend=rocm-fp16", "-o", options], settings)
         };
@@ -564,22 +564,19 @@ fn transposed_weights_that_are_faster_are_used_at_the_next_start() {
 
 /// With transposed weights the libraries are faster here and compute something else.
 #[test]
-fn products_with_wrong_transposed_weights_are_refused() {
+fn gemms_with_wrong_transposed_weights_are_refused() {
     for library in ["rocblas", "hipblaslt"] {
         let machine = Machine::new();
         let mut command = tune(&machine, &["-o", &only(library)]);
         command.envs(TRANSPOSED_IS_FASTER).env("RUKH_EMULATOR_WRONG", format!("{library} N"));
         let first = result(&command.output().expect("the binary starts"));
         let notices = first["notices"].to_string();
-        assert!(
-            notices.contains("with transposed weights has wrong algorithms for the product m="),
-            "{first}"
-        );
+        assert!(notices.contains("with transposed weights has wrong algorithms for the GEMM m="), "{first}");
         assert_eq!((transposed(&machine, library).len(), number(&first, "transposed")), (0, 0), "{first}");
     }
 }
 
-/// The first start tries transposed weights for products that it has measured with plain ones, in the time that is
+/// The first start tries transposed weights for GEMMs that it has measured with plain ones, in the time that is
 /// left.
 #[test]
 fn the_first_start_tries_transposed_weights_last() {
@@ -589,7 +586,7 @@ fn the_first_start_tries_transposed_weights_last() {
     assert!(said.contains("info string tuning: ") && !said.contains("wrong"), "{said}");
     let rows = rows(&machine);
     assert!(rows.iter().all(|row| row["effort"] == "quick"), "{rows:?}");
-    // A slow machine may have no time left for any of them, but then some products have no time either, or it says so.
+    // A slow machine may have no time left for any of them, but then some GEMMs have no time either, or it says so.
     let faster = transposed(&machine, "hipblaslt");
     let has_time = !said.contains("more at the next start");
     assert!(!has_time || faster.len() >= 4, "{said}\n{rows:?}");

@@ -57,7 +57,7 @@ fn there_are_completions_for_every_shell() {
             let has_values = !matches!(shell, "elvish" | "powershell") || shown != "rocm-auto";
             assert_eq!(script.contains(shown), has_values, "{shown} in the script for {shell}");
         }
-        assert!(!script.contains("rocm-products"), "{shell}: hidden modes are not offered");
+        assert!(!script.contains("rocm-gemms"), "{shell}: hidden modes are not offered");
     }
 }
 

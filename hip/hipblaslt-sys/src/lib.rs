@@ -5,7 +5,7 @@
 //! The declarations in `bindings.rs` are those of hipBLASLt 1.1 (ROCm 7.1). The functions have had the same signatures
 //! since hipBLASLt 0.6 (ROCm 6.0). ROCm 5.7 numbers its data types and compute types differently, so its hipBLASLt must
 //! not be used. Some values are newer than the functions: the swish epilogue came with hipBLASLt 1.0 (ROCm 7.0). An
-//! older library does not check the epilogue. For one that it does not know it computes the plain product, without bias
+//! older library does not check the epilogue. For one that it does not know it computes the plain GEMM, without bias
 //! and activation, and returns success. So ask `hipblasLtGetVersion` before such a value is used.
 //!
 //! `hipblasLtCreate` ends the process if there is no device, so call `hipGetDeviceCount` first.

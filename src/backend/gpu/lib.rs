@@ -45,7 +45,7 @@ mod tuning;
 
 pub use backend::GpuBackend;
 pub use helper::probe::{HELPER_ARGUMENT, set_helper};
-pub use helper::serve::serve_products;
+pub use helper::serve::serve_gemms;
 pub use options::{GivenOptions, GpuOptions, Tuning};
 pub use profile::GpuProfiler;
 pub use runtime::choice::GpuChoice;

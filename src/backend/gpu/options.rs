@@ -15,7 +15,7 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// The effort to find the fastest algorithm for each matrix product.
+/// The effort to find the fastest algorithm for each GEMM.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Tuning {
     /// Does not tune or read a table. The libraries choose the algorithms.
@@ -27,7 +27,7 @@ pub enum Tuning {
 }
 
 impl Tuning {
-    /// How thoroughly each product is measured.
+    /// How thoroughly each GEMM is measured.
     pub(crate) fn effort(self) -> Effort {
         match self {
             Tuning::Off | Tuning::Quick => Effort::Quick,
@@ -61,12 +61,12 @@ pub struct GpuOptions {
     /// the heads. `None` means what `rukh tune` has measured on this card, or else none on an AMD device, because HIP
     /// launches a graph with branches node by node.
     pub fork: Option<usize>,
-    /// The most rows of a product that our own kernel computes instead of a library. This concerns the hidden layers of
+    /// The most rows of a GEMM that our own kernel computes instead of a library. This concerns the hidden layers of
     /// smolgen and of the scalar heads, on architectures with matrix instructions. `None` means what `rukh tune` has
     /// measured on this card, or else 0, because the library was faster where this was measured: cuBLASLt, through
     /// `hip/shims/cuda`.
     pub few_rows: Option<usize>,
-    /// Whether products of our own share a launch with the LayerNorm or the products that follow. `None` means what
+    /// Whether GEMMs of our own share a launch with the LayerNorm or the GEMMs that follow. `None` means what
     /// `rukh tune` has measured on this card, or else the default of the architecture.
     pub fuse: Option<bool>,
     /// The kernel for attention, where there are several. `None` means the one that `rukh tune` has measured to be faster on
@@ -78,15 +78,15 @@ pub struct GpuOptions {
     /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
     /// the first batch of each size gets six times this time.
     pub timeout: Duration,
-    /// Who computes the matrix products.
+    /// Who computes the GEMMs.
     pub gemm: GemmLibrary,
-    /// How many bits the weights of products with few rows have.
+    /// How many bits the weights of GEMMs with few rows have.
     pub weight_bits: WeightBits,
-    /// The effort to tune the products during the warm-up.
+    /// The effort to tune the GEMMs during the warm-up.
     pub tuning: Tuning,
-    /// The file with the table of tuned products. `None` means a file in the user's cache folder.
+    /// The file with the table of tuned GEMMs. `None` means a file in the user's cache folder.
     pub tuning_file: Option<PathBuf>,
-    /// The program that asks the BLAS libraries for products in a process of its own, which may die of it. With `None`
+    /// The program that asks the BLAS libraries for GEMMs in a process of its own, which may die of it. With `None`
     /// this process asks. [`set_helper`](crate::helper::probe::set_helper) sets the default of [`GpuOptions::read`].
     pub helper: Option<PathBuf>,
     /// A helper process that says nothing for so long is killed.

@@ -36,13 +36,13 @@ const LEAST_BATCHES: usize = 4;
 /// What is being measured.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum TuneStage {
-    /// Single products.
-    Products,
+    /// Single GEMMs.
+    Gemms,
     /// The settings of the backend's options, with batches in several slots at once.
     Settings,
     /// Whole forward passes, round by round.
     Passes,
-    /// Whole evaluations with the tuned products and with the default's.
+    /// Whole evaluations with the tuned GEMMs and with the default's.
     Defaults,
 }
 
@@ -51,22 +51,22 @@ pub enum TuneStage {
 pub struct TuneOutcome {
     /// The device: its name and its architecture.
     pub device: String,
-    /// The file with the table of products; `None` if there is no cache folder.
+    /// The file with the GEMM table; `None` if there is no cache folder.
     pub table: Option<PathBuf>,
-    /// The number of the network's products in all batch sizes.
-    pub products: usize,
-    /// The number of products that were measured now.
+    /// The number of the network's GEMMs in all batch sizes.
+    pub gemms: usize,
+    /// The number of GEMMs that were measured now.
     pub measured: usize,
-    /// The number of products that the next run measures.
+    /// The number of GEMMs that the next run measures.
     pub left: usize,
-    /// For each library, and for our own kernels, the number of products that it computes fastest.
+    /// For each library, and for our own kernels, the number of GEMMs that it computes fastest.
     pub by_library: Vec<(&'static str, usize)>,
-    /// The number of products that our own kernels computed fastest with preshuffled weights, and of those that use such
+    /// The number of GEMMs that our own kernels computed fastest with preshuffled weights, and of those that use such
     /// weights from now on.
     pub preshuffled: [usize; 2],
-    /// The number of products that a library computes fastest with transposed weights, and so from now on.
+    /// The number of GEMMs that a library computes fastest with transposed weights, and so from now on.
     pub transposed: usize,
-    /// The number of products with weights of 8 bits.
+    /// The number of GEMMs with weights of 8 bits.
     pub byte_weights: usize,
     /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
     pub settings: Option<String>,
@@ -77,19 +77,19 @@ pub struct TuneOutcome {
     /// By how much a batch takes longer in its batch size than in the fastest size that holds it, at most; 0 if
     /// nothing was measured now.
     pub padding: f32,
-    /// The batch sizes, in positions, that keep the default's products, because whole evaluations are not measurably
+    /// The batch sizes, in positions, that keep the default's GEMMs, because whole evaluations are not measurably
     /// faster with the tuned ones; `None` if that was not measured.
     pub defaults: Option<Vec<usize>>,
     /// Messages for the user.
     pub notices: Vec<String>,
 }
 
-/// Measures every product of the network that was not measured thoroughly before, for `budget` at most. When all of them
+/// Measures every GEMM of the network that was not measured thoroughly before, for `budget` at most. When all of them
 /// have been measured, finds the fastest settings of the options that the user left open, times whole passes with them,
-/// and places the ladder of batch sizes. Where whole evaluations of a batch size are not faster with the tuned products
-/// than with the default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how much
-/// there is; if it returns false, tuning ends. What has been measured is kept in any case, and the next call goes on from
-/// there.
+/// and places the ladder of batch sizes. Where whole evaluations of a batch size are not faster with the tuned GEMMs
+/// than with the default's, keeps the default's. `tell` gets what is being measured, how much of it is done, and how
+/// much there is; if it returns false, tuning ends. What has been measured is kept in any case, and the next call goes
+/// on from there.
 ///
 /// # Errors
 /// The device cannot be opened, or the network does not fit into it.
@@ -127,15 +127,15 @@ fn tune_device(
     let mut notices = [gpu.notices.as_slice(), gemms.refusals()].concat();
     let candidates = candidate_sizes(maker.maximum_batch);
     let maker = SlotMaker { ladder: &candidates, ..maker };
-    let mut of_products = |done, all| tell(TuneStage::Products, done, all);
-    let mut control = Control { effort: Effort::Full, budget, tell: &mut of_products };
+    let mut of_gemms = |done, all| tell(TuneStage::Gemms, done, all);
+    let mut control = Control { effort: Effort::Full, budget, tell: &mut of_gemms };
     let mut tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
     notices.append(&mut tuned.notices);
     let mut ladder = passes::kept(&key).unwrap_or_default();
     let mut measured = settings::kept(&key).unwrap_or_default();
     let mut compared = defaults::kept(&key).filter(|_| tuned.measured == 0);
     let mut times = Vec::new();
-    // Products that run with the default would move the times of passes.
+    // GEMMs that run with the default would move the times of passes.
     if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty() || measured.is_none()) {
         let load =
             Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
@@ -181,7 +181,7 @@ fn tune_device(
     Ok(TuneOutcome {
         device: format!("{} ({})", gpu.name, gpu.architecture),
         table: tuned.path,
-        products: winners.libraries.len(),
+        gemms: winners.libraries.len(),
         measured: tuned.measured,
         left: tuned.left,
         by_library: by_library.into(),

@@ -23,7 +23,7 @@ pub(super) fn advice(report: &Report) -> Vec<String> {
     let failed: Vec<&str> = report
         .stages
         .iter()
-        .filter(|stage| stage.stage != Stage::Products && stage.has_failures())
+        .filter(|stage| stage.stage != Stage::Gemms && stage.has_failures())
         .map(|stage| stage.stage.name())
         .collect();
     if !failed.is_empty() {
@@ -40,7 +40,7 @@ pub(super) fn advice(report: &Report) -> Vec<String> {
                 .to_owned(),
         );
     }
-    advice.extend(stage(Stage::Products).and_then(about_products));
+    advice.extend(stage(Stage::Gemms).and_then(about_gemms));
     if is_bad(Stage::Graphs) {
         advice.push(
             "Graphs or parallel branches fail, or give other figures than single steps. `graph=false` in the options \
@@ -94,7 +94,7 @@ fn about_devices(devices: &StageReport) -> Vec<String> {
     } else if is_listed("rocBLAS") && is_listed("hipBLASLt") {
         let absent = ["rocBLAS", "hipBLASLt"].into_iter().find(|name| !is_right(name));
         advice.extend(absent.map(|name| {
-            format!("{name} cannot be used. Rukh runs without it, but some products may be faster with it.\n{INSTALL}")
+            format!("{name} cannot be used. Rukh runs without it, but some GEMMs may be faster with it.\n{INSTALL}")
         }));
     }
     if is_right("HIP")
@@ -109,16 +109,16 @@ fn about_devices(devices: &StageReport) -> Vec<String> {
 }
 
 /// Which library to leave out, if all that went wrong is of one library.
-fn about_products(products: &StageReport) -> Option<String> {
-    if !products.has_wrong_rows() && products.deaths.is_empty() {
+fn about_gemms(gemms: &StageReport) -> Option<String> {
+    if !gemms.has_wrong_rows() && gemms.deaths.is_empty() {
         return None;
     }
     let wrong = |table: &Table| -> Vec<String> {
         let rows = table.rows.iter().filter(|row| table.is_wrong(row));
         rows.map(|row| table.text(row, "by").to_lowercase()).collect()
     };
-    let mut culprits: Vec<String> = products.tables.iter().flat_map(wrong).collect();
-    culprits.extend(products.deaths.iter().map(|death| death.item.to_lowercase()));
+    let mut culprits: Vec<String> = gemms.tables.iter().flat_map(wrong).collect();
+    culprits.extend(gemms.deaths.iter().map(|death| death.item.to_lowercase()));
     let all = |name: &str| !culprits.is_empty() && culprits.iter().all(|culprit| culprit.contains(name));
     let remedy = if all("hipblaslt") {
         "`gemm=rocblas` in the backend's options leaves hipBLASLt out."
@@ -127,7 +127,7 @@ fn about_products(products: &StageReport) -> Option<String> {
     } else {
         "At its start Rukh leaves out what ends a process, and checks the figures."
     };
-    Some(format!("Some products of ROCm's libraries crash or are wrong. {remedy}"))
+    Some(format!("Some GEMMs of ROCm's libraries crash or are wrong. {remedy}"))
 }
 
 #[cfg(test)]
@@ -174,13 +174,12 @@ mod tests {
 
     #[test]
     fn a_library_that_alone_is_wrong_is_left_out() {
-        let products =
-            |rows: &[[(&str, &str); 2]]| advice(&report(Stage::Products, "products", rows, State::Done));
+        let gemms = |rows: &[[(&str, &str); 2]]| advice(&report(Stage::Gemms, "gemms", rows, State::Done));
         let right = [("by", "rocBLAS"), ("verdict", "right")];
         let wrong = |library| [("by", library), ("verdict", "wrong")];
-        assert!(products(&[right]).is_empty());
-        assert!(products(&[right, wrong("hipBLASLt")])[0].contains("`gemm=rocblas`"));
-        assert!(products(&[wrong("rocBLAS")])[0].contains("`gemm=hipblaslt`"));
-        assert!(products(&[wrong("rocBLAS"), wrong("hipBLASLt")])[0].contains("At its start"));
+        assert!(gemms(&[right]).is_empty());
+        assert!(gemms(&[right, wrong("hipBLASLt")])[0].contains("`gemm=rocblas`"));
+        assert!(gemms(&[wrong("rocBLAS")])[0].contains("`gemm=hipblaslt`"));
+        assert!(gemms(&[wrong("rocBLAS"), wrong("hipBLASLt")])[0].contains("At its start"));
     }
 }

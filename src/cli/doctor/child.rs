@@ -125,7 +125,7 @@ impl Process {
         loop {
             let now = Instant::now();
             // Before its first item, a process loads libraries and the network, and may compile kernels or measure
-            // products, which can take long.
+            // GEMMs, which can take long.
             let silent = if begun.is_empty() { deadline } else { deadline.min(now + patience) };
             let text = match self.child.lines.recv_timeout(silent.saturating_duration_since(now)) {
                 Ok(text) => text,

@@ -185,9 +185,9 @@ mod tests {
         assert_eq!(verdict(&group(110.0, 1e7, 1e6), &group(210.0, 2e7, 2e6)).0, Limit::Latency);
     }
 
-    /// Products of 8-bit numbers are four times as fast at most, so that they take 20 of 100 us.
+    /// GEMMs of 8-bit numbers are four times as fast at most, so that they take 20 of 100 us.
     #[test]
-    fn products_of_bytes_have_a_ceiling_of_their_own() {
+    fn gemms_of_bytes_have_a_ceiling_of_their_own() {
         let bytes = |group: Group| Group { byte_operations: group.operations, ..group };
         let one = bytes(group(110.0, 8e7, 1e3));
         assert_eq!(Floors::of(&one, &ceilings()).compute, 20.0);
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(verdict(&fast, &bytes(group(52.0, 16e7, 2e3))).0, Limit::Compute);
         let half = Group { byte_operations: 4e7, ..group(110.0, 8e7, 1e3) };
         assert_eq!(Floors::of(&half, &ceilings()).compute, 50.0);
-        // A backend without such a ceiling has none of these products, but a file may say so.
+        // A backend without such a ceiling has none of these GEMMs, but a file may say so.
         let unknown = Ceilings { byte_operations_per_second: 0.0, ..ceilings() };
         assert_eq!(Floors::of(&one, &unknown).compute, 80.0);
     }

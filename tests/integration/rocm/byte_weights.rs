@@ -1,4 +1,4 @@
-//! Weights of 8 bits for products of few rows, with arithmetic in 16 bits, on the emulator.
+//! Weights of 8 bits for GEMMs of few rows, with arithmetic in 16 bits, on the emulator.
 
 use super::int8::for_encoders;
 use super::*;
@@ -27,7 +27,7 @@ fn of_8_bits(maximum_batch: usize, fuse: bool) -> GpuOptions {
     }
 }
 
-/// Checks positions of a set in batches of 1 to [`BATCH`], with launches that products share and without.
+/// Checks positions of a set in batches of 1 to [`BATCH`], with launches that GEMMs share and without.
 fn check_small_batches(set: &GoldenSet, (precision, limit): (GpuPrecision, &Limit)) {
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
     for fuse in [false, true] {
@@ -125,7 +125,7 @@ fn weights_of_8_bits_are_for_small_batches_in_16_bits() {
         assert!(found.iter().eq(expected.iter()));
         let notices = backend(&set, GpuPrecision::Fp32, &fp32).notices().join("\n");
         assert!(notices.contains("weight_bits=8 changes nothing"), "{notices}");
-        // Without a table of measured products, `auto` reads weights of 16 bits.
+        // Without a table of measured GEMMs, `auto` reads weights of 16 bits.
         let auto = GpuOptions { weight_bits: WeightBits::Auto, ..of_8_bits(1, false) };
         let [found, expected] = [&auto, &usual(&auto)]
             .map(|options| evaluate(&backend(&set, GpuPrecision::Fp16, options), &samples));
@@ -138,7 +138,7 @@ fn weights_of_8_bits_are_for_small_batches_in_16_bits() {
 
 /// The figures are compared with the processor's at the start. Weights of 8 bits are given up if they are at fault.
 #[test]
-fn wrong_products_with_weights_of_8_bits_are_given_up() {
+fn wrong_gemms_with_weights_of_8_bits_are_given_up() {
     let folder = libraries();
     let arguments =
         ["--backend=rocm-fp16", "-o", "max_batch=1,streams=1,wait=block,tune=off,gemm=own,weight_bits=8"];

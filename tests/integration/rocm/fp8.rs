@@ -1,4 +1,4 @@
-//! Encoders whose products have 8-bit floating-point numbers, on the emulator.
+//! Encoders whose GEMMs have 8-bit floating-point numbers, on the emulator.
 
 use super::int8::{POSITIONS, embedded_differences, has_encoders};
 use super::*;
@@ -49,10 +49,10 @@ fn a_card_without_fp8_says_so() {
             let device = GpuBackend::open("rocm-fp8", &options(2)).unwrap_or_else(|error| panic!("{error}"));
             GpuBackend::new(device, network, GpuPrecision::Fp8, &options(2), 1.0, HistoryFill::FenOnly)
         };
-        let error = made("micro-smolgen").err().expect("gfx1100 has no such products").to_string();
+        let error = made("micro-smolgen").err().expect("gfx1100 has no such GEMMs").to_string();
         let reason = "(gfx1100) has no instructions that multiply 8-bit floating-point numbers";
         assert!(error.contains(reason), "{error}");
-        // A network of convolutions has no products in 8 bits.
+        // A network of convolutions has no GEMMs in 8 bits.
         let backend = made("micro-se-conv").unwrap_or_else(|error| panic!("{error}"));
         assert!(backend.attributes().name.ends_with(", fp16)"), "{}", backend.attributes().name);
     });
@@ -68,7 +68,7 @@ fn the_embedded_network_in_fp8_is_near_fp32() {
     });
 }
 
-/// hipBLASLt's products in e4m3 with a scale for each row and each output. Each product is then one call, as in fp16.
+/// hipBLASLt's GEMMs in e4m3 with a scale for each row and each output. Each GEMM is then one call, as in fp16.
 #[test]
 fn hipblaslt_multiplies_fp8_if_the_user_wants_it() {
     const MARK: &str = "all positions are evaluated";
@@ -86,8 +86,8 @@ fn hipblaslt_multiplies_fp8_if_the_user_wants_it() {
         }
     });
     let Some(stderr) = stderr else { return };
-    let is_product = |line: &&str| line.starts_with("rocm-emulator: hipblasLtMatmul = ");
+    let is_gemm = |line: &&str| line.starts_with("rocm-emulator: hipblasLtMatmul = ");
     let counts: Vec<usize> =
-        stderr.split(MARK).take(3).map(|part| part.lines().filter(is_product).count()).collect();
+        stderr.split(MARK).take(3).map(|part| part.lines().filter(is_gemm).count()).collect();
     assert!(counts[0] > 0 && counts[1] == counts[0] && counts[2] < counts[0], "{counts:?}");
 }

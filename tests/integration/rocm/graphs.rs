@@ -44,7 +44,7 @@ fn a_graph_reads_the_input_of_its_own_batch() {
     on_emulator("graphs::a_graph_reads_the_input_of_its_own_batch", &settings, || two_inputs_in_turn(16));
 }
 
-/// A search with two slots and three batch sizes. The products are not tuned.
+/// A search with two slots and three batch sizes. The GEMMs are not tuned.
 fn small_search(settings: &[(&str, &str)], more_options: &str) -> Output {
     let folder = libraries();
     let options = format!("max_batch=4,streams=2,tune=off,{more_options}");

@@ -1,4 +1,4 @@
-//! Encoders whose products have 8-bit integers, on the emulator.
+//! Encoders whose GEMMs have 8-bit integers, on the emulator.
 
 use super::*;
 use rukh_net::discover::EMBEDDED_BYTES;

@@ -18,8 +18,8 @@ const CALLS: [&str; 4] =
 pub(super) const MARK: &str = "the batch that is counted";
 
 /// The well-known network, the committed network with the same kinds of layers, the number of its encoders or blocks,
-/// and the calls of a batch with our own products, with launches that these share, with a library's products, and with
-/// launches that our own products share and encoders in int8.
+/// and the calls of a batch with our own GEMMs, with launches that these share, with a library's GEMMs, and with
+/// launches that our own GEMMs share and encoders in int8.
 const SHAPES: [(&str, &str, usize, [usize; 4]); 3] = [
     ("T82", "micro-smolgen", 15, [207, 84, 241, 204]),
     ("BT4", "micro-multihead", 15, [214, 89, 249, 213]),
@@ -86,9 +86,9 @@ fn check(test: &str, precision: GpuPrecision, (gemm, fuse): (GemmLibrary, bool),
 }
 
 #[test]
-fn a_batch_with_our_own_products_takes_so_many_launches() {
+fn a_batch_with_our_own_gemms_takes_so_many_launches() {
     check(
-        "launches::a_batch_with_our_own_products_takes_so_many_launches",
+        "launches::a_batch_with_our_own_gemms_takes_so_many_launches",
         GpuPrecision::Fp16,
         (GemmLibrary::Own, false),
         0,
@@ -96,9 +96,9 @@ fn a_batch_with_our_own_products_takes_so_many_launches() {
 }
 
 #[test]
-fn a_batch_whose_products_share_launches_takes_fewer() {
+fn a_batch_whose_gemms_share_launches_takes_fewer() {
     check(
-        "launches::a_batch_whose_products_share_launches_takes_fewer",
+        "launches::a_batch_whose_gemms_share_launches_takes_fewer",
         GpuPrecision::Fp16,
         (GemmLibrary::Own, true),
         1,

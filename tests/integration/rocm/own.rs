@@ -1,4 +1,4 @@
-//! Networks on a machine that has HIP and none of rocBLAS, hipBLASLt and hiprtc: our own kernels compute every product.
+//! Networks on a machine that has HIP and none of rocBLAS, hipBLASLt and hiprtc: our own kernels compute every GEMM.
 
 use super::*;
 use crate::rocm_errors::{search, stdout};
@@ -62,7 +62,7 @@ fn check_every_network(test: &str, architecture: &str) {
 }
 
 /// A test for each card, so that they run side by side.
-macro_rules! every_network_by_our_own_products {
+macro_rules! every_network_by_our_own_gemms {
     ($($name:ident $architecture:literal),*) => {$(
         #[test]
         #[ignore = "takes some minutes"]
@@ -72,18 +72,18 @@ macro_rules! every_network_by_our_own_products {
     )*};
 }
 
-every_network_by_our_own_products!(
-    every_network_by_our_own_products_on_gfx1030 "gfx1030",
-    every_network_by_our_own_products_on_gfx1100 "gfx1100",
-    every_network_by_our_own_products_on_gfx1200 "gfx1200",
-    every_network_by_our_own_products_on_gfx908 "gfx908",
-    every_network_by_our_own_products_on_gfx90a "gfx90a",
-    every_network_by_our_own_products_on_gfx942 "gfx942"
+every_network_by_our_own_gemms!(
+    every_network_by_our_own_gemms_on_gfx1030 "gfx1030",
+    every_network_by_our_own_gemms_on_gfx1100 "gfx1100",
+    every_network_by_our_own_gemms_on_gfx1200 "gfx1200",
+    every_network_by_our_own_gemms_on_gfx908 "gfx908",
+    every_network_by_our_own_gemms_on_gfx90a "gfx90a",
+    every_network_by_our_own_gemms_on_gfx942 "gfx942"
 );
 
 #[test]
-fn our_own_products_are_used_where_both_libraries_are_there() {
-    on_emulator("own::our_own_products_are_used_where_both_libraries_are_there", &[], || {
+fn our_own_gemms_are_used_where_both_libraries_are_there() {
+    on_emulator("own::our_own_gemms_are_used_where_both_libraries_are_there", &[], || {
         let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(2).map(sample).collect();
         let by =
@@ -102,7 +102,7 @@ fn a_machine_without_libraries_is_tuned_and_checked_without_a_warning() {
     let arguments = ["--backend=rocm-fp16", "-o", "max_batch=1,streams=1,wait=block"];
     let said = stdout(&search(folder.path(), &arguments, &[("XDG_CACHE_HOME", cache.as_str())]));
     let notices: Vec<&str> = said.lines().filter(|line| line.contains("info string tuning: ")).collect();
-    assert!(matches!(notices[..], [one] if one.contains(" products in ")), "{said}");
+    assert!(matches!(notices[..], [one] if one.contains(" GEMMs in ")), "{said}");
     for word in ["error", "BLAS", "hiprtc", "cpu", "wrong"] {
         assert!(!said.contains(word), "{said}");
     }

@@ -1,8 +1,8 @@
-//! The number of kernels that a batch of a network with its true widths takes with our own products.
+//! The number of kernels that a batch of a network with its true widths takes with our own GEMMs.
 //!
-//! Where a product has too few tiles for the card, its summed axis is divided among several blocks, and a second launch
-//! adds up their sums. That depends on widths. No weights are needed to count launches: they are zero here, and the
-//! emulator's kernels do nothing.
+//! Where a GEMM has too few tiles for the card, its summed axis is divided among several blocks (split-K), and a second
+//! launch adds up their sums. That depends on widths. No weights are needed to count launches: they are zero here, and
+//! the emulator's kernels do nothing.
 
 use super::launches::{MARK, counted, with_depth};
 use super::{GpuPrecision, backend_of, options, sample};
@@ -227,10 +227,10 @@ fn count(test: &str, fuse: bool) -> Option<Vec<[usize; BATCHES.len()]>> {
 }
 
 #[test]
-fn products_in_parts_take_a_launch_more() {
-    let Some(found) = count("true_widths::products_in_parts_take_a_launch_more", false) else { return };
-    // Without parts a batch of any size takes 207, 213 and 57 launches. In launches.rs it is 214 for BT4, because the small
-    // network has four values of a square, and a product of so few inputs takes a launch more.
+fn split_k_gemms_take_a_launch_more() {
+    let Some(found) = count("true_widths::split_k_gemms_take_a_launch_more", false) else { return };
+    // Without split-K a batch of any size takes 207, 213 and 57 launches. In launches.rs it is 214 for BT4, because the
+    // small network has four values of a square, and a GEMM of so few inputs takes a launch more.
     assert_eq!(found, [[223, 223, 223], [263, 246, 230], [57, 57, 57]]);
 }
 

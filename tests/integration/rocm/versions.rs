@@ -8,7 +8,7 @@ use crate::rocm_errors::{search, stdout};
 /// gfx1151 prefers hipBLASLt.
 const STRIX_HALO: (&str, &str) = ("RUKH_EMULATOR_ARCH", "gfx1151");
 
-/// Before version 1.0 (ROCm 7.0) hipBLASLt reports success for a product with bias and swish, but computes neither.
+/// Before version 1.0 (ROCm 7.0) hipBLASLt reports success for a GEMM with bias and swish, but computes neither.
 #[test]
 fn a_hipblaslt_without_swish_still_gives_the_right_figures() {
     let settings = [STRIX_HALO, ("RUKH_EMULATOR_HIPBLASLT_VERSION", "1200")];

@@ -32,7 +32,7 @@ pub(crate) const COMPUTE_32F_FAST_TF32: c_int = 77;
 
 /// cuBLAS chooses the algorithm.
 pub(crate) const GEMM_DEFAULT: c_int = -1;
-/// Partial sums of 16-bit products are added up in fp32.
+/// Partial sums of 16-bit GEMMs are added up in fp32.
 pub(crate) const MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: c_int = 16;
 
 pub(crate) const LAYOUT_TYPE: c_int = 0;

@@ -1,4 +1,4 @@
-//! hipBLASLt's C interface over cuBLASLt: products with bias and activation, whose algorithm the caller gets from the
+//! hipBLASLt's C interface over cuBLASLt: GEMMs with bias and activation, whose algorithm the caller gets from the
 //! heuristic.
 //!
 //! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so the
@@ -48,7 +48,7 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the product is
+            /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the GEMM is
             /// done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
@@ -383,7 +383,7 @@ unsafe fn original(algorithm: *const hipblasLtMatmulAlgo_t) -> Result<*const Alg
     Ok(std::ptr::with_exposed_provenance(words[1] as usize))
 }
 
-/// The description of a product in the profile.
+/// The description of a GEMM in the profile.
 ///
 /// # Safety
 /// The objects are alive.

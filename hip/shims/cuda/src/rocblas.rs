@@ -1,4 +1,4 @@
-//! rocBLAS's C interface over cuBLAS: products without an epilogue, with any alignment.
+//! rocBLAS's C interface over cuBLAS: GEMMs without an epilogue, with any alignment.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -45,7 +45,7 @@ macro_rules! api {
             /// rocBLAS's function of this name.
             ///
             /// # Safety
-            /// As rocBLAS's documentation says, pointers are valid, and matrices stay valid until the product is done.
+            /// As rocBLAS's documentation says, pointers are valid, and matrices stay valid until the GEMM is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "rocBLAS's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
@@ -204,7 +204,7 @@ api! {
 /// The version, as a string that ends with zero.
 const VERSION: &[u8] = b"4.4.0 (cuBLAS)\0";
 
-/// Runs a product, and writes its line to the profile if there is one.
+/// Runs a GEMM, and writes its line to the profile if there is one.
 fn timed(
     handle: &Handle,
     name: impl FnOnce() -> String,

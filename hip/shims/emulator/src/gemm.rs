@@ -1,4 +1,4 @@
-//! Matrix products for rocBLAS and hipBLASLt. Products of 8-bit integers are summed in int32, and all others in fp32.
+//! GEMMs for rocBLAS and hipBLASLt. GEMMs of 8-bit integers are summed in int32, and all others in fp32.
 //!
 //! Matrices are column-major, as in both libraries: element (row, column) is at `row + column * leading`.
 
@@ -176,9 +176,9 @@ impl Activation {
     }
 }
 
-/// D = activation(alpha op(A) op(B) + beta C + bias), for each product of a batch.
+/// D = activation(alpha op(A) op(B) + beta C + bias), for each GEMM of a batch.
 #[derive(Clone, Debug)]
-pub(crate) struct Product {
+pub(crate) struct Gemm {
     pub(crate) m: usize,
     pub(crate) n: usize,
     pub(crate) k: usize,
@@ -199,8 +199,8 @@ pub(crate) struct Product {
     pub(crate) device: i32,
 }
 
-impl Product {
-    /// Computes the product. An error names the operand that lies outside of live memory.
+impl Gemm {
+    /// Computes the GEMM. An error names the operand that lies outside of live memory.
     pub(crate) fn run(&self) -> Result<(), String> {
         if self.m == 0 || self.n == 0 || self.batches == 0 {
             return Ok(());
@@ -274,7 +274,7 @@ impl Product {
         let (m, n, k) = (self.m, self.n, self.k);
         let (a, b) = (self.a.load(batch), self.b.load(batch));
         let ((a_row, a_column), (b_row, b_column)) = self.strides();
-        // Large products are split into panels of columns, one per thread.
+        // Large GEMMs are split into panels of columns, one per thread.
         let panel =
             if m * n * k < 1 << 20 { n } else { n.div_ceil(2 * rayon::current_num_threads()).max(16).min(n) };
         sums.par_chunks_mut(panel * m).enumerate().for_each(|(number, sums)| {
@@ -301,7 +301,7 @@ impl Product {
         });
     }
 
-    /// A product of 8-bit integers with int32 sums.
+    /// A GEMM of 8-bit integers with int32 sums.
     fn bytes(&self, batch: usize, sums: &mut [f32]) {
         let (a, b) = (self.a.load(batch), self.b.load(batch));
         let ((a_row, a_column), (b_row, b_column)) = self.strides();

@@ -1,8 +1,8 @@
-//! hipBLASLt's C interface: products with bias and activation, whose algorithm the caller gets from the heuristic.
+//! hipBLASLt's C interface: GEMMs with bias and activation, whose algorithm the caller gets from the heuristic.
 //!
 //! The heuristic offers an algorithm without a workspace. For long dot products it also offers, in first place, an
-//! algorithm that splits them and needs a workspace. A product poisons as much of the workspace as its algorithm needs,
-//! because a real product overwrites its workspace.
+//! algorithm that splits them and needs a workspace. A GEMM poisons as much of the workspace as its algorithm needs,
+//! because a real GEMM overwrites its workspace.
 
 use std::collections::BTreeMap;
 use std::ffi::{c_int, c_void};
@@ -22,7 +22,7 @@ use hipblaslt_sys::{
 
 use crate::c_interface::{self, answer};
 use crate::calls::report;
-use crate::gemm::{Activation, Matrix, Product, Type, scalar};
+use crate::gemm::{Activation, Gemm, Matrix, Type, scalar};
 use crate::handles::Handles;
 use crate::hip::{current_card, current_device, stream_of};
 use crate::memory::{POISON, Regions};
@@ -102,7 +102,7 @@ macro_rules! api {
             /// hipBLASLt's function of this name.
             ///
             /// # Safety
-            /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the product is
+            /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the GEMM is
             /// done.
             #[allow(non_snake_case, reason = "hipBLASLt's names")]
             #[unsafe(no_mangle)]
@@ -250,12 +250,12 @@ api! {
         }
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(count, 0) }?;
-        let product = describe(description, [a, b, c, d], [0; 4])?;
-        misbehave(&product);
-        let split_bytes = 4 * product.m * product.n * product.batches;
+        let gemm = describe(description, [a, b, c, d], [0; 4])?;
+        misbehave(&gemm);
+        let split_bytes = 4 * gemm.m * gemm.n * gemm.batches;
         let mut found = Vec::new();
-        let of_a = algorithms_of(&product);
-        if product.k >= SPLIT_FROM && split_bytes as u64 <= most {
+        let of_a = algorithms_of(&gemm);
+        if gemm.k >= SPLIT_FROM && split_bytes as u64 <= most {
             found.push((of_a + SPLIT, split_bytes));
         }
         found.push((of_a, 0));
@@ -289,16 +289,16 @@ api! {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         let addresses = [a.addr(), b.addr(), c.addr(), d.addr()].map(|address| address as u64);
-        let mut product = describe(description, [a_layout, b_layout, c_layout, d_layout], addresses)?;
+        let mut gemm = describe(description, [a_layout, b_layout, c_layout, d_layout], addresses)?;
         let scale = lock(&*get(&DESCRIPTIONS, description.addr())?).scale;
         let scale = type_of(scale).ok_or(lt::HIPBLAS_STATUS_INVALID_VALUE)?;
         // SAFETY: both point to a number of the scale type.
-        (product.alpha, product.beta) = unsafe { (scalar(alpha, scale), scalar(beta, scale)) };
-        product.device = handle.device;
-        if settings().is_wrong_library("hipblaslt", product.transpose_a) {
-            product.alpha *= -0.5;
+        (gemm.alpha, gemm.beta) = unsafe { (scalar(alpha, scale), scalar(beta, scale)) };
+        gemm.device = handle.device;
+        if settings().is_wrong_library("hipblaslt", gemm.transpose_a) {
+            gemm.alpha *= -0.5;
         }
-        if product.beta != 0.0 && c.is_null() {
+        if gemm.beta != 0.0 && c.is_null() {
             return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
         }
         let mut needed = 0;
@@ -309,13 +309,13 @@ api! {
                 report("hipblasLtMatmul: the algorithm does not come from the heuristic");
                 return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
             }
-            let kind = algorithm.data[0].wrapping_sub(algorithms_of(&product));
+            let kind = algorithm.data[0].wrapping_sub(algorithms_of(&gemm));
             if kind > SPLIT {
                 report("hipblasLtMatmul: the algorithm is for another operation on A");
                 return Err(lt::HIPBLAS_STATUS_INVALID_VALUE);
             }
             if kind == SPLIT {
-                needed = 4 * product.m * product.n * product.batches;
+                needed = 4 * gemm.m * gemm.n * gemm.batches;
             }
         }
         let regions = Regions::of(handle.device, (0, 0));
@@ -329,12 +329,12 @@ api! {
         }
         let space = workspace.expose_provenance();
         let stream = stream_of(stream).map_err(|_| lt::HIPBLAS_STATUS_INVALID_VALUE)?;
-        let delay = settings().time_of_product(product.transpose_a);
+        let delay = settings().time_of_gemm(gemm.transpose_a);
         let work = Arc::new(move || {
             delay.into_iter().for_each(spend);
             let failed = |message: String| Failure { code: hipErrorLaunchFailure, message: format!("hipblaslt: {message}") };
             if workspace_bytes > 0 {
-                let regions = Regions::of(product.device, (0, 0));
+                let regions = Regions::of(gemm.device, (0, 0));
                 regions.find(space as u64, workspace_bytes).ok_or_else(|| failed("the workspace was freed".to_owned()))?;
                 let words = std::ptr::with_exposed_provenance_mut::<u32>(space);
                 for word in 0..needed / 4 {
@@ -342,18 +342,18 @@ api! {
                     unsafe { words.add(word).write_unaligned(POISON) };
                 }
             }
-            product.run().map_err(failed)
+            gemm.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| lt::HIPBLAS_STATUS_EXECUTION_FAILED)
     }
 }
 
-/// What is added to the number of an algorithm that divides the summed axis.
+/// What is added to the number of a split-K algorithm.
 const SPLIT: u8 = 1;
 
-/// The number of the first algorithm for the product's operation on A.
-fn algorithms_of(product: &Product) -> u8 {
-    if product.transpose_a { 0 } else { 2 }
+/// The number of the first algorithm for the GEMM's operation on A.
+fn algorithms_of(gemm: &Gemm) -> u8 {
+    if gemm.transpose_a { 0 } else { 2 }
 }
 
 fn type_of(kind: hipDataType) -> Option<Type> {
@@ -370,8 +370,8 @@ fn type_of(kind: hipDataType) -> Option<Type> {
 }
 
 /// Ends the process or never returns, where the settings say so, as real releases did for some shapes.
-fn misbehave(product: &Product) {
-    match settings().heuristic_of([product.m, product.n, product.k]) {
+fn misbehave(gemm: &Gemm) {
+    match settings().heuristic_of([gemm.m, gemm.n, gemm.k]) {
         Some("crash") => {
             eprintln!("rocm-emulator: the heuristic ends the process");
             std::process::abort();
@@ -412,12 +412,12 @@ fn supported(ab: Type, cd: Type, compute: hipblasComputeType_t, scale: hipDataTy
     }
 }
 
-/// The product that a descriptor and layouts describe, with the matrices at the given addresses.
+/// The GEMM that a descriptor and layouts describe, with the matrices at the given addresses.
 fn describe(
     description: hipblasLtMatmulDesc_t,
     layouts: [hipblasLtMatrixLayout_t; 4],
     addresses: [u64; 4],
-) -> Result<Product, hipblasStatus_t> {
+) -> Result<Gemm, hipblasStatus_t> {
     let description = get(&DESCRIPTIONS, description.addr())?;
     let description = lock(&description);
     let attribute = |name| description.attributes.get(&name).copied();
@@ -525,7 +525,7 @@ fn describe(
         }
         _ => return Err(lt::HIPBLAS_STATUS_NOT_SUPPORTED),
     };
-    Ok(Product {
+    Ok(Gemm {
         m,
         n,
         k,

@@ -4,7 +4,7 @@
 //! `RUKH_ROCM_LIBRARY_PATH` to a folder that has a link to this library under each of the four names
 //! ([`install::install`]). The emulator decodes the machine code for a card once, and then executes it on the CPU. The
 //! cards are those of RDNA 2 to 4, of Vega, and of CDNA 1 to 3. Streams are threads. New memory is poisoned, and an
-//! access outside of live allocations is an error. The BLAS libraries' products are summed in fp32, and those of 8-bit
+//! access outside of live allocations is an error. The BLAS libraries' GEMMs are summed in fp32, and those of 8-bit
 //! integers in int32.
 //!
 //! The emulator shows that the host code keeps the interfaces' rules and that the kernels compute what they should. It
@@ -18,7 +18,7 @@
 //! | [`stream`] | streams, events, graphs |
 //! | [`launch`] | runs a kernel's grid of workgroups |
 //! | [`code_object`], [`image`] | ELF files with kernels; bundles of such files |
-//! | [`gemm`] | matrix products |
+//! | [`gemm`] | GEMMs |
 //! | [`isa`] | the instruction set: the decoder, the registers, and a handler for each instruction |
 //! | [`memory`] | allocations, guards, poison |
 //! | [`c_interface`], [`handles`] | helpers that the C interfaces share |

@@ -1,6 +1,6 @@
 //! Device memory and pinned memory. Both are host memory between guards, and are poisoned when they are allocated.
 //!
-//! A kernel, a copy or a matrix product may touch only live allocations. There is a guard between any two allocations,
+//! A kernel, a copy or a GEMM may touch only live allocations. There is a guard between any two allocations,
 //! so that an access just past the end of one allocation never reaches the next.
 
 use std::alloc::{Layout, alloc_zeroed, dealloc};

@@ -14,7 +14,7 @@ use rocblas_sys::{
 
 use crate::c_interface::{self, answer};
 use crate::calls::report;
-use crate::gemm::{Activation, Matrix, Product, Type, scalar};
+use crate::gemm::{Activation, Gemm, Matrix, Type, scalar};
 use crate::handles::Handles;
 use crate::hip::{current_card, current_device, stream_of};
 use crate::settings::settings;
@@ -47,7 +47,7 @@ unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), rocblas_status>
     unsafe { c_interface::write_result(place, value) }.map_err(|_| rb::rocblas_status_invalid_pointer)
 }
 
-/// The solution indexes of every product whose A is transposed, and of every other one. All of them compute it in the
+/// The solution indexes of every GEMM whose A is transposed, and of every other one. All of them compute it in the
 /// same way.
 const SOLUTIONS: [rocblas_int; 3] = [11, 12, 2003];
 const SOLUTIONS_WITHOUT_TRANSPOSITION: [rocblas_int; 2] = [13, 2004];
@@ -87,7 +87,7 @@ macro_rules! api {
             /// rocBLAS's function of this name.
             ///
             /// # Safety
-            /// As rocBLAS's documentation says, pointers are valid, and matrices stay valid until the product is done.
+            /// As rocBLAS's documentation says, pointers are valid, and matrices stay valid until the GEMM is done.
             #[allow(non_snake_case, reason = "rocBLAS's names")]
             #[unsafe(no_mangle)]
             pub unsafe extern "C" fn $name($($argument: $type),*) -> rocblas_status {
@@ -217,7 +217,7 @@ api! {
     }
 }
 
-/// The arguments of a product. Each of the matrices A, B, C and D has a type, a leading dimension and a stride.
+/// The arguments of a GEMM. Each of the matrices A, B, C and D has a type, a leading dimension and a stride.
 struct Call {
     operations: [rocblas_operation; 2],
     sizes: [rocblas_int; 3],
@@ -252,7 +252,7 @@ fn supported(ab: Type, cd: Type, compute: Type) -> bool {
 }
 
 impl Call {
-    /// Checks the arguments as rocBLAS does and submits the product to the handle's stream.
+    /// Checks the arguments as rocBLAS does and submits the GEMM to the handle's stream.
     ///
     /// # Safety
     /// `alpha` and `beta` point to numbers of the compute type, or are null.
@@ -333,11 +333,11 @@ impl Call {
         let is_wrong = all.is_wrong_library("rocblas", transpose_a)
             || chosen.is_some_and(|solution| all.is_wrong(&format!("rocblas {solution}")));
         let alpha = if is_wrong { alpha * -0.5 } else { alpha };
-        let delays = [all.slow_rocblas.filter(|_| chosen.is_none()), all.time_of_product(transpose_a)];
+        let delays = [all.slow_rocblas.filter(|_| chosen.is_none()), all.time_of_gemm(transpose_a)];
         if beta != 0.0 && c.address == 0 {
             return Err(rb::rocblas_status_invalid_pointer);
         }
-        let product = Product {
+        let gemm = Gemm {
             m,
             n,
             k,
@@ -363,7 +363,7 @@ impl Call {
             delays.into_iter().flatten().for_each(spend);
             let is_after_kernel = AFTER_KERNEL.replace(false);
             all.slow_after_kernel.filter(|_| chosen.is_some() && is_after_kernel).into_iter().for_each(spend);
-            product.run().map_err(failed)
+            gemm.run().map_err(failed)
         });
         stream.submit(work).map_err(|_| rb::rocblas_status_internal_error)
     }

@@ -24,20 +24,20 @@ pub(crate) struct Settings {
     /// `RUKH_EMULATOR_CLANG_MAJOR`: the version of clang that the compiler behind hiprtc says it is; its own by
     /// default. Below 19 it refuses fences with an address space, as those versions do.
     pub(crate) clang_major: Option<u32>,
-    /// `RUKH_EMULATOR_HEURISTIC`: products for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
+    /// `RUKH_EMULATOR_HEURISTIC`: GEMMs for which hipBLASLt's heuristic ends the process (`crash:64x256x32`) or never
     /// returns (`hang:64x256x32`), as m, n and k; `*` stands for any number.
     pub(crate) heuristic: String,
-    /// `RUKH_EMULATOR_SLOW_ROCBLAS`: so many milliseconds are added to a product for which rocBLAS chooses the solution
+    /// `RUKH_EMULATOR_SLOW_ROCBLAS`: so many milliseconds are added to a GEMM for which rocBLAS chooses the solution
     /// itself; none by default.
     pub(crate) slow_rocblas: Option<Duration>,
-    /// `RUKH_EMULATOR_SLOW_AFTER_KERNEL`: so many milliseconds are added to a product by a solution of rocBLAS that the
+    /// `RUKH_EMULATOR_SLOW_AFTER_KERNEL`: so many milliseconds are added to a GEMM by a solution of rocBLAS that the
     /// caller chose, where a kernel ran before it, as in a forward pass; none by default.
     pub(crate) slow_after_kernel: Option<Duration>,
-    /// `RUKH_EMULATOR_PRODUCT_TIME`: so many microseconds are added to a product of a library, by what it does to A:
-    /// with `T=200,N=100` products with A transposed take longer than those with A as it is. None by default.
-    pub(crate) product_time: [Option<Duration>; 2],
+    /// `RUKH_EMULATOR_GEMM_TIME`: so many microseconds are added to a GEMM of a library, by what it does to A:
+    /// with `T=200,N=100` GEMMs with A transposed take longer than those with A as it is. None by default.
+    pub(crate) gemm_time: [Option<Duration>; 2],
     /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, one of its solutions such as
-    /// `rocblas 11`, `hipblaslt`, one of the two for products with A as it is (`rocblas N`, `hipblaslt N`), `graph`, or
+    /// `rocblas 11`, `hipblaslt`, one of the two for GEMMs with A as it is (`rocblas N`, `hipblaslt N`), `graph`, or
     /// a kernel such as `softmax_f16`, which then does nothing, or `kernels`, all of which then do nothing.
     pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
@@ -173,8 +173,8 @@ pub(crate) fn settings() -> &'static Settings {
             heuristic: text("RUKH_EMULATOR_HEURISTIC").unwrap_or_default(),
             slow_rocblas: milliseconds("RUKH_EMULATOR_SLOW_ROCBLAS"),
             slow_after_kernel: milliseconds("RUKH_EMULATOR_SLOW_AFTER_KERNEL"),
-            product_time: {
-                let all = text("RUKH_EMULATOR_PRODUCT_TIME").unwrap_or_default();
+            gemm_time: {
+                let all = text("RUKH_EMULATOR_GEMM_TIME").unwrap_or_default();
                 let of = |name| all.split(',').find_map(|entry| entry.strip_prefix(name)?.parse().ok());
                 ["N=", "T="].map(|name| of(name).map(Duration::from_micros))
             },
@@ -200,12 +200,12 @@ pub(crate) fn settings() -> &'static Settings {
 }
 
 impl Settings {
-    /// What is added to the time of a library's product.
-    pub(crate) fn time_of_product(&self, transposes_a: bool) -> Option<Duration> {
-        self.product_time[usize::from(transposes_a)]
+    /// What is added to the time of a library's GEMM.
+    pub(crate) fn time_of_gemm(&self, transposes_a: bool) -> Option<Duration> {
+        self.gemm_time[usize::from(transposes_a)]
     }
 
-    /// Whether `library` computes wrong figures for a product.
+    /// Whether `library` computes wrong figures for a GEMM.
     pub(crate) fn is_wrong_library(&self, library: &str, transposes_a: bool) -> bool {
         self.is_wrong(library) || !transposes_a && self.is_wrong(&format!("{library} N"))
     }
@@ -215,7 +215,7 @@ impl Settings {
         self.wrong.split(',').any(|one| one == what)
     }
 
-    /// What hipBLASLt's heuristic does for a product with these m, n and k: `crash`, `hang`, or nothing special.
+    /// What hipBLASLt's heuristic does for a GEMM with these m, n and k: `crash`, `hang`, or nothing special.
     pub(crate) fn heuristic_of(&self, sizes: [usize; 3]) -> Option<&str> {
         self.heuristic.split(',').filter_map(|entry| entry.split_once(':')).find_map(|(what, pattern)| {
             let parts: Vec<&str> = pattern.split('x').collect();

@@ -89,7 +89,7 @@ mod tests {
     #[test]
     fn a_request_is_read_as_it_was_written() {
         let request = Request {
-            stage: Stage::Products,
+            stage: Stage::Gemms,
             precision: GpuPrecision::Bf16,
             options: "gpu=1,streams=2".to_owned(),
             weights: "/a \"strange\" file".to_owned(),

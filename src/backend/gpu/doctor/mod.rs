@@ -7,7 +7,7 @@
 //! |---|---|
 //! | [`devices`] | stage 1: libraries, devices, code objects |
 //! | [`kernels`] | stage 2: our kernels against references |
-//! | [`products`] | stage 3: every algorithm for every product |
+//! | [`gemms`] | stage 3: every algorithm for every GEMM |
 //! | [`graphs`] | stage 4: graphs and branches against single steps |
 //! | [`network`] | stage 5: the network against the processor |
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
@@ -23,10 +23,10 @@ mod bench;
 mod devices;
 mod exchange;
 pub(crate) mod floors;
+mod gemms;
 mod graphs;
 mod kernels;
 mod network;
-mod products;
 mod reference;
 mod reporter;
 mod speed;
@@ -69,7 +69,7 @@ fn run(request: &Request, report: &mut Reporter<'_>) -> error::Result<()> {
     match request.stage {
         Stage::Devices => Ok(()),
         Stage::Kernels => kernels::run(&subject, report),
-        Stage::Products => products::run(&subject, report),
+        Stage::Gemms => gemms::run(&subject, report),
         Stage::Graphs => graphs::run(&subject, report),
         Stage::Network => network::run(&subject, report),
         Stage::Floors => floors::run(&subject, report),

@@ -11,8 +11,8 @@ pub enum Stage {
     Devices,
     /// Our kernels against a reference.
     Kernels,
-    /// The matrix products of the network, by every library and every algorithm.
-    Products,
+    /// The GEMMs of the network, by every library and every algorithm.
+    Gemms,
     /// Graphs and parallel branches against plain execution.
     Graphs,
     /// The network against the processor.
@@ -28,7 +28,7 @@ impl Stage {
     pub const ALL: [Stage; 7] = [
         Stage::Devices,
         Stage::Kernels,
-        Stage::Products,
+        Stage::Gemms,
         Stage::Graphs,
         Stage::Network,
         Stage::Floors,
@@ -40,7 +40,7 @@ impl Stage {
         match self {
             Stage::Devices => "devices",
             Stage::Kernels => "kernels",
-            Stage::Products => "products",
+            Stage::Gemms => "gemms",
             Stage::Graphs => "graphs",
             Stage::Network => "network",
             Stage::Floors => "floors",
@@ -58,7 +58,7 @@ impl Stage {
         match self {
             Stage::Devices => "libraries and devices",
             Stage::Kernels => "Rukh's kernels against figures of the processor",
-            Stage::Products => "the network's matrix products by each library and algorithm",
+            Stage::Gemms => "the network's GEMMs by each library and algorithm",
             Stage::Graphs => "graphs and parallel branches against single steps",
             Stage::Network => "the network's figures against those of the processor",
             Stage::Floors => "costs of launches, copies and waits",
@@ -71,7 +71,7 @@ impl Stage {
         Duration::from_secs(match self {
             Stage::Floors => 30,
             Stage::Devices | Stage::Graphs => 45,
-            Stage::Kernels | Stage::Products | Stage::Network | Stage::Speed => 60,
+            Stage::Kernels | Stage::Gemms | Stage::Network | Stage::Speed => 60,
         })
     }
 }

@@ -36,7 +36,7 @@ pub(crate) struct Subject {
     pub(crate) gpu: Gpu,
     /// The kernels of [`Subject::element`].
     pub(crate) kernels: Kernels,
-    /// The libraries' products. Nothing is avoided or tuned before [`Subject::tune`].
+    /// The libraries' GEMMs. Nothing is avoided or tuned before [`Subject::tune`].
     pub(crate) gemms: Gemms,
     /// The largest batch, in positions, if memory allows.
     maximum_batch: usize,
@@ -126,7 +126,7 @@ impl Subject {
         Ok(passes::key(&origin.versions, self.precision, &self.network()?.layers.architecture))
     }
 
-    /// Does what the engine does before its first slot: leaves out the products that ended a process at an earlier
+    /// Does what the engine does before its first slot: leaves out the GEMMs that ended a process at an earlier
     /// start, and measures what has not been measured yet in a helper process. Returns the messages for the user.
     pub(crate) fn tune(&self) -> Result<Vec<String>> {
         let origin = kept_tables::origin(&self.gpu, &self.gemms);

@@ -1,7 +1,8 @@
-//! The products that ended a process, or that a process never came back from, when a BLAS library was asked for them.
+//! The GEMMs that ended a process, or that a process never came back from, when a BLAS library was asked for them.
 //!
-//! A helper process asks the libraries first (see [`crate::helper::probe`]). What killed it is kept in the cache folder, for
-//! the device and the library versions that it was seen with, and that library is not asked for that product again.
+//! A helper process asks the libraries first (see [`crate::helper::probe`]). What killed it is kept in the cache
+//! folder, for the device and the library versions that it was seen with, and that library is not asked for that GEMM
+//! again.
 
 use super::shape_text;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
@@ -11,7 +12,7 @@ use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
-/// Who computes a product: one of the two BLAS libraries, or our own kernels.
+/// Who computes a GEMM: one of the two BLAS libraries, or our own kernels.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum BlasLibrary {
     Rocblas,
@@ -46,8 +47,8 @@ impl BlasLibrary {
     }
 }
 
-/// Who is asked for a product, and with which layout of the weights. A library that ends a process with transposed
-/// weights may still be asked for the product with plain ones. Our own kernels are one and the same for all layouts
+/// Who is asked for a GEMM, and with which layout of the weights. A library that ends a process with transposed
+/// weights may still be asked for the GEMM with plain ones. Our own kernels are one and the same for all layouts
 /// here.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Asked {
@@ -93,35 +94,35 @@ impl Asked {
 }
 
 /// The beginning of the file's first line.
-const TITLE: &str = "# rukh's avoided products, 1";
+const TITLE: &str = "# rukh's avoided GEMMs, 1";
 
 /// The cell that stands for every shape.
 const EVERY_SHAPE: &str = "*";
 
-/// Products that a library is not asked for. `None` instead of a shape stands for every product. The text says how the
+/// GEMMs that a library is not asked for. `None` instead of a shape stands for every GEMM. The text says how the
 /// process ended.
 #[derive(Clone, Default, Debug, PartialEq)]
 pub(crate) struct Avoided(BTreeMap<(Asked, Option<GemmShape>), String>);
 
 impl Avoided {
-    /// Whether nobody must be asked for `shape` so. Where a product is avoided with plain weights, it is with others,
+    /// Whether nobody must be asked for `shape` so. Where a GEMM is avoided with plain weights, it is with others,
     /// too.
     pub(crate) fn contains(&self, asked: Asked, shape: &GemmShape) -> bool {
         let all = [asked, Asked::plain(asked.library)];
         all.iter().any(|&one| self.0.contains_key(&(one, None)) || self.0.contains_key(&(one, Some(*shape))))
     }
 
-    /// Adds a product, or every product.
+    /// Adds a GEMM, or every GEMM.
     pub(crate) fn insert(&mut self, asked: Asked, shape: Option<GemmShape>, how: &str) {
         self.0.insert((asked, shape), how.replace([',', '\n', '\r'], " "));
     }
 
-    /// Whether nobody must be asked for any product so.
+    /// Whether nobody must be asked for any GEMM so.
     pub(crate) fn contains_all(&self, asked: Asked) -> bool {
         [asked, Asked::plain(asked.library)].iter().any(|&one| self.0.contains_key(&(one, None)))
     }
 
-    /// The number of single products that are avoided so.
+    /// The number of single GEMMs that are avoided so.
     pub(crate) fn shapes(&self, asked: Asked) -> usize {
         self.0.keys().filter(|(other, shape)| *other == asked && shape.is_some()).count()
     }

@@ -1,4 +1,4 @@
-//! The launches of a product of 8-bit numbers (`hip/kernels/bytes.hip`): one that rounds the rows of x, and one that
+//! The launches of a GEMM of 8-bit numbers (`hip/kernels/bytes.hip`): one that rounds the rows of x, and one that
 //! multiplies them.
 
 use super::own::{OwnChoice, family, product_arguments, whole_choices};
@@ -10,7 +10,7 @@ use crate::runtime::ffi::hip::Address;
 use crate::runtime::ffi::module::{Function, Grid};
 use crate::runtime::kernels::{Kernels, grid};
 
-/// The memory of a product, except that of its weights.
+/// The memory of a GEMM, except that of its weights.
 pub(crate) struct ByteOperands {
     /// `[rows][inputs]` of the element type.
     pub(crate) x: Address,
@@ -26,9 +26,9 @@ pub(crate) struct ByteOperands {
 pub(crate) type ByteLaunch = ((Function, Grid), GemmBytesArguments);
 
 /// The two launches, in their order.
-pub(crate) struct ByteProduct {
+pub(crate) struct ByteGemm {
     pub(crate) rounding: ((Function, Grid), QuantiseArguments),
-    pub(crate) product: ByteLaunch,
+    pub(crate) gemm: ByteLaunch,
 }
 
 /// `y = act(x W^T + b)`. The factors of the shape have the type of the weights. Its epilogue says whether there are a
@@ -36,13 +36,13 @@ pub(crate) struct ByteProduct {
 ///
 /// # Errors
 /// The device's code lacks the kernels.
-pub(crate) fn byte_product(
+pub(crate) fn byte_gemm(
     name: &str,
     (shape, weights, bias): (&GemmShape, &ByteWeights, Address),
     memory: &ByteOperands,
     kernels: &Kernels,
     (compute_units, choice): (usize, Option<OwnChoice>),
-) -> Result<ByteProduct> {
+) -> Result<ByteGemm> {
     let ByteOperands { x, bytes, row_scales, y } = *memory;
     let GemmShape { rows, inputs, .. } = *shape;
     let rounding = QuantiseArguments {
@@ -60,15 +60,15 @@ pub(crate) fn byte_product(
     let operands = GemmOperands::plain(weights.weights, bytes, y);
     let scales = [row_scales, weights.scales];
     let launch_of = |choice: OwnChoice| launch(shape, (operands, bias), scales, kernels, choice);
-    let product = choice.and_then(launch_of).or_else(|| {
+    let gemm = choice.and_then(launch_of).or_else(|| {
         let choices = whole_choices(shape, compute_units);
         choices.into_iter().find_map(launch_of)
     });
-    let product = product.ok_or_else(|| {
+    let gemm = gemm.ok_or_else(|| {
         GpuError::Unsupported(format!("{name}: no kernel of our own multiplies 8-bit {numbers}"))
     })?;
     let quantise = kernels.function(quantise, "")?;
-    Ok(ByteProduct { rounding: ((quantise, grid(rows.div_ceil(8), 1, 256)), rounding), product })
+    Ok(ByteGemm { rounding: ((quantise, grid(rows.div_ceil(8), 1, 256)), rounding), gemm })
 }
 
 /// The launch that multiplies with a tile. The scales are those of the rows of x and of W. `None` if the device's code

@@ -1,5 +1,6 @@
-//! Launches of several steps: chains, which are up to three products, each of which reads the results of the one before,
-//! and the LayerNorms that follow them (`hip/kernels/gemm.hip`); and whole convolutions (`hip/kernels/convolution.hip`).
+//! Launches of several steps: chains, which are up to three GEMMs, each of which reads the results of the one before,
+//! and the LayerNorms that follow them (`hip/kernels/gemm.hip`); and whole convolutions
+//! (`hip/kernels/convolution.hip`).
 //!
 //! A block waits for the blocks that compute the rows which it reads. For that, rows are divided into groups, and this
 //! file counts the blocks of a group. All links have the same groups: where a link has 64 rows for each row of the next
@@ -31,8 +32,8 @@ const CONVOLUTION_COUNTERS: usize = std::mem::offset_of!(ConvolutionArguments, c
 const CHANNELS: usize = 64;
 const WINOGRAD_THREADS: u32 = 128;
 
-/// A convolution takes one launch if its products are fastest with tiles of at most so many elements. The kernels of
-/// whole convolutions have tiles of 64 x 64, which read a third more than tiles of 64 x 128, and twice as much as tiles of
+/// A convolution takes one launch if its GEMMs are fastest with tiles of at most so many elements. The kernels of whole
+/// convolutions have tiles of 64 x 64, which read a third more than tiles of 64 x 128, and twice as much as tiles of
 /// 128 x 128.
 const LARGEST_CONVOLUTION_TILE: usize = 64 * 128;
 
@@ -42,13 +43,13 @@ const NARROW_NORM: usize = 1024;
 /// The counters before those of groups: that of the blocks that have started.
 const COUNTERS_BEFORE_GROUPS: usize = 1;
 
-/// A product, and the LayerNorm of its results.
+/// A GEMM, and the LayerNorm of its results.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Link {
     pub(crate) shape: GemmShape,
     pub(crate) operands: GemmOperands,
     pub(crate) bias: Address,
-    /// A LayerNorm whose input is the product's output.
+    /// A LayerNorm whose input is the GEMM's output.
     pub(crate) norm: Option<LayerNormArguments>,
 }
 
@@ -97,7 +98,7 @@ impl Rows {
         self.size.rows * (link_rows / self.rows)
     }
 
-    /// The tiles of so many rows of a product.
+    /// The tiles of so many rows of a GEMM.
     fn tiles(self, shape: &GemmShape, rows: usize) -> usize {
         rows.div_ceil(self.size.rows) * shape.outputs.div_ceil(self.size.columns)
     }
@@ -116,8 +117,8 @@ fn kernel_name(element: ElementType, size: TileSize, is_of_bytes: bool) -> Strin
     format!("gemm_chain_{weights}{}_{rows}x{columns}_{threads}", element.name())
 }
 
-/// Whether the products of a chain should all read weights of 8 bits: if they can, and if products with such choices have
-/// most of the weights. A product with few weights, such as smolgen's first, may be faster otherwise by itself.
+/// Whether the GEMMs of a chain should all read weights of 8 bits: if they can, and if GEMMs with such choices have
+/// most of the weights. A GEMM with few weights, such as smolgen's first, may be faster otherwise by itself.
 pub(crate) fn prefers_bytes(links: &[Link], choices: &[OwnChoice]) -> bool {
     let weights = |link: &Link| link.shape.outputs * link.shape.inputs;
     let of_bytes = links.iter().zip(choices).filter(|(_, choice)| choice.layout() == WeightLayout::Bytes);
@@ -128,7 +129,7 @@ pub(crate) fn prefers_bytes(links: &[Link], choices: &[OwnChoice]) -> bool {
 
 impl OwnKernels {
     /// The step of a chain; `None` if the kernels cannot compute it. All links have weights of 8 bits, or none has.
-    /// `usual` has the choice for each product by itself.
+    /// `usual` has the choice for each GEMM by itself.
     pub(crate) fn chain(&self, name: &str, links: &[Link], usual: &[OwnChoice]) -> Option<Step> {
         let first = links.first()?;
         let element = first.shape.input_type;
@@ -150,10 +151,10 @@ impl OwnKernels {
         let launch = (function, grid(chain.blocks, 1, size.threads));
         let places = LanePlaces { workspace: Some(WORKSPACE), counters: Some(BLOCKS_ENDED) };
         let shapes = links.iter().map(|link| link.shape);
-        Some(Step::own_product(name.to_owned(), launch, None, (chain.arguments, places), shapes))
+        Some(Step::own_gemm(name.to_owned(), launch, None, (chain.arguments, places), shapes))
     }
 
-    /// A choice for each link, all with the same tile. Products that usually have the same tile keep their choices, which
+    /// A choice for each link, all with the same tile. GEMMs that usually have the same tile keep their choices, which
     /// may have been measured, if there is a kernel with that tile. Otherwise the sum of the estimated times decides.
     fn chain_choices(
         &self,
@@ -218,7 +219,7 @@ impl WholeConvolution {
 }
 
 impl OwnKernels {
-    /// The step of a whole convolution; `None` if there is no kernel for it, or if the `usual` choice for its products
+    /// The step of a whole convolution; `None` if there is no kernel for it, or if the `usual` choice for its GEMMs
     /// has tiles of more than [`LARGEST_CONVOLUTION_TILE`] elements.
     pub(crate) fn convolution(
         &self,
@@ -245,7 +246,7 @@ impl OwnKernels {
         let (arguments, blocks) = convolution.lay_out(size);
         let launch = (kernel_of(size)?, grid(blocks, 1, size.threads));
         let places = LanePlaces { workspace: None, counters: Some(CONVOLUTION_COUNTERS) };
-        Some(Step::own_product(name.to_owned(), launch, None, (arguments, places), [*shape]))
+        Some(Step::own_gemm(name.to_owned(), launch, None, (arguments, places), [*shape]))
     }
 }
 
@@ -264,7 +265,7 @@ pub(crate) struct LaidOut {
     pub(crate) partial_bytes: usize,
 }
 
-/// The launch of a chain with tiles of this size, and so many parts of the summed axis for each link. Each link has a
+/// The launch of a chain with tiles of this size, and with split-K into so many parts for each link. Each link has a
 /// multiple of the rows of the link that has the fewest.
 pub(crate) fn lay_out(links: &[Link], splits: &[usize], size: TileSize) -> LaidOut {
     let rows = Rows { rows: fewest_rows(links), size };

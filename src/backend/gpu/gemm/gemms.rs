@@ -1,8 +1,8 @@
-//! Chooses the library and the algorithm for each matrix product.
+//! Chooses the library and the algorithm for each GEMM.
 //!
 //! [`Gemms`] is the dispatcher between the forward pass, the two BLAS libraries and our own kernels. It looks up each
-//! shape in its [`GemmTable`], which [`crate::tuning::choices`] fills. A shape that is not in the table gets the architecture's
-//! default. [`crate::pass::gemm_steps`] makes the steps.
+//! shape in its [`GemmTable`], which [`crate::tuning::choices`] fills. A shape that is not in the table gets the
+//! architecture's default. [`crate::pass::gemm_steps`] makes the steps.
 
 use super::avoided::{Asked, Avoided, BlasLibrary};
 use super::hipblaslt_steps::{HipblasLtSteps, scaled_rows};
@@ -25,31 +25,31 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// The dispatcher for matrix products on one device.
+/// The dispatcher for GEMMs on one device.
 pub(crate) struct Gemms {
     device: Device,
     compute_units: usize,
     table: RefCell<GemmTable>,
-    /// The layouts in which products read their weights, according to the table.
+    /// The layouts in which GEMMs read their weights, according to the table.
     pub(crate) layouts: Layouts,
     has_rocblas: bool,
     pub(crate) hipblaslt: Option<HipblasLtSteps>,
     /// Our own kernels, unless the user wants a library.
     pub(crate) own: Option<OwnKernels>,
-    /// How many bits the weights of products with few rows have.
+    /// How many bits the weights of GEMMs with few rows have.
     weights: WeightBits,
     /// The reasons why an installed library is not used.
     refusals: Vec<String>,
-    /// Whether to prefer hipBLASLt for 16-bit products if both libraries are available.
+    /// Whether to prefer hipBLASLt for 16-bit GEMMs if both libraries are available.
     prefers_hipblaslt: bool,
-    /// The fewest rows of a product in e4m3 that hipBLASLt computes.
+    /// The fewest rows of a GEMM in e4m3 that hipBLASLt computes.
     pub(crate) scaled_rows: usize,
-    /// During a [`Gemms::survey`], the products that were requested so far.
+    /// During a [`Gemms::survey`], the GEMMs that were requested so far.
     pub(crate) survey: RefCell<Option<Vec<GemmProblem>>>,
-    /// The products that a library is not asked for, because a process that asked for them crashed or hung.
+    /// The GEMMs that a library is not asked for, because a process that asked for them crashed or hung.
     avoided: RefCell<Avoided>,
-    /// The products that a helper process asked hipBLASLt for and survived. `None` means that there was no helper
-    /// process, and that every product may be asked for.
+    /// The GEMMs that a helper process asked hipBLASLt for and survived. `None` means that there was no helper
+    /// process, and that every GEMM may be asked for.
     survived: RefCell<Option<BTreeSet<GemmShape>>>,
 }
 
@@ -68,7 +68,7 @@ impl Drop for Gemms {
 }
 
 impl Gemms {
-    /// A dispatcher for the libraries of `gpu` and for the products among `kernels`.
+    /// A dispatcher for the libraries of `gpu` and for the GEMMs among `kernels`.
     pub(crate) fn new(gpu: &Gpu, kernels: &Kernels, library: GemmLibrary) -> Result<Gemms> {
         hipblaslt::check_room(gpu.device)?;
         let mut refusals = gpu.refusals.clone();
@@ -118,13 +118,13 @@ impl Gemms {
         self
     }
 
-    /// Sets how many bits the weights of products with few rows have.
+    /// Sets how many bits the weights of GEMMs with few rows have.
     pub(crate) fn with_weights(mut self, weights: WeightBits) -> Gemms {
         self.weights = weights;
         self
     }
 
-    /// How many bits the weights of products with few rows have.
+    /// How many bits the weights of GEMMs with few rows have.
     pub(crate) fn weights(&self) -> WeightBits {
         self.weights
     }
@@ -134,12 +134,12 @@ impl Gemms {
         self.weights != WeightBits::Sixteen
     }
 
-    /// Whether a product may have weights of 8 bits.
+    /// Whether a GEMM may have weights of 8 bits.
     pub(crate) fn may_use_bytes(&self, shape: &GemmShape) -> bool {
         !self.byte_choices(shape).is_empty()
     }
 
-    /// Whether a product must have weights of 8 bits, because the user wants them and there is a kernel.
+    /// Whether a GEMM must have weights of 8 bits, because the user wants them and there is a kernel.
     pub(crate) fn must_use_bytes(&self, shape: &GemmShape) -> bool {
         self.weights == WeightBits::Eight && self.may_use_bytes(shape)
     }
@@ -164,17 +164,17 @@ impl Gemms {
         }
     }
 
-    /// Sets the products that a library is not asked for.
+    /// Sets the GEMMs that a library is not asked for.
     pub(crate) fn avoid(&self, avoided: Avoided) {
         self.avoided.replace(avoided);
     }
 
-    /// The products that a library is not asked for.
+    /// The GEMMs that a library is not asked for.
     pub(crate) fn avoided(&self) -> Avoided {
         self.avoided.borrow().clone()
     }
 
-    /// Limits hipBLASLt to the products that a helper process asked it for and survived. With `None` every product may
+    /// Limits hipBLASLt to the GEMMs that a helper process asked it for and survived. With `None` every GEMM may
     /// be asked for.
     pub(crate) fn limit_to(&self, survived: Option<BTreeSet<GemmShape>>) {
         self.survived.replace(survived);
@@ -190,7 +190,7 @@ impl Gemms {
         self.table.borrow().clone()
     }
 
-    /// Whether a library is available and may be asked for `shape`. Of products with transposed weights, the table has
+    /// Whether a library is available and may be asked for `shape`. Of GEMMs with transposed weights, the table has
     /// only those for which a helper process has asked and survived.
     pub(crate) fn may_ask(&self, asked: Asked, shape: &GemmShape) -> bool {
         let survived = match asked.library {
@@ -224,7 +224,7 @@ impl Gemms {
         self.table.replace(table);
     }
 
-    /// Runs `lay_out` and returns every product that it requested from [`Gemms::step`], with the requested epilogue. No
+    /// Runs `lay_out` and returns every GEMM that it requested from [`Gemms::step`], with the requested epilogue. No
     /// library is asked, so the steps that `lay_out` gets must not be run.
     pub(crate) fn survey(&self, lay_out: impl FnOnce() -> Result<()>) -> Result<Vec<GemmProblem>> {
         self.survey.replace(Some(Vec::new()));
@@ -233,7 +233,7 @@ impl Gemms {
         outcome.map(|()| found)
     }
 
-    /// The algorithms that hipBLASLt proposes for a product with weights of this layout; none if it must not be asked.
+    /// The algorithms that hipBLASLt proposes for a GEMM with weights of this layout; none if it must not be asked.
     pub(crate) fn proposals(&self, problem: &GemmProblem, layout: WeightLayout) -> Vec<GemmChoice> {
         self.proposed(problem, layout, HipblasLtSteps::solutions)
     }
@@ -298,12 +298,12 @@ impl Gemms {
         self.preshuffler(shape).map(|_| GemmChoice::Own(changed))
     }
 
-    /// The kernel that makes preshuffled weights for products of this shape.
+    /// The kernel that makes preshuffled weights for GEMMs of this shape.
     pub(crate) fn preshuffler(&self, shape: &GemmShape) -> Option<Function> {
         self.own.as_ref().and_then(|own| own.preshuffler(shape))
     }
 
-    /// A product with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the
+    /// A GEMM with a copy of its weights for a library, if `choice` is one that reads transposed weights. Where the
     /// copy cannot be made, there is none.
     pub(crate) fn with_transposed_weights(&self, problem: &GemmProblem, choice: GemmChoice) -> GemmProblem {
         if choice.layout() != WeightLayout::Transposed {
@@ -314,7 +314,7 @@ impl Gemms {
         GemmProblem { transposed, ..*problem }
     }
 
-    /// Whether our own kernels compute a product with preshuffled weights, if there is memory for them.
+    /// Whether our own kernels compute a GEMM with preshuffled weights, if there is memory for them.
     pub(crate) fn prefers_preshuffled(&self, shape: &GemmShape) -> bool {
         let is_own = matches!(self.choice(shape), Some(GemmChoice::Own(_)));
         is_own && self.preshuffler(shape).is_some() && self.layouts.prefer_preshuffled(shape)
@@ -335,7 +335,7 @@ impl Gemms {
         self.hipblaslt.as_ref().is_some_and(|steps| steps.has_epilogue_of(shape))
     }
 
-    /// Whether tuning should also time a plain product followed by a separate kernel for the epilogue: where rocBLAS,
+    /// Whether tuning should also time a plain GEMM followed by a separate kernel for the epilogue: where rocBLAS,
     /// which has no epilogues, is preferred, and where no library has this epilogue.
     pub(crate) fn may_split(&self, shape: &GemmShape) -> bool {
         let plain = shape.without_epilogue();
@@ -346,14 +346,15 @@ impl Gemms {
         shape.has_epilogue() && (is_only_ours || prefers_rocblas)
     }
 
-    /// The choice of the table, or the architecture's default, or else our own kernel; `None` if there is none of these.
+    /// The choice of the table, or the architecture's default, or else our own kernel; `None` if there is none of
+    /// these.
     pub(crate) fn choice(&self, shape: &GemmShape) -> Option<GemmChoice> {
         let measured = self.table.borrow().get(shape).map(|measured| measured.choice);
         if self.must_use_bytes(shape) {
             let of_bytes = measured.filter(|choice| choice.layout() == WeightLayout::Bytes);
             return of_bytes.or_else(|| self.best_own_choice(shape));
         }
-        // For a product with an epilogue, this choice means a plain product by whoever computes that fastest, and then a
+        // For a GEMM with an epilogue, this choice means a plain GEMM by whoever computes that fastest, and then a
         // separate kernel.
         if let (Some(GemmChoice::Rocblas { .. }), true) = (measured, shape.has_epilogue()) {
             return measured;
@@ -369,7 +370,7 @@ impl Gemms {
         asked.or_else(|| self.best_own_choice(shape))
     }
 
-    /// The tile that the table has for a product of 8-bit numbers. A [`Gemms::survey`] gets the product instead, unless
+    /// The tile that the table has for a GEMM of 8-bit numbers. A [`Gemms::survey`] gets the GEMM instead, unless
     /// hipBLASLt is to compute it.
     pub(crate) fn byte_choice(&self, problem: GemmProblem) -> Option<OwnChoice> {
         let GemmShape { rows, input_type, .. } = problem.shape;

@@ -1,4 +1,4 @@
-//! hipBLASLt's steps for matrix products. Its algorithms and descriptors are kept, so that all buckets and slots share
+//! hipBLASLt's steps for GEMMs. Its algorithms and descriptors are kept, so that all buckets and slots share
 //! them.
 
 use super::measured::{MOST_PROPOSALS, PROPOSALS};
@@ -11,13 +11,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The fewest rows of a product in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. Our own kernel lacks the
-/// instruction `wgmma`, which large products need on sm_90. For fewer rows it saves the step that adds a bias and
+/// The fewest rows of a GEMM in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. Our own kernel lacks the
+/// instruction `wgmma`, which large GEMMs need on sm_90. For fewer rows it saves the step that adds a bias and
 /// applies an activation.
 const SCALED_ROWS_ON_NVIDIA: usize = 512;
 
-/// The fewest rows of a product in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the
-/// user wants a library: nobody has asked AMD's hipBLASLt for such products, and no helper process asks it first.
+/// The fewest rows of a GEMM in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the
+/// user wants a library: nobody has asked AMD's hipBLASLt for such GEMMs, and no helper process asks it first.
 pub(crate) fn scaled_rows(architecture: &str, has_own: bool) -> usize {
     match (architecture.starts_with("gfx"), has_own) {
         (_, false) => 0,
@@ -26,7 +26,7 @@ pub(crate) fn scaled_rows(architecture: &str, has_own: bool) -> usize {
     }
 }
 
-/// What the library is asked for: a product, the layout of its weights, and the most algorithms.
+/// What the library is asked for: a GEMM, the layout of its weights, and the most algorithms.
 type Question = (GemmShape, WeightLayout, usize);
 
 /// The library with a handle, and what was asked of it.
@@ -37,7 +37,7 @@ pub(crate) struct HipblasLtSteps {
     plans: RefCell<HashMap<Question, Vec<Arc<Plan>>>>,
     /// The layouts of the weights, and the epilogues with the addresses of their biases.
     descriptors: RefCell<HashMap<(WeightLayout, Epilogue, Address), Arc<Descriptor>>>,
-    /// The first algorithm for each product in e4m3; `None` if there is none.
+    /// The first algorithm for each GEMM in e4m3; `None` if there is none.
     scaled_plans: RefCell<HashMap<GemmShape, Option<Arc<Plan>>>>,
 }
 
@@ -71,10 +71,10 @@ impl HipblasLtSteps {
         !shape.is_gated && self.handle.supports(shape.epilogue)
     }
 
-    /// The library's numbers of its algorithms for a product; none if it lacks the epilogue.
+    /// The library's numbers of its algorithms for a GEMM; none if it lacks the epilogue.
     ///
     /// # Errors
-    /// The library refuses the product.
+    /// The library refuses the GEMM.
     pub(crate) fn solutions(
         &self,
         shape: &GemmShape,
@@ -87,7 +87,7 @@ impl HipblasLtSteps {
     /// The numbers of the algorithms that a thorough tuning asks for, without those of [`HipblasLtSteps::solutions`].
     ///
     /// # Errors
-    /// The library refuses the product.
+    /// The library refuses the GEMM.
     pub(crate) fn more_solutions(
         &self,
         shape: &GemmShape,
@@ -102,11 +102,11 @@ impl HipblasLtSteps {
         Ok(all.iter().map(|plan| plan.solution()).filter(|solution| !first.contains(solution)).collect())
     }
 
-    /// The step for a product by an algorithm, or by the one that the library prefers; `None` if it has no such algorithm
+    /// The step for a GEMM by an algorithm, or by the one that the library prefers; `None` if it has no such algorithm
     /// or lacks the epilogue.
     ///
     /// # Errors
-    /// The library refuses the product.
+    /// The library refuses the GEMM.
     pub(crate) fn step(
         &self,
         name: &str,
@@ -127,7 +127,7 @@ impl HipblasLtSteps {
         Ok(descriptor.map(|descriptor| Step::hipblaslt(name.to_owned(), plan, descriptor, operands)))
     }
 
-    /// The step for a product in e4m3 by the algorithm that the library prefers; `None` if it lacks the types, the scales
+    /// The step for a GEMM in e4m3 by the algorithm that the library prefers; `None` if it lacks the types, the scales
     /// or the epilogue.
     pub(crate) fn scaled_step(
         &self,
@@ -153,8 +153,8 @@ impl HipblasLtSteps {
 
     /// The algorithms for a shape, with weights of this layout: `most` of them.
     ///
-    /// `most` is one of two numbers, so that hipBLASLt does here what it did in the helper process that survived the same
-    /// request.
+    /// `most` is one of two numbers, so that hipBLASLt does here what it did in the helper process that survived the
+    /// same request.
     fn plans(
         &self,
         shape: &GemmShape,

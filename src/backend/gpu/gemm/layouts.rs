@@ -1,4 +1,4 @@
-//! Which layout of its weights a product reads, and where they are.
+//! Which layout of its weights a GEMM reads, and where they are.
 
 use super::measured::GemmTable;
 use super::thresholds::{Thresholds, thresholds};
@@ -8,7 +8,7 @@ use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// A matrix product that a forward pass needs: its shape and the addresses of its matrices.
+/// A GEMM that a forward pass needs: its shape and the addresses of its matrices.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmProblem {
     pub(crate) shape: GemmShape,
@@ -22,7 +22,7 @@ pub(crate) struct GemmProblem {
 }
 
 impl GemmProblem {
-    /// A product whose weights are there in the plain layout alone.
+    /// A GEMM whose weights are there in the plain layout alone.
     pub(crate) fn plain(shape: GemmShape, operands: GemmOperands, bias: Address) -> GemmProblem {
         let null = Address::NULL;
         GemmProblem { shape, operands, bias, preshuffled: null, transposed: null, bytes: null }
@@ -43,24 +43,24 @@ impl GemmProblem {
 /// The layouts of the weights on one device.
 pub(crate) struct Layouts {
     device: Device,
-    /// Which products of our own kernels use preshuffled weights, according to the table.
+    /// Which GEMMs of our own kernels use preshuffled weights, according to the table.
     thresholds: RefCell<Thresholds>,
     /// The copies for the layers that need them. They are made for the first one.
     copies: RefCell<Option<WeightCopies>>,
 }
 
 impl Layouts {
-    /// All products read plain weights.
+    /// All GEMMs read plain weights.
     pub(crate) fn new(device: Device) -> Layouts {
         Layouts { device, thresholds: RefCell::default(), copies: RefCell::default() }
     }
 
-    /// Chooses anew where products of our own kernels read preshuffled weights.
+    /// Chooses anew where GEMMs of our own kernels read preshuffled weights.
     pub(crate) fn set_table(&self, table: &GemmTable) {
         self.thresholds.replace(thresholds(table));
     }
 
-    /// Whether our own kernels read preshuffled weights for a product: of products of the same layer, those with many
+    /// Whether our own kernels read preshuffled weights for a GEMM: of GEMMs of the same layer, those with many
     /// rows do.
     pub(crate) fn prefer_preshuffled(&self, shape: &GemmShape) -> bool {
         self.thresholds.borrow().include(shape)

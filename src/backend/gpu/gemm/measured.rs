@@ -1,4 +1,4 @@
-//! The outcome of measuring products: the fastest choice of each shape, its time, and how thoroughly it was measured.
+//! The outcome of measuring GEMMs: the fastest choice of each shape, its time, and how thoroughly it was measured.
 
 use super::avoided::{Asked, BlasLibrary};
 use super::own::OwnChoice;
@@ -6,12 +6,12 @@ use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
-/// The number of algorithms to request from hipBLASLt, and that for a thorough tuning. Only a product whose row names an
+/// The number of algorithms to request from hipBLASLt, and that for a thorough tuning. Only a GEMM whose row names an
 /// algorithm beyond the first ones needs the larger request at a start, which a helper process has then survived.
 pub(crate) const PROPOSALS: usize = 16;
 pub(crate) const MOST_PROPOSALS: usize = 32;
 
-/// Preshuffled and transposed weights and those of 8 bits take memory, so that a product must be faster with them by
+/// Preshuffled and transposed weights and those of 8 bits take memory, so that a GEMM must be faster with them by
 /// this factor.
 const WORTH_A_COPY: f32 = 1.02;
 
@@ -44,12 +44,12 @@ impl GemmChoice {
         }
     }
 
-    /// Who is asked for the product.
+    /// Who is asked for the GEMM.
     pub(crate) fn asked(self) -> Asked {
         Asked::new(self.library(), self.layout())
     }
 
-    /// The library that computes the product.
+    /// The library that computes the GEMM.
     pub(crate) fn library(self) -> BlasLibrary {
         match self {
             GemmChoice::Rocblas { .. } => BlasLibrary::Rocblas,
@@ -59,15 +59,15 @@ impl GemmChoice {
     }
 }
 
-/// How thoroughly a product was measured.
+/// How thoroughly a GEMM was measured.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) enum Effort {
     /// The choices that are usually the fastest, as at the first start.
     Quick,
     /// Every choice.
     Full,
-    /// Every choice, and then whole evaluations of the product's batch size ([`crate::tuning::defaults`]). The layout of the
-    /// weights in such a row is the one with which the evaluation was timed, so it counts whatever other rows say.
+    /// Every choice, and then whole evaluations of the GEMM's batch size ([`crate::tuning::defaults`]). The layout of
+    /// the weights in such a row is the one with which the evaluation was timed, so it counts whatever other rows say.
     Passes,
 }
 
@@ -119,7 +119,7 @@ impl Effort {
     }
 }
 
-/// The fastest choice for a shape, and the time of one product.
+/// The fastest choice for a shape, and the time of one GEMM.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Measured {
     pub(crate) choice: GemmChoice,
@@ -130,10 +130,10 @@ pub(crate) struct Measured {
 }
 
 impl Measured {
-    /// The time of a product that could be asked for without a crash, but that has not been timed yet.
+    /// The time of a GEMM that could be asked for without a crash, but that has not been timed yet.
     pub(crate) const NOT_YET: f32 = f32::INFINITY;
 
-    /// The time of a product for which no choice could be timed.
+    /// The time of a GEMM for which no choice could be timed.
     pub(crate) const NEVER: f32 = -1.0;
 
     /// Whether the choice has a time.
@@ -157,13 +157,13 @@ impl Measured {
         weighted(self).total_cmp(&weighted(other))
     }
 
-    /// Whether the product needs no further measurement of this effort.
+    /// Whether the GEMM needs no further measurement of this effort.
     pub(crate) fn is_enough_for(&self, effort: Effort) -> bool {
         self.microseconds.is_finite() && self.effort >= effort
     }
 }
 
-/// The tuned products by shape, in sorted order, so that the files of two tunings can be compared.
+/// The tuned GEMMs by shape, in sorted order, so that the files of two tunings can be compared.
 pub(crate) type GemmTable = BTreeMap<GemmShape, Measured>;
 
 /// A copy of `table` with `rows`, which take the place of its rows of the same shapes.

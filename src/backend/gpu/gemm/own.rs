@@ -1,7 +1,8 @@
-//! Our own kernels for matrix products (`hip/kernels/gemm.hip`): which there are, which suit a product, and the launches.
+//! Our own kernels for GEMMs (`hip/kernels/gemm.hip`): which there are, which suit a GEMM, and the launches.
 //!
 //! A kernel computes tiles of results. Small tiles keep more of a card busy, and large ones read less. Where there are
-//! too few tiles for the card, the summed axis is divided among several blocks, and a second launch adds up their sums.
+//! too few tiles for the card, the summed axis is divided among several blocks (split-K), and a second launch adds up
+//! their sums.
 
 use crate::network::{byte_weights, preshuffle};
 use crate::runtime::error::{GpuError, Result};
@@ -36,7 +37,7 @@ pub(crate) fn tile_sizes() -> Vec<TileSize> {
 struct Tile {
     size: TileSize,
     /// The time for one result, in units of that of the largest tile, if there are enough tiles for the card. These
-    /// are estimates for products that have not been timed.
+    /// are estimates for GEMMs that have not been timed.
     cost: f64,
 }
 
@@ -44,7 +45,7 @@ const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
     Tile { size: TileSize { rows, columns, threads }, cost }
 }
 
-/// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned products, so
+/// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned GEMMs, so
 /// a new one goes to the end.
 const TILES: [Tile; 9] = [
     tile(128, 128, 256, 1.0),
@@ -67,10 +68,10 @@ const PARTIAL: usize = std::mem::offset_of!(GemmArguments, partial) / size_of::<
 /// The bytes of each row that a kernel multiplies in one step.
 const STEP_BYTES: usize = 64;
 
-/// The number of blocks that a product is divided into, in multiples of the card's compute units.
+/// The number of blocks that a GEMM is divided into, in multiples of the card's compute units.
 const BLOCKS_PER_UNIT: [usize; 2] = [1, 2];
 
-/// The most parts of the summed axis.
+/// The most parts of the summed axis with split-K.
 const MOST_SPLITS: usize = 32;
 
 /// The cost of a block beside its steps, as that of so many steps.
@@ -81,7 +82,7 @@ const STEPS_OF_A_BLOCK: f64 = 3.0;
 const COST_OF_A_SUM: f64 = 2.0;
 const COST_OF_A_LAUNCH: f64 = 100_000.0;
 
-/// One way to compute a product with our own kernels.
+/// One way to compute a GEMM with our own kernels.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub(crate) struct OwnChoice {
     /// The index in [`TILES`], or its length for [`ANY`].
@@ -104,7 +105,7 @@ impl OwnChoice {
         is_there.then_some(OwnChoice { tile, splits, layout })
     }
 
-    /// The tile with this number in one part, with plain weights.
+    /// The tile with this number, without split-K and with plain weights.
     const fn whole(tile: usize) -> OwnChoice {
         OwnChoice { tile, splits: 1, layout: WeightLayout::Plain }
     }
@@ -129,7 +130,7 @@ impl OwnChoice {
         self.tile
     }
 
-    /// The number of parts of the summed axis.
+    /// The number of parts of the summed axis (split-K); 1 without.
     pub(crate) fn splits(self) -> usize {
         self.splits
     }
@@ -138,7 +139,7 @@ impl OwnChoice {
     pub(crate) fn kernel_name(self, element: ElementType) -> String {
         let family = if self.layout == WeightLayout::Bytes { BYTE_WEIGHTS } else { family(element) };
         let suffix = self.suffix();
-        // Products of 8-bit numbers have results in fp16.
+        // GEMMs of 8-bit numbers have results in fp16.
         match (suffix.is_empty(), element.bytes()) {
             (true, _) => format!("gemm_any_{}", element.name()),
             (false, 1) => format!("{family}_f16{suffix}"),
@@ -246,18 +247,18 @@ impl OwnKernels {
         choices
     }
 
-    /// An estimate of a product's time, for products that have not been timed.
+    /// An estimate of a GEMM's time, for GEMMs that have not been timed.
     pub(crate) fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
         cost(shape, choice, self.compute_units)
     }
 
-    /// The kernel that makes preshuffled weights, if the device's code has it and the products of this shape can use them.
+    /// The kernel that makes preshuffled weights, if the device's code has it and the GEMMs of this shape can use them.
     pub(crate) fn preshuffler(&self, shape: &GemmShape) -> Option<Function> {
         let has_tiles = shape.input_type == shape.output_type && has_vectors(shape);
         has_tiles.then(|| self.function(preshuffle::KERNEL.to_owned())).flatten()
     }
 
-    /// The step that computes a product. The weights among the operands have the layout of `choice`.
+    /// The step that computes a GEMM. The weights among the operands have the layout of `choice`.
     ///
     /// # Errors
     /// The architecture has no such kernel.
@@ -271,7 +272,7 @@ impl OwnKernels {
         let element = shape.input_type;
         let is_aligned = are_aligned(&operands, bias);
         let choice = if is_aligned { choice } else { OwnChoice::whole(TILES.len()) };
-        let absent = || GpuError::Unsupported(format!("no kernel of our own computes the product {shape}"));
+        let absent = || GpuError::Unsupported(format!("no kernel of our own computes the GEMM {shape}"));
         let function = self.tile_function(element, choice).ok_or_else(absent)?;
         let sum = if choice.splits > 1 {
             let function = self.function(format!("gemm_sum_{}", element.name())).ok_or_else(absent)?;
@@ -284,11 +285,11 @@ impl OwnKernels {
         let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
         let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
         let arguments = product_arguments(shape, operands, bias, choice.splits);
-        Ok(Step::own_product(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
+        Ok(Step::own_gemm(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
     }
 }
 
-/// An estimate of a product's time on a device with so many compute units.
+/// An estimate of a GEMM's time on a device with so many compute units.
 fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
     let tile = choice.size_and_cost();
     let rounds = (blocks(shape, choice)).div_ceil(compute_units) as f64;
@@ -313,7 +314,7 @@ pub(crate) fn family(element: ElementType) -> &'static str {
     }
 }
 
-/// All tiles for a product in one part with plain weights, the one that should be the fastest first.
+/// All tiles for a GEMM without split-K and with plain weights, the one that should be the fastest first.
 pub(crate) fn whole_choices(shape: &GemmShape, compute_units: usize) -> Vec<OwnChoice> {
     let mut choices: Vec<OwnChoice> = (0..TILES.len()).map(OwnChoice::whole).collect();
     choices.sort_by(|&a, &b| cost(shape, a, compute_units).total_cmp(&cost(shape, b, compute_units)));
@@ -327,7 +328,7 @@ pub(crate) fn are_aligned(operands: &GemmOperands, bias: Address) -> bool {
     [weights, x, y, bias, multiply, add].iter().all(|address| address.is_aligned(16))
 }
 
-/// The arguments of a product, whose summed axis has so many parts. The address of the partial sums is null.
+/// The arguments of a GEMM with so many parts of the summed axis (split-K). The address of the partial sums is null.
 pub(crate) fn product_arguments(
     shape: &GemmShape,
     operands: GemmOperands,
@@ -406,7 +407,7 @@ fn fewest_splits(shape: &GemmShape, wanted: usize) -> usize {
     steps.div_ceil(each).max(1)
 }
 
-/// The size of the partial sums of a product whose summed axis has so many parts.
+/// The size of the partial sums of a GEMM with so many parts of the summed axis (split-K).
 pub(crate) fn partial_bytes(shape: &GemmShape, splits: usize) -> usize {
     splits * shape.batch * shape.rows * shape.outputs.next_multiple_of(VECTOR) * size_of::<f32>()
 }

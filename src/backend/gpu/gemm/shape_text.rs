@@ -1,4 +1,4 @@
-//! The text form of a product's shape: comma-separated cells. The file of avoided products and the messages of
+//! The text form of a GEMM's shape: comma-separated cells. The file of avoided GEMMs and the messages of
 //! a helper process use it.
 
 use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape};

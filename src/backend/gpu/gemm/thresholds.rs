@@ -1,6 +1,6 @@
-//! From which number of rows on the products of a layer use preshuffled weights ([`crate::network::preshuffle`]).
+//! From which number of rows on the GEMMs of a layer use preshuffled weights ([`crate::network::preshuffle`]).
 //!
-//! Where whole evaluations were timed ([`Effort::Passes`]), a product's own row says it instead, so that no other row
+//! Where whole evaluations were timed ([`Effort::Passes`]), a GEMM's own row says it instead, so that no other row
 //! changes what was timed.
 
 use super::measured::{Effort, GemmChoice, GemmTable};
@@ -12,26 +12,26 @@ fn layer(shape: &GemmShape) -> GemmShape {
     GemmShape { rows: 0, batch_strides: [shape.batch_strides[0], 0, 0], ..*shape }
 }
 
-/// Which products use preshuffled weights.
+/// Which GEMMs use preshuffled weights.
 #[derive(Default)]
 pub(crate) struct Thresholds {
-    /// For each layer whose weights should be preshuffled, the number of rows from which on products use them.
+    /// For each layer whose weights should be preshuffled, the number of rows from which on GEMMs use them.
     least_rows: HashMap<GemmShape, usize>,
-    /// The products whose rows say whether they do.
+    /// The GEMMs whose rows say whether they do.
     settled: HashMap<GemmShape, bool>,
 }
 
 impl Thresholds {
-    /// Whether a product of this shape uses preshuffled weights.
+    /// Whether a GEMM of this shape uses preshuffled weights.
     pub(crate) fn include(&self, shape: &GemmShape) -> bool {
         let by_rows = || self.least_rows.get(&layer(shape)).is_some_and(|&rows| shape.rows >= rows);
         self.settled.get(shape).copied().unwrap_or_else(by_rows)
     }
 }
 
-/// Chooses the threshold of each layer from what was measured with several numbers of rows. Of the products with at least
-/// so many rows that our own kernels compute fastest, more must be faster with preshuffled weights than without, and the
-/// difference is as large as possible. A layer that gains only with a few numbers of rows gets no copy.
+/// Chooses the threshold of each layer from what was measured with several numbers of rows. Of the GEMMs with at least
+/// so many rows that our own kernels compute fastest, more must be faster with preshuffled weights than without, and
+/// the difference is as large as possible. A layer that gains only with a few numbers of rows gets no copy.
 pub(crate) fn thresholds(table: &GemmTable) -> Thresholds {
     let mut layers: HashMap<GemmShape, BTreeMap<usize, i32>> = HashMap::new();
     let mut settled = HashMap::new();
@@ -41,7 +41,7 @@ pub(crate) fn thresholds(table: &GemmTable) -> Thresholds {
             if measured.effort == Effort::Passes {
                 settled.insert(*shape, is_preshuffled);
             }
-            // Weights of 8 bits are a copy of their own, whatever the layer's other products read.
+            // Weights of 8 bits are a copy of their own, whatever the layer's other GEMMs read.
             let vote = match choice.layout() {
                 WeightLayout::Preshuffled => 1,
                 WeightLayout::Plain | WeightLayout::Transposed => -1,
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn products_from_a_number_of_rows_on_use_preshuffled_weights() {
+    fn gemms_from_a_number_of_rows_on_use_preshuffled_weights() {
         let [yes, no] = [true, false];
         assert_eq!(chosen(&[(64, no), (128, yes), (256, yes)]), [128, 256]);
         assert_eq!(

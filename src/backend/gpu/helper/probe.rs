@@ -1,7 +1,7 @@
-//! Starts a helper process that asks the BLAS libraries for matrix products, and finds out what it died of.
+//! Starts a helper process that asks the BLAS libraries for GEMMs, and finds out what it died of.
 //!
 //! AMD's libraries have ended processes while they looked for an algorithm, and have hung. The helper says what it is
-//! about to do before it does it. If it dies or falls silent, the product that it named last is left out, and another
+//! about to do before it does it. If it dies or falls silent, the GEMM that it named last is left out, and another
 //! helper goes on with the rest.
 
 use super::child::{ChildProcess, silence};
@@ -16,15 +16,15 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// The argument with which this program becomes a helper.
-pub const HELPER_ARGUMENT: &str = "rocm-products";
+pub const HELPER_ARGUMENT: &str = "rocm-gemms";
 
-/// A library with this many products that killed a helper is no longer asked for any product.
+/// A library with this many GEMMs that killed a helper is no longer asked for any GEMM.
 const MOST_DEATHS: usize = 4;
 
 static HELPER: OnceLock<PathBuf> = OnceLock::new();
 
 /// Sets the program that is started as the helper. With the argument [`HELPER_ARGUMENT`] it must call
-/// [`super::serve::serve_products`]. Where no helper is set, the engine's own process asks the libraries.
+/// [`super::serve::serve_gemms`]. Where no helper is set, the engine's own process asks the libraries.
 pub fn set_helper(program: PathBuf) {
     // The first call counts.
     let _ = HELPER.set(program);
@@ -38,25 +38,25 @@ pub(crate) fn helper() -> Option<PathBuf> {
 /// What the helpers found.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// The products' rows for the table of tuned products.
+    /// The GEMMs' rows for the table of tuned GEMMs.
     pub(crate) rows: GemmTable,
     /// The algorithms that compute something else.
-    pub(crate) wrong: Vec<WrongProduct>,
-    /// What was added to the request's list of avoided products.
+    pub(crate) wrong: Vec<WrongGemm>,
+    /// What was added to the request's list of avoided GEMMs.
     pub(crate) killers: Vec<Killer>,
     /// Why the helpers stopped early.
     pub(crate) failure: Option<String>,
 }
 
-/// A product that an algorithm of a library computes wrong.
-pub(crate) struct WrongProduct {
+/// A GEMM that an algorithm of a library computes wrong.
+pub(crate) struct WrongGemm {
     pub(crate) asked: Asked,
     pub(crate) shape: GemmShape,
     /// The first wrong element, in words.
     pub(crate) how: String,
 }
 
-/// A product that ended a helper.
+/// A GEMM that ended a helper.
 pub(crate) struct Killer {
     pub(crate) asked: Asked,
     pub(crate) shape: GemmShape,
@@ -67,7 +67,7 @@ pub(crate) struct Killer {
 /// The time between two calls of a listener while a helper says nothing.
 const LISTENER_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Measures the products of `request` in helpers, and adds what kills them to `request.avoided`. A helper that says
+/// Measures the GEMMs of `request` in helpers, and adds what kills them to `request.avoided`. A helper that says
 /// nothing for `patience` is killed. `tell` gets the rows that were found so far, again and again; if it returns false,
 /// the helper is ended and what was found is returned. Returns `None` if no helper can be started.
 pub(crate) fn probe(
@@ -82,8 +82,8 @@ pub(crate) fn probe(
     loop {
         request.budget = budget.saturating_sub(begin.elapsed());
         request
-            .products
-            .retain(|product| found.rows.get(&product.shape).is_none_or(|row| !row.microseconds.is_finite()));
+            .wanted
+            .retain(|gemm| found.rows.get(&gemm.shape).is_none_or(|row| !row.microseconds.is_finite()));
         let mut helper = Helper::start(program, request)?;
         let Ended::Died(last, how) = helper.listen(patience, &mut found, tell) else {
             return Some(found);
@@ -126,7 +126,7 @@ pub(crate) enum Opening {
     Died(String),
 }
 
-/// Lets a helper open the device and its libraries, and nothing more. `request` has no products. A helper that says
+/// Lets a helper open the device and its libraries, and nothing more. `request` has no GEMMs. A helper that says
 /// nothing for `patience` is killed.
 pub(crate) fn open_in_helper(program: &Path, request: &Request, patience: Duration) -> Opening {
     let Some(mut helper) = Helper::start(program, request) else { return Opening::Unknown };
@@ -182,11 +182,11 @@ impl Helper {
                 Ok(Some(Report::Ready)) => last = None,
                 Ok(Some(Report::Begin(asked, shape))) => last = Some((asked, shape)),
                 Ok(Some(Report::Wrong(asked, shape, how))) => {
-                    found.wrong.push(WrongProduct { asked, shape, how });
+                    found.wrong.push(WrongGemm { asked, shape, how });
                 }
                 Ok(Some(Report::Row(shape, measured))) => {
-                    // A helper asks for a plain product too if the library cannot add the epilogue. An earlier helper
-                    // may have timed that product, and an untimed row must not replace the timed one.
+                    // A helper asks for a plain GEMM too if the library cannot add the epilogue. An earlier helper
+                    // may have timed that GEMM, and an untimed row must not replace the timed one.
                     let known = found.rows.get(&shape).is_some_and(|row| row.microseconds.is_finite());
                     if measured.microseconds.is_finite() || !known {
                         found.rows.insert(shape, measured);

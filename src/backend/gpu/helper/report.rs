@@ -14,9 +14,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 /// The first line of a request.
-const TITLE: &str = "rukh products 6";
+const TITLE: &str = "rukh GEMMs 6";
 
-/// The products that the helper shall measure, and where.
+/// The GEMMs that the helper shall measure, and where.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Request {
     pub(crate) gpu: GpuChoice,
@@ -24,17 +24,17 @@ pub(crate) struct Request {
     pub(crate) weights: WeightBits,
     pub(crate) element: ElementType,
     pub(crate) effort: Effort,
-    /// The time for the timing. The libraries are asked for every product in any case.
+    /// The time for the timing. The libraries are asked for every GEMM in any case.
     pub(crate) budget: Duration,
     /// [`GpuOptions::timeout`](crate::options::GpuOptions::timeout)
     pub(crate) timeout: Duration,
     pub(crate) avoided: Avoided,
-    pub(crate) products: Vec<Wanted>,
+    pub(crate) wanted: Vec<Wanted>,
 }
 
 impl Request {
     pub(crate) fn text(&self) -> String {
-        let Request { gpu, library, weights, element, effort, budget, timeout, avoided, products } = self;
+        let Request { gpu, library, weights, element, effort, budget, timeout, avoided, wanted } = self;
         let mut text = format!(
             "{TITLE}\ngpu,{gpu}\nlibraries,{},{},{},{},{},{}\n",
             library.key(),
@@ -47,8 +47,8 @@ impl Request {
         for line in avoided.lines() {
             let _ = writeln!(text, "avoid,{line}");
         }
-        for Wanted { shape, layers } in products {
-            let _ = writeln!(text, "product,{layers},{}", shape_text::text(shape));
+        for Wanted { shape, layers } in wanted {
+            let _ = writeln!(text, "gemm,{layers},{}", shape_text::text(shape));
         }
         text
     }
@@ -71,7 +71,7 @@ impl Request {
         for line in lines {
             let parsed = match line.split_once(',') {
                 Some(("avoid", rest)) => request.avoided.insert_line(rest),
-                Some(("product", rest)) => parse_product(rest).map(|product| request.products.push(product)),
+                Some(("gemm", rest)) => parse_gemm(rest).map(|gemm| request.wanted.push(gemm)),
                 _ => None,
             };
             parsed.ok_or_else(|| damaged(line))?;
@@ -94,11 +94,11 @@ fn parse_libraries(gpu: GpuChoice, line: &str) -> Option<Request> {
         budget: Duration::from_millis(budget.parse().ok()?),
         timeout: Duration::from_millis(timeout.parse().ok()?),
         avoided: Avoided::default(),
-        products: Vec::new(),
+        wanted: Vec::new(),
     })
 }
 
-fn parse_product(text: &str) -> Option<Wanted> {
+fn parse_gemm(text: &str) -> Option<Wanted> {
     let (layers, shape) = text.split_once(',')?;
     let cells: Vec<&str> = shape.split(',').collect();
     Some(Wanted { shape: shape_text::parse(&cells)?, layers: layers.parse().ok()? })
@@ -138,7 +138,7 @@ fn parse_question(text: &str) -> Option<(Asked, GemmShape)> {
 pub(crate) enum Report {
     /// The device and its libraries are open.
     Ready,
-    /// The library is about to be asked for the product, or to run it.
+    /// The library is about to be asked for the GEMM, or to run it.
     Begin(Asked, GemmShape),
     /// An algorithm of the library computes something else, as the text says.
     Wrong(Asked, GemmShape, String),
@@ -213,15 +213,15 @@ mod tests {
             budget: Duration::from_secs(10),
             timeout: Duration::from_millis(200),
             avoided,
-            products: vec![Wanted { shape, layers: 15 }],
+            wanted: vec![Wanted { shape, layers: 15 }],
         };
         let text = request.text();
         assert_eq!(Request::parse(&text), Ok(request));
         for damaged in [
             "",
-            "rukh products 2\n",
+            "rukh GEMMs 2\n",
             &text.replace("bf16", "int8"),
-            &text.replace("product,", "x,"),
+            &text.replace("gemm,", "x,"),
             &text.replace(",auto,8,", ",auto,4,"),
         ] {
             assert!(Request::parse(damaged).is_err(), "{damaged}");

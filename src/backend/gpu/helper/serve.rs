@@ -1,4 +1,4 @@
-//! The helper process: it asks the BLAS libraries for matrix products and times them, so that a library that crashes or
+//! The helper process: it asks the BLAS libraries for GEMMs and times them, so that a library that crashes or
 //! hangs does not stop the engine. [`super::probe`] starts it.
 
 use super::report::{Report, Request};
@@ -14,7 +14,7 @@ use std::io::{self, Read, Write};
 ///
 /// # Errors
 /// The request cannot be read, or the lines cannot be written: the engine is gone.
-pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
+pub fn serve_gemms(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
     let mut text = String::new();
     input.read_to_string(&mut text)?;
     let mut written = Ok(());
@@ -35,14 +35,14 @@ pub fn serve_products(mut input: impl Read, mut output: impl Write) -> io::Resul
 }
 
 fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
-    let Request { gpu, library, weights, element, effort, budget, timeout, avoided, products } = request;
+    let Request { gpu, library, weights, element, effort, budget, timeout, avoided, wanted } = request;
     let gpu = Gpu::open(gpu, *library)?;
     gpu.device.set_patience(*timeout);
     let kernels = Kernels::of(&gpu, *element)?;
     let gemms = Gemms::new(&gpu, &kernels, *library)?.with_weights(*weights);
     gemms.avoid(avoided.clone());
-    let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (products, *effort))?;
+    let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (wanted, *effort))?;
     write(&Report::Ready);
-    measurer.measure(products, *budget, |event| write(&Report::of(&event)));
+    measurer.measure(wanted, *budget, |event| write(&Report::of(&event)));
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! The matrices of timed products, in the device's memory, and what they hold.
+//! The matrices of timed GEMMs, in the device's memory, and what they hold.
 //!
-//! There is memory for the largest product, and all products use it in turn. The layers of a shape lie one after
+//! There is memory for the largest GEMM, and all GEMMs use it in turn. The layers of a shape lie one after
 //! another. Every matrix holds the same pattern of numbers, so transposed weights are the same bytes, read in another
 //! way.
 
@@ -19,7 +19,7 @@ const MOST_WEIGHTS: usize = 256 << 20;
 /// Every layer's weights begin at a multiple of this many bytes.
 const ALIGNMENT: usize = 256;
 
-/// A product to measure.
+/// A GEMM to measure.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub(crate) struct Wanted {
     pub(crate) shape: GemmShape,
@@ -36,12 +36,12 @@ pub(crate) struct Matrices {
     bytes: Option<DeviceBuffer>,
     x: DeviceBuffer,
     y: DeviceBuffer,
-    /// The scales of x and of the weights of products of 8-bit numbers, of fp32; `None` without such products.
+    /// The scales of x and of the weights of GEMMs of 8-bit numbers, of fp32; `None` without such GEMMs.
     scales: Option<[DeviceBuffer; 2]>,
 }
 
 impl Matrices {
-    /// Memory for the largest of `products`.
+    /// Memory for the largest of `wanted`.
     ///
     /// # Errors
     /// There is too little memory.
@@ -49,27 +49,27 @@ impl Matrices {
         device: Device,
         gemms: &Gemms,
         element: ElementType,
-        products: &[Wanted],
+        wanted: &[Wanted],
     ) -> Result<Matrices> {
         let pattern = pattern(element);
-        let most = products
+        let most = wanted
             .iter()
             .map(bytes)
             .fold([0; 3], |most, some| std::array::from_fn(|index| most[index].max(some[index])));
         // Without this memory, preshuffled weights are not tried.
-        let copies = products.iter().filter(|product| gemms.preshuffler(&product.shape).is_some());
-        let copies = copies.map(|product| layer_count(product) * preshuffle::bytes(&product.shape)).max();
+        let copies = wanted.iter().filter(|gemm| gemms.preshuffler(&gemm.shape).is_some());
+        let copies = copies.map(|gemm| layer_count(gemm) * preshuffle::bytes(&gemm.shape)).max();
         let preshuffled =
             copies.and_then(|bytes| DeviceBuffer::zeroed(device, bytes, "preshuffled weights").ok());
-        let rounded = products.iter().filter(|product| gemms.may_use_bytes(&product.shape));
-        let rounded = rounded.map(|product| layer_count(product) * byte_weights::bytes(&product.shape)).max();
+        let rounded = wanted.iter().filter(|gemm| gemms.may_use_bytes(&gemm.shape));
+        let rounded = rounded.map(|gemm| layer_count(gemm) * byte_weights::bytes(&gemm.shape)).max();
         let rounded = rounded.and_then(|bytes| DeviceBuffer::zeroed(device, bytes, "weights of 8 bits").ok());
         let buffer = |bytes: usize| -> Result<DeviceBuffer> {
-            let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed products")?;
+            let buffer = DeviceBuffer::zeroed(device, bytes, "the matrices of timed GEMMs")?;
             fill(device, &buffer, &pattern)?;
             Ok(buffer)
         };
-        let scales = byte_scales(products).map(|contents| -> Result<[DeviceBuffer; 2]> {
+        let scales = byte_scales(wanted).map(|contents| -> Result<[DeviceBuffer; 2]> {
             let [x, weights] = contents.map(|scales| uploaded(device, &scales));
             Ok([x?, weights?])
         });
@@ -83,12 +83,12 @@ impl Matrices {
         })
     }
 
-    /// The addresses of the scales of x and of the weights; null without products of 8-bit numbers.
+    /// The addresses of the scales of x and of the weights; null without GEMMs of 8-bit numbers.
     pub(crate) fn scales(&self) -> [Address; 2] {
         self.scales.as_ref().map_or([Address::NULL; 2], |scales| [scales[0].address(), scales[1].address()])
     }
 
-    /// The results of products.
+    /// The results of GEMMs.
     pub(crate) fn y(&self) -> &DeviceBuffer {
         &self.y
     }
@@ -98,13 +98,13 @@ impl Matrices {
         self.weights.address()
     }
 
-    /// The addresses of numbers that can be the gates of a product; `None` if the shape has no gates.
+    /// The addresses of numbers that can be the gates of a GEMM; `None` if the shape has no gates.
     pub(crate) fn gates(&self, shape: &GemmShape) -> Option<GateOperands> {
         shape.is_gated.then_some(GateOperands { multiply: self.bias(), add: self.bias() })
     }
 
-    /// Writes the weights of 8 bits of so many layers: those of the first layer, rounded, for each. `pattern` is what the
-    /// matrices are filled with. Returns whether there is memory for them.
+    /// Writes the weights of 8 bits of so many layers: those of the first layer, rounded, for each. `pattern` is what
+    /// the matrices are filled with. Returns whether there is memory for them.
     ///
     /// # Errors
     /// The device fails.
@@ -124,7 +124,7 @@ impl Matrices {
         Ok(true)
     }
 
-    /// The product with the weights of layer `layer`. The preshuffled ones, and those of 8 bits, must be made before they
+    /// The GEMM with the weights of layer `layer`. The preshuffled ones, and those of 8 bits, must be made before they
     /// are read.
     pub(crate) fn problem(&self, gemms: &Gemms, shape: &GemmShape, layer: usize) -> GemmProblem {
         let weights = self.weights.address().offset(layer * weight_bytes(shape));
@@ -140,20 +140,20 @@ impl Matrices {
         GemmProblem { shape: *shape, operands, bias, preshuffled, transposed: weights, bytes }
     }
 
-    /// The product with the weights of each layer, as far as there is memory for them.
-    pub(crate) fn layers(&self, gemms: &Gemms, product: &Wanted) -> Vec<GemmProblem> {
-        (0..layer_count(product)).map(|layer| self.problem(gemms, &product.shape, layer)).collect()
+    /// The GEMM with the weights of each layer, as far as there is memory for them.
+    pub(crate) fn layers(&self, gemms: &Gemms, gemm: &Wanted) -> Vec<GemmProblem> {
+        (0..layer_count(gemm)).map(|layer| self.problem(gemms, &gemm.shape, layer)).collect()
     }
 }
 
 /// The bytes that the weights, x and y of a shape take. `layers` layers lie one after another.
-fn bytes(product: &Wanted) -> [usize; 3] {
-    let shape = &product.shape;
+fn bytes(gemm: &Wanted) -> [usize; 3] {
+    let shape = &gemm.shape;
     let [_, x, y] = shape.batch_strides.map(|stride| (shape.batch - 1) * stride);
     let rows = |rows: usize, stride: usize, width: usize| rows.saturating_sub(1) * stride + width;
     let (input, output) = (shape.input_type.bytes(), shape.output_type.bytes());
     [
-        weight_bytes(shape) * layer_count(product),
+        weight_bytes(shape) * layer_count(gemm),
         (x + rows(shape.rows, shape.x_stride, shape.inputs)) * input,
         (y + rows(shape.rows, shape.y_stride, shape.outputs)) * output,
     ]
@@ -172,11 +172,11 @@ fn weight_bytes(shape: &GemmShape) -> usize {
     bytes.next_multiple_of(ALIGNMENT)
 }
 
-/// The scales for the largest products of 8-bit numbers: those of the rows of x, and of the outputs. Integers have two
+/// The scales for the largest GEMMs of 8-bit numbers: those of the rows of x, and of the outputs. Integers have two
 /// numbers for each row of x, of which the second one is zero here, and then whatever the second number of an output is
 /// counts for nothing.
-fn byte_scales(products: &[Wanted]) -> Option<[Vec<f32>; 2]> {
-    let of_bytes = || products.iter().map(|product| product.shape).filter(GemmShape::is_of_bytes);
+fn byte_scales(wanted: &[Wanted]) -> Option<[Vec<f32>; 2]> {
+    let of_bytes = || wanted.iter().map(|gemm| gemm.shape).filter(GemmShape::is_of_bytes);
     let is_of_integers = of_bytes().next()?.input_type == ElementType::Int8;
     let rows = of_bytes().map(|shape| shape.rows).max()?;
     let outputs = of_bytes().map(|shape| shape.outputs.next_multiple_of(8)).max()?;
@@ -190,8 +190,8 @@ fn byte_scales(products: &[Wanted]) -> Option<[Vec<f32>; 2]> {
 /// Numbers in a buffer of their own.
 fn uploaded(device: Device, numbers: &[f32]) -> Result<DeviceBuffer> {
     let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-    let buffer = DeviceBuffer::zeroed(device, bytes.len(), "the scales of timed products")?;
-    Staging::new(device)?.upload(&buffer, 0, &bytes, "the scales of timed products")?;
+    let buffer = DeviceBuffer::zeroed(device, bytes.len(), "the scales of timed GEMMs")?;
+    Staging::new(device)?.upload(&buffer, 0, &bytes, "the scales of timed GEMMs")?;
     Ok(buffer)
 }
 
@@ -200,7 +200,7 @@ pub(crate) fn fill(device: Device, buffer: &DeviceBuffer, pattern: &[u8]) -> Res
     let mut staging = Staging::new(device)?;
     for start in (0..buffer.bytes()).step_by(PATTERN_BYTES) {
         let count = pattern.len().min(buffer.bytes() - start);
-        staging.upload(buffer, start, &pattern[..count], "the matrices of timed products")?;
+        staging.upload(buffer, start, &pattern[..count], "the matrices of timed GEMMs")?;
     }
     Ok(())
 }

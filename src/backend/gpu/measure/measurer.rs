@@ -1,8 +1,8 @@
-//! Asks the BLAS libraries for a product's algorithms, and times them.
+//! Asks the BLAS libraries for a GEMM's algorithms, and times them.
 //!
-//! A product is timed as a graph that cycles through as many layers of its shape as the network has. These layers have
+//! A GEMM is timed as a graph that cycles through as many layers of its shape as the network has. These layers have
 //! different weights, so the caches hold no larger part of the weights than during a forward pass. The matrices hold
-//! numbers of an ordinary size, because products of zeros are faster. Before a choice is timed, some of its results are
+//! numbers of an ordinary size, because GEMMs of zeros are faster. Before a choice is timed, some of its results are
 //! compared with what they must be ([`super::samples`]). The same code runs in a helper process and, where
 //! there is none, in the engine.
 
@@ -25,7 +25,7 @@ use crate::runtime::ffi::stream::Stream;
 use crate::runtime::kernels::Kernels;
 use std::time::{Duration, Instant};
 
-/// The most launches in a timed graph. A short product is launched many times, because events have a resolution of half
+/// The most launches in a timed graph. A short GEMM is launched many times, because events have a resolution of half
 /// a microsecond.
 const MOST_LAUNCHES: usize = 16;
 
@@ -36,13 +36,13 @@ const GRAPH_MICROSECONDS: f32 = 300.0;
 const FINALIST_RATIO: f32 = 1.15;
 
 /// The number of each library's other kernels that are timed with the first choices, after all of them were timed
-/// briefly, with so many products each.
+/// briefly, with so many GEMMs each.
 const MOST_SOLUTIONS: usize = 4;
 const BRIEF_LAUNCHES: usize = 4;
 
 /// What happens during the measurements.
 pub(crate) enum Event<'a> {
-    /// The library is about to be asked for the product, or to run it.
+    /// The library is about to be asked for the GEMM, or to run it.
     Begin(Asked, &'a GemmShape),
     /// An algorithm of the library computes something else, as the text says. It is left out.
     Wrong(Asked, &'a GemmShape, &'a str),
@@ -50,10 +50,10 @@ pub(crate) enum Event<'a> {
     Row(&'a GemmShape, &'a Measured),
 }
 
-/// The times of a product's choices.
+/// The times of a GEMM's choices.
 #[derive(Default)]
 struct Times {
-    /// How often the product runs in a timed graph, once that is known.
+    /// How often the GEMM runs in a timed graph, once that is known.
     launches: Option<usize>,
     timed: Vec<Measured>,
 }
@@ -76,19 +76,19 @@ pub(crate) struct Measurer<'a> {
 }
 
 impl<'a> Measurer<'a> {
-    /// Allocates streams, handles and memory for `products`.
+    /// Allocates streams, handles and memory for `wanted`.
     pub(crate) fn new(
         gpu: &Gpu,
         gemms: &'a Gemms,
         kernels: &'a Kernels,
         element: ElementType,
-        (products, effort): (&[Wanted], Effort),
+        (wanted, effort): (&[Wanted], Effort),
     ) -> Result<Measurer<'a>> {
         let device = gpu.device;
         let stream = Stream::new(device)?;
         let mut contents = Contents::new(element);
-        if let Some(product) = products.iter().find(|product| product.shape.is_of_bytes()) {
-            contents = contents.and(product.shape.input_type, element);
+        if let Some(gemm) = wanted.iter().find(|gemm| gemm.shape.is_of_bytes()) {
+            contents = contents.and(gemm.shape.input_type, element);
         }
         Ok(Measurer {
             gemms,
@@ -97,7 +97,7 @@ impl<'a> Measurer<'a> {
             lanes: Lanes::new(device, &stream, 0, gemms.libraries(gpu))?,
             stopwatch: Stopwatch::new(device)?,
             stream,
-            matrices: Matrices::new(device, gemms, element, products)?,
+            matrices: Matrices::new(device, gemms, element, wanted)?,
             staging: Staging::new(device)?,
             contents,
             effort,
@@ -106,37 +106,37 @@ impl<'a> Measurer<'a> {
         })
     }
 
-    /// Asks the libraries for every product, and then times the products in their order until `budget` is spent or
-    /// `tell` returns false. With [`Effort::Quick`], transposed weights are tried last, for all products that there is
+    /// Asks the libraries for every GEMM, and then times the GEMMs in their order until `budget` is spent or
+    /// `tell` returns false. With [`Effort::Quick`], transposed weights are tried last, for all GEMMs that there is
     /// still time for.
     pub(crate) fn measure(
         &mut self,
-        products: &[Wanted],
+        wanted: &[Wanted],
         budget: Duration,
         mut tell: impl FnMut(Event<'_>) -> bool,
     ) {
-        products.iter().for_each(|product| self.ask(product, &mut tell));
+        wanted.iter().for_each(|gemm| self.ask(gemm, &mut tell));
         let begin = Instant::now();
-        for product in products {
+        for gemm in wanted {
             if begin.elapsed() > budget || !self.goes_on {
                 return;
             }
-            let done = self.table.get(&product.shape).is_some_and(|row| row.microseconds.is_finite());
+            let done = self.table.get(&gemm.shape).is_some_and(|row| row.microseconds.is_finite());
             if done {
                 continue;
             }
-            let measured = self.fastest(product, &mut tell);
-            let measured = measured.unwrap_or_else(|| self.never(&product.shape));
-            self.row(&product.shape, measured, &mut tell);
+            let measured = self.fastest(gemm, &mut tell);
+            let measured = measured.unwrap_or_else(|| self.never(&gemm.shape));
+            self.row(&gemm.shape, measured, &mut tell);
         }
         if self.effort != Effort::Quick {
             return;
         }
-        for product in products {
+        for gemm in wanted {
             if begin.elapsed() > budget || !self.goes_on {
                 return;
             }
-            self.try_transposed(product, &mut tell);
+            self.try_transposed(gemm, &mut tell);
         }
     }
 
@@ -158,15 +158,15 @@ impl<'a> Measurer<'a> {
         self.measured(choice, Measured::NOT_YET)
     }
 
-    /// The row of a product that no choice computes.
+    /// The row of a GEMM that no choice computes.
     fn never(&self, shape: &GemmShape) -> Measured {
         Measured { microseconds: Measured::NEVER, ..self.untimed(shape) }
     }
 
-    /// Asks hipBLASLt for a product. If it cannot add the epilogue, asks for the plain product too, which the engine
+    /// Asks hipBLASLt for a GEMM. If it cannot add the epilogue, asks for the plain GEMM too, which the engine
     /// then needs.
-    fn ask(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
-        let Wanted { shape, layers } = product;
+    fn ask(&mut self, gemm: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
+        let Wanted { shape, layers } = gemm;
         if self.table.contains_key(shape) {
             return;
         }
@@ -184,13 +184,13 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// The product with the weights of each layer, as far as there is memory for them. The preshuffled weights are there
+    /// The GEMM with the weights of each layer, as far as there is memory for them. The preshuffled weights are there
     /// after [`Measurer::preshuffle`].
-    pub(crate) fn layers(&self, product: &Wanted) -> Vec<GemmProblem> {
-        self.matrices.layers(self.gemms, product)
+    pub(crate) fn layers(&self, gemm: &Wanted) -> Vec<GemmProblem> {
+        self.matrices.layers(self.gemms, gemm)
     }
 
-    /// Makes the preshuffled weights of a product's layers. Returns whether there are any.
+    /// Makes the preshuffled weights of a GEMM's layers. Returns whether there are any.
     ///
     /// # Errors
     /// The kernel fails.
@@ -208,16 +208,16 @@ impl<'a> Measurer<'a> {
         Ok(is_possible)
     }
 
-    /// Makes the weights of 8 bits of a product's layers. Returns whether there are any.
+    /// Makes the weights of 8 bits of a GEMM's layers. Returns whether there are any.
     fn round_weights(&mut self, layers: &[GemmProblem]) -> Result<bool> {
         let pattern = pattern(self.element);
         self.matrices.round_weights(&mut self.staging, &layers[0].shape, layers.len(), &pattern)
     }
 
-    /// Finds the fastest choice for a product whose results are right. Returns `None` if there is none.
-    fn fastest(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
-        let shape = product.shape;
-        let layers = self.layers(product);
+    /// Finds the fastest choice for a GEMM whose results are right. Returns `None` if there is none.
+    fn fastest(&mut self, gemm: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) -> Option<Measured> {
+        let shape = gemm.shape;
+        let layers = self.layers(gemm);
         if shape.is_of_bytes() {
             return self.fastest_of_bytes(&layers, tell);
         }
@@ -245,13 +245,13 @@ impl<'a> Measurer<'a> {
         }
         let launches = times.launches.unwrap_or(2);
         let best = self.best(&layers, times.timed, launches, tell);
-        // The product of a library that cannot add the epilogue, or adds a wrong one, may still be right.
+        // The GEMM of a library that cannot add the epilogue, or adds a wrong one, may still be right.
         let may_split = self.gemms.may_split(&shape) || self.effort == Effort::Full || best.is_none();
-        let split = (may_split && has_others).then(|| self.split(product, launches, tell)).flatten();
+        let split = (may_split && has_others).then(|| self.split(gemm, launches, tell)).flatten();
         best.into_iter().chain(split).min_by(Measured::by_worth)
     }
 
-    /// Finds the fastest tile for a product of 8-bit numbers whose results are right.
+    /// Finds the fastest tile for a GEMM of 8-bit numbers whose results are right.
     fn fastest_of_bytes(
         &mut self,
         layers: &[GemmProblem],
@@ -267,7 +267,7 @@ impl<'a> Measurer<'a> {
         self.best(layers, times.timed, launches, tell)
     }
 
-    /// The step that computes a product with `choice`; `None` if it cannot.
+    /// The step that computes a GEMM with `choice`; `None` if it cannot.
     fn step(&self, layer: &GemmProblem, choice: GemmChoice) -> Result<Option<Step>> {
         let GemmProblem { shape, operands, bias, .. } = layer;
         match choice {
@@ -275,14 +275,14 @@ impl<'a> Measurer<'a> {
                 let scales = self.matrices.scales();
                 let launch = bytes::launch(shape, (*operands, *bias), scales, self.kernels, own);
                 Ok(launch.map(|((function, grid), arguments)| {
-                    Step::kernel("product".to_owned(), function, grid, arguments)
+                    Step::kernel("gemm".to_owned(), function, grid, arguments)
                 }))
             }
-            _ => self.gemms.step_by_choice("product", layer, choice),
+            _ => self.gemms.step_by_choice("gemm", layer, choice),
         }
     }
 
-    /// The libraries' choices for a product with weights of this layout.
+    /// The libraries' choices for a GEMM with weights of this layout.
     fn of_libraries(
         &mut self,
         layers: &[GemmProblem],
@@ -323,19 +323,19 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// Replaces the choice of a product that was measured with other layouts, if a library is faster with transposed
+    /// Replaces the choice of a GEMM that was measured with other layouts, if a library is faster with transposed
     /// weights.
-    fn try_transposed(&mut self, product: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
-        let shape = product.shape;
+    fn try_transposed(&mut self, gemm: &Wanted, tell: &mut impl FnMut(Event<'_>) -> bool) {
+        let shape = gemm.shape;
         let known = self.table.get(&shape).filter(|row| row.is_timed() && !shape.is_of_bytes()).copied();
         let Some(known) = known.filter(|_| !self.gemms.must_use_bytes(&shape)) else { return };
-        let layers = self.layers(product);
+        let layers = self.layers(gemm);
         let mut times = Times { launches: Some(launches(known.microseconds)), timed: Vec::new() };
         self.time_transposed(&layers, &mut times, tell);
         if times.timed.is_empty() {
             return;
         }
-        // A plain product that is followed by a kernel of its own for the epilogue is not timed again.
+        // A plain GEMM that is followed by a kernel of its own for the epilogue is not timed again.
         let is_split = known.choice.library() == BlasLibrary::Rocblas && shape.has_epilogue();
         let is_made = match known.choice.layout() {
             WeightLayout::Preshuffled => self.preshuffle(&layers).is_ok(),
@@ -399,7 +399,7 @@ impl<'a> Measurer<'a> {
         }
     }
 
-    /// The fastest of some choices for a product. There can be hundreds of them, so each is timed briefly.
+    /// The fastest of some choices for a GEMM. There can be hundreds of them, so each is timed briefly.
     fn fastest_of(
         &mut self,
         layers: &[GemmProblem],
@@ -461,7 +461,7 @@ impl<'a> Measurer<'a> {
         medians.min_by(Measured::by_worth)
     }
 
-    /// Computes a product once and compares it with what it must be. Returns `None` if `choice` cannot compute it.
+    /// Computes a GEMM once and compares it with what it must be. Returns `None` if `choice` cannot compute it.
     fn difference(
         &mut self,
         layer: &GemmProblem,
@@ -470,25 +470,25 @@ impl<'a> Measurer<'a> {
     ) -> Result<Option<Difference>> {
         let Some(step) = self.step(layer, choice)? else { return Ok(None) };
         self.run_once(&Program::new(vec![step], Vec::new()), samples.initial_byte)?;
-        let rows = self.staging.download(self.matrices.y(), &samples.pieces, "a product")?;
+        let rows = self.staging.download(self.matrices.y(), &samples.pieces, "a GEMM")?;
         Ok(Some(samples.compare(&rows)))
     }
 
-    /// Times a plain product followed by our own epilogue kernel.
+    /// Times a plain GEMM followed by our own epilogue kernel.
     fn split(
         &mut self,
-        product: &Wanted,
+        gemm: &Wanted,
         launches: usize,
         tell: &mut impl FnMut(Event<'_>) -> bool,
     ) -> Option<Measured> {
-        let Wanted { shape, layers } = *product;
+        let Wanted { shape, layers } = *gemm;
         if !shape.has_epilogue() {
             return None;
         }
         let activation = own::activation(shape.epilogue);
         let plain = Wanted { shape: shape.without_epilogue(), layers };
         let known = self.table.get(&plain.shape).filter(|row| row.microseconds.is_finite()).copied();
-        let product = match known {
+        let gemm = match known {
             Some(known) if known.microseconds < 0.0 => return None,
             Some(known) => known,
             None => {
@@ -504,11 +504,11 @@ impl<'a> Measurer<'a> {
             steps.activate("epilogue", operands, (shape.rows, shape.outputs), activation).ok()?;
         }
         let epilogue = self.time(&Program::new(steps.finish().0, Vec::new()), 1).ok()? / launches as f32;
-        let measured = self.measured(GemmChoice::ROCBLAS, product.microseconds + epilogue);
-        Some(Measured { error: product.error, ..measured })
+        let measured = self.measured(GemmChoice::ROCBLAS, gemm.microseconds + epilogue);
+        Some(Measured { error: gemm.error, ..measured })
     }
 
-    /// A program with `launches` products; `None` if it cannot be computed.
+    /// A program with `launches` GEMMs; `None` if it cannot be computed.
     fn program(&self, layers: &[GemmProblem], choice: GemmChoice, launches: usize) -> Option<Program> {
         let some = layers.iter().cycle().take(launches);
         let steps: Option<Vec<Step>> = some.map(|layer| self.step(layer, choice).ok().flatten()).collect();
@@ -527,9 +527,9 @@ impl<'a> Measurer<'a> {
         Ok(self.stopwatch.milliseconds(&self.stream, runs, enqueue)? * 1e3)
     }
 
-    /// Fills y with `byte`, and computes one product.
+    /// Fills y with `byte`, and computes one GEMM.
     pub(crate) fn run_once(&self, program: &Program, byte: u8) -> Result<()> {
-        self.matrices.y().fill(byte, "the result of an examined product")?;
+        self.matrices.y().fill(byte, "the result of an examined GEMM")?;
         program.enqueue(&self.stream, &self.lanes)?;
         self.stream.synchronize()
     }
@@ -545,7 +545,7 @@ impl<'a> Measurer<'a> {
     }
 }
 
-/// The number of launches in a timed graph of products that take so many microseconds.
+/// The number of launches in a timed graph of GEMMs that take so many microseconds.
 pub(crate) fn launches(microseconds: f32) -> usize {
     ((GRAPH_MICROSECONDS / microseconds.max(0.1)) as usize).clamp(2, MOST_LAUNCHES)
 }

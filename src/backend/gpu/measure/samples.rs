@@ -1,6 +1,6 @@
-//! Some elements of a matrix product, as they must be.
+//! Some elements of a GEMM, as they must be.
 //!
-//! A product of a network has up to a hundred million elements, so only some rows are read, and of each only some
+//! A GEMM of a network has up to a hundred million elements, so only some rows are read, and of each only some
 //! columns are compared. They are spread evenly over the whole matrix, so that they meet every tile of a usual size.
 
 use crate::gemm::own;
@@ -17,12 +17,12 @@ use std::ops::Range;
 const ROWS: usize = 32;
 const COLUMNS: usize = 32;
 
-/// The value of the result's bytes before a product that replaces them, and before one that adds to them. As elements,
+/// The value of the result's bytes before a GEMM that replaces them, and before one that adds to them. As elements,
 /// the former are not a number, and the latter are ordinary numbers.
 const UNWRITTEN_BYTE: u8 = 0xff;
 const ADDED_BYTE: u8 = 0x3f;
 
-/// The largest error of a product in e4m3: some cards add up such products with a mantissa of 13 bits.
+/// The largest error of a GEMM in e4m3: some cards add up such products with a mantissa of 13 bits.
 const FP8_ALLOWED: f64 = 2e-2;
 
 /// The largest number that fp16 has.
@@ -61,14 +61,14 @@ pub(crate) fn byte_scale(index: usize) -> f32 {
 pub(crate) struct Contents(Vec<(ElementType, Vec<f64>)>);
 
 impl Contents {
-    /// The contents of the matrices that are filled for products of `element`.
+    /// The contents of the matrices that are filled for GEMMs of `element`.
     pub(crate) fn new(element: ElementType) -> Contents {
         let bytes = pattern(element);
         let types = [ElementType::Fp32, ElementType::Fp16, ElementType::Bf16];
         Contents(types.map(|element| (element, numbers::decode(element, &bytes))).into())
     }
 
-    /// The same, as factors of 8 bits, too. The matrices are filled for products of `element`.
+    /// The same, as factors of 8 bits, too. The matrices are filled for GEMMs of `element`.
     pub(crate) fn and(mut self, factors: ElementType, element: ElementType) -> Contents {
         self.0.push((factors, numbers::decode(factors, &pattern(element))));
         self
@@ -85,7 +85,7 @@ pub(crate) struct Samples {
     output: ElementType,
     /// Whether the factors are numbers in e4m3.
     is_fp8: bool,
-    /// The byte with which the result must be filled before the product.
+    /// The byte with which the result must be filled before the GEMM.
     pub(crate) initial_byte: u8,
     /// The bytes of the rows to read.
     pub(crate) pieces: Vec<Range<usize>>,
@@ -93,7 +93,7 @@ pub(crate) struct Samples {
     rows: Vec<(String, Vec<(usize, f64)>)>,
 }
 
-/// How a product turned out.
+/// How a GEMM turned out.
 #[derive(Clone, PartialEq, Debug)]
 pub(crate) struct Difference {
     /// The largest [`numbers::error`].
@@ -119,8 +119,8 @@ fn spread(limit: usize, count: usize, seed: u32) -> Vec<usize> {
 }
 
 impl Samples {
-    /// The samples of a product of matrices with these contents, which are read as weights of this layout. Preshuffled
-    /// weights are made from plain ones, so that the product is the same, and those of 8 bits by rounding them.
+    /// The samples of a GEMM of matrices with these contents, which are read as weights of this layout. Preshuffled
+    /// weights are made from plain ones, so that the GEMM is the same, and those of 8 bits by rounding them.
     pub(crate) fn new(shape: &GemmShape, layout: WeightLayout, contents: &Contents) -> Samples {
         let output = shape.output_type;
         let (values, biases) = (contents.of(shape.input_type), contents.of(output));
@@ -172,13 +172,13 @@ impl Samples {
             let columns =
                 spread(shape.outputs, COLUMNS, 2 + index as u32).into_iter().map(of_column).filter(fits);
             let name =
-                if shape.batch > 1 { format!("row {row} of product {batch}") } else { format!("row {row}") };
+                if shape.batch > 1 { format!("row {row} of GEMM {batch}") } else { format!("row {row}") };
             samples.rows.push((name, columns.collect()));
         }
         samples
     }
 
-    /// The largest error that a product may have.
+    /// The largest error that a GEMM may have.
     pub(crate) fn allowed(&self) -> f64 {
         if self.is_fp8 { FP8_ALLOWED } else { numbers::allowed(self.output) }
     }
@@ -222,8 +222,8 @@ mod tests {
         assert_ne!(spread(32_768, 32, 2), places);
     }
 
-    /// The bytes of the sampled rows of a product that is computed from its definition.
-    fn product(shape: &GemmShape, contents: &Contents, samples: &Samples) -> Vec<u8> {
+    /// The bytes of the sampled rows of a GEMM that is computed from its definition.
+    fn gemm(shape: &GemmShape, contents: &Contents, samples: &Samples) -> Vec<u8> {
         let values = contents.of(F32);
         let rows = samples.pieces.iter().flat_map(|piece| {
             let row = piece.start / 4 / shape.y_stride;
@@ -243,16 +243,16 @@ mod tests {
         let shape = GemmShape { epilogue: Epilogue::BiasRelu, x_stride: 20, y_stride: 24, ..plain };
         let contents = Contents::new(F32);
         let samples = Samples::new(&shape, PLAIN, &contents);
-        let mut bytes = product(&shape, &contents, &samples);
+        let mut bytes = gemm(&shape, &contents, &samples);
         assert!(samples.compare(&bytes).error < 1e-6 && samples.compare(&bytes).wrong.is_none());
         // The last row is among the samples.
         let last = bytes.len() - 4;
         bytes[last..].copy_from_slice(&1e6_f32.to_le_bytes());
         let wrong = samples.compare(&bytes).wrong.expect("an element is wrong");
         assert!(wrong.starts_with("row 39, column 23 is 1000000.0"), "{wrong}");
-        // Without its epilogue, the product has other figures.
+        // Without its epilogue, the GEMM has other figures.
         let other = Samples::new(&GemmShape { epilogue: Epilogue::None, ..shape }, PLAIN, &contents);
-        assert!(other.compare(&product(&shape, &contents, &other)).wrong.is_some());
+        assert!(other.compare(&gemm(&shape, &contents, &other)).wrong.is_some());
     }
 
     /// Row 70 has the gates of square 6.
@@ -294,7 +294,7 @@ mod tests {
         let at = |place: usize| values[place % values.len()];
         let sum: f64 = (0..100_000).map(|k| at(7 + k) * at(260_000 + k)).sum();
         let (name, columns) = &samples.rows[3];
-        assert_eq!((name.as_str(), columns[0].0), ("row 1 of product 1", 0));
+        assert_eq!((name.as_str(), columns[0].0), ("row 1 of GEMM 1", 0));
         assert!((columns[0].1 - sum).abs() < 1e-6 && samples.pieces[3] == (12..16));
     }
 
@@ -313,7 +313,7 @@ mod tests {
                 let x = |input: usize| values[batch * 24 + row * 6 + input];
                 let w = |input: usize| values[batch * 6 * 8 + input * 8 + output];
                 let sum: f64 = (0..6).map(|input| x(input) * w(input)).sum();
-                assert!((found - sum).abs() < 1e-12, "product {batch}, row {row}, column {output}");
+                assert!((found - sum).abs() < 1e-12, "GEMM {batch}, row {row}, column {output}");
             }
         }
     }

@@ -1,10 +1,11 @@
-//! Weights of 8 bits for products of few rows, where moving the weights takes the time. The arithmetic stays in 16 bits
+//! Weights of 8 bits for GEMMs of few rows, where moving the weights takes the time. The arithmetic stays in 16 bits
 //! (`hip/kernels/gemm_byte_weights.hip`).
 //!
-//! The scale of an output is its largest weight divided by 127, and a weight becomes the nearest multiple of the scale. So
-//! it changes by at most 1/254 of the output's largest weight. Nothing else is rounded: the kernel's numbers are exact.
+//! The scale of an output is its largest weight divided by 127, and a weight becomes the nearest multiple of the scale.
+//! So it changes by at most 1/254 of the output's largest weight. Nothing else is rounded: the kernel's numbers are
+//! exact.
 //!
-//! A layer whose products use such weights gets a copy of its own ([`super::copies`]), because products of more rows read
+//! A layer whose GEMMs use such weights gets a copy of its own ([`super::copies`]), because GEMMs of more rows read
 //! the plain ones. The host rounds, because that happens once in a start.
 
 use super::preshuffle::{ALIGNMENT, PIECE_ROWS};
@@ -12,7 +13,7 @@ use crate::runtime::ffi::arguments::GemmArguments;
 use crate::runtime::ffi::gemm::{ElementType, GemmShape};
 use crate::runtime::numbers;
 
-/// The most rows of a product with such weights: 8 positions of 64 squares. With more rows, the operations take the time
+/// The most rows of a GEMM with such weights: 8 positions of 64 squares. With more rows, the operations take the time
 /// (`hip/kernels/EXPECTED_TIMES.md`).
 pub(crate) const MOST_ROWS: usize = 512;
 
@@ -26,14 +27,14 @@ const SCALES_TOGETHER: usize = 8;
 const ZERO: f32 = 128.0;
 const LARGEST: f32 = 127.0;
 
-/// Whether our kernels may compute a product of this shape with such weights, apart from its alignment: one product of a
+/// Whether our kernels may compute a GEMM of this shape with such weights, apart from its alignment: one GEMM of a
 /// layer in 16 bits whose weights may be rounded.
 pub(crate) fn are_possible(shape: &GemmShape) -> bool {
     let is_of_16_bits = matches!(shape.input_type, ElementType::Fp16 | ElementType::Bf16);
     shape.may_round && is_of_16_bits && shape.output_type == shape.input_type && shape.batch == 1
 }
 
-/// Whether a product of this shape may be worth such weights.
+/// Whether a GEMM of this shape may be worth such weights.
 pub(crate) fn may_pay(shape: &GemmShape) -> bool {
     are_possible(shape) && shape.rows <= MOST_ROWS
 }
@@ -85,7 +86,7 @@ pub(crate) fn rounded(shape: &GemmShape, plain: &[u8]) -> Vec<u8> {
     output
 }
 
-/// The arguments of a product with such weights.
+/// The arguments of a GEMM with such weights.
 pub(crate) fn arguments(shape: &GemmShape, plain: GemmArguments) -> GemmArguments {
     let (row, _) = row_and_matrix_bytes(shape);
     GemmArguments { weights_stride: row as i32, weights_batch: 0, is_preshuffled: 1, ..plain }
@@ -127,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn only_single_products_of_few_rows_in_16_bits_are_worth_it() {
+    fn only_single_gemms_of_few_rows_in_16_bits_are_worth_it() {
         let plain = GemmShape::plain(512, 64, 64, ElementType::Bf16);
         let shape = GemmShape { may_round: true, ..plain };
         assert!(may_pay(&shape) && !may_pay(&plain));

@@ -1,7 +1,7 @@
 //! Copies of the weights of layers in other layouts: [`super::preshuffle`] and [`super::byte_weights`] for our own
 //! kernels, and [`super::transposed`] for the libraries.
 //!
-//! The plain weights that a network is loaded with stay where they are, because products of few rows, some other
+//! The plain weights that a network is loaded with stay where they are, because GEMMs of few rows, some other
 //! kernels and a start that has to give up a library read them. A copy is made when the first pass that needs it is
 //! laid out, so a layout that no batch size uses takes no memory.
 

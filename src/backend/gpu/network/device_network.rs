@@ -46,7 +46,8 @@ impl DeviceNetwork {
     }
 
     /// Converts and uploads the network. Drops each layer's host memory as soon as the layer is on the device. For
-    /// products of 8-bit integers the processor evaluates some positions first, unless an earlier start has kept the result.
+    /// GEMMs of 8-bit integers the processor evaluates some positions first, unless an earlier start has kept the
+    /// result.
     ///
     /// # Errors
     /// The kernels do not support a layer, which the error names; the element type cannot hold a weight; the device does

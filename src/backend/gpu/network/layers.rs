@@ -19,7 +19,7 @@ pub(crate) struct Dense {
     pub(crate) bias: Address,
     pub(crate) inputs: usize,
     pub(crate) outputs: usize,
-    /// Whether products of few rows may round the weights to 8 bits: those of encoders and of smolgen, which nearly all
+    /// Whether GEMMs of few rows may round the weights to 8 bits: those of encoders and of smolgen, which nearly all
     /// weights belong to. The embedding and the heads keep their weights.
     pub(crate) may_round: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) enum ByteKind {
 }
 
 impl ByteKind {
-    /// The type of the factors of a product.
+    /// The type of the factors of a GEMM.
     pub(crate) fn element(self) -> ElementType {
         match self {
             ByteKind::Integers => ElementType::Int8,
@@ -65,7 +65,7 @@ pub(crate) struct LayerNorm {
     pub(crate) epsilon: f32,
 }
 
-/// A 3x3 convolution, computed as 36 products.
+/// A 3x3 convolution, computed as 36 GEMMs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Convolution {
     /// `[36][outputs][inputs]` of [`component_type`].

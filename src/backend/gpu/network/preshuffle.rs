@@ -1,4 +1,4 @@
-//! Preshuffled weights: the order in which a block of our own kernels reads the weights of a product, so that each step
+//! Preshuffled weights: the order in which a block of our own kernels reads the weights of a GEMM, so that each step
 //! takes whole cache lines (`hip/kernels/kernels.h`). The order is the same for all tiles.
 //!
 //! A layer that is faster with preshuffled weights gets a copy of its own ([`super::copies`]). Passes with at least so
@@ -25,43 +25,43 @@ pub(crate) const PIECE_ROWS: usize = 16;
 /// The size of a copy is a multiple of this many bytes, so that the next one begins at one, too.
 pub(crate) const ALIGNMENT: usize = 256;
 
-/// The bytes of a row, and of the weights of one of a shape's products.
-fn row_and_product_bytes(shape: &GemmShape) -> (usize, usize) {
+/// The bytes of a row, and of the weights of one of a shape's GEMMs.
+fn row_and_gemm_bytes(shape: &GemmShape) -> (usize, usize) {
     let row = (shape.inputs * shape.input_type.bytes()).next_multiple_of(PIECE_BYTES);
     (row, shape.outputs.next_multiple_of(PIECE_ROWS) * row)
 }
 
 /// The size of the preshuffled weights of a layer, in bytes.
 pub(crate) fn bytes(shape: &GemmShape) -> usize {
-    (shape.batch * row_and_product_bytes(shape).1).next_multiple_of(ALIGNMENT)
+    (shape.batch * row_and_gemm_bytes(shape).1).next_multiple_of(ALIGNMENT)
 }
 
 /// The step that writes the preshuffled weights of a layer to `output`, which has room for [`bytes`]. The weights must
 /// have rows of whole vectors.
 pub(crate) fn step(function: Function, shape: &GemmShape, weights: Address, output: Address) -> Step {
-    let (_, product) = row_and_product_bytes(shape);
+    let (_, gemm) = row_and_gemm_bytes(shape);
     let element = shape.input_type.bytes();
     let arguments = PreshuffleArguments {
         weights,
         output,
         weights_batch: (shape.batch_strides[0] * element) as i64,
-        output_batch: product as i64,
+        output_batch: gemm as i64,
         outputs: shape.outputs as i32,
         row: (shape.inputs * element) as i32,
         stride: (shape.weights_stride * element) as i32,
         reserved: 0,
     };
-    let blocks = (product / VECTOR_BYTES).div_ceil(THREADS);
+    let blocks = (gemm / VECTOR_BYTES).div_ceil(THREADS);
     Step::kernel(KERNEL.to_owned(), function, grid(blocks, shape.batch, THREADS as u32), arguments)
 }
 
-/// The arguments of a product whose weights are preshuffled.
+/// The arguments of a GEMM whose weights are preshuffled.
 pub(crate) fn arguments(shape: &GemmShape, plain: GemmArguments) -> GemmArguments {
-    let (row, product) = row_and_product_bytes(shape);
+    let (row, gemm) = row_and_gemm_bytes(shape);
     let element = shape.input_type.bytes();
     GemmArguments {
         weights_stride: (row / element) as i32,
-        weights_batch: (product / element) as i64,
+        weights_batch: (gemm / element) as i64,
         is_preshuffled: 1,
         ..plain
     }

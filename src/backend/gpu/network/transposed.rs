@@ -1,8 +1,8 @@
 //! Transposed weights: `[inputs][outputs]`, which hipBLASLt and rocBLAS read without transposing them. For some shapes
 //! they have faster kernels for that.
 //!
-//! The host transposes, because that happens once in a start, and only for layers whose products were faster so. It
-//! moves the bits of each element, whatever they mean. A product of the weights with the identity would do the same on
+//! The host transposes, because that happens once in a start, and only for layers whose GEMMs were faster so. It
+//! moves the bits of each element, whatever they mean. A GEMM of the weights with the identity would do the same on
 //! the device, but some matrix instructions lose numbers near zero.
 
 use crate::runtime::ffi::gemm::{ColumnMajor, GemmShape, WeightLayout};
@@ -37,9 +37,9 @@ fn transposed_elements<const BYTES: usize>(shape: &GemmShape, plain: &[u8]) -> V
     let to = shape.column_major_weights(WeightLayout::Transposed);
     let (plain, _) = plain.as_chunks::<BYTES>();
     let mut turned = vec![[0; BYTES]; shape.batch * to.batch_stride];
-    for product in 0..shape.batch {
-        let plain = &plain[product * from.batch_stride..];
-        let turned = &mut turned[product * to.batch_stride..];
+    for gemm in 0..shape.batch {
+        let plain = &plain[gemm * from.batch_stride..];
+        let turned = &mut turned[gemm * to.batch_stride..];
         for first_output in (0..shape.outputs).step_by(PART) {
             let outputs = first_output..(first_output + PART).min(shape.outputs);
             for first_input in (0..shape.inputs).step_by(PART) {
@@ -72,10 +72,10 @@ mod tests {
             // 41 outputs are six vectors of eight.
             assert_eq!((turned.len(), bytes(&shape)), (3 * 70 * 48 * size, 3 * 70 * 48 * size));
             for (place, found) in turned.chunks(size).enumerate() {
-                let (product, input, output) = (place / 48 / 70, place / 48 % 70, place % 48);
-                let expected = number(product * 3000 + output * 72 + input);
+                let (gemm, input, output) = (place / 48 / 70, place / 48 % 70, place % 48);
+                let expected = number(gemm * 3000 + output * 72 + input);
                 let expected = if output < 41 { expected } else { [0; 4] };
-                assert_eq!(found, &expected[..size], "product {product}, ({input}, {output})");
+                assert_eq!(found, &expected[..size], "GEMM {gemm}, ({input}, {output})");
             }
         }
     }

@@ -35,7 +35,7 @@ pub(crate) fn embed(
     });
     match (&embedding.position, norm) {
         (Some(PositionLayers { board, reader }), norm) => {
-            steps.product("embedding", layer, rows, (planes, x))?;
+            steps.gemm("embedding", layer, rows, (planes, x))?;
             // pieces of the newest board [B][64 * 12] -> dense -> [B][64 * pe] = [T][pe] -> dense, added to [T][embedding]
             let pieces = steps.region(Region::Narrow, steps.positions * board.inputs);
             expand(&pass.input, SquareTable::EMPTY, InputPlanes::PIECES, pieces, steps)?;
@@ -43,15 +43,15 @@ pub(crate) fn embed(
             steps.dense("positional layer", board, steps.positions, (pieces, position), Activation::None)?;
             let reader = ("positional embedding", reader);
             match norm {
-                Some(norm) => steps.product_added_and_norm(reader, rows, position, norm)?,
+                Some(norm) => steps.gemm_added_and_norm(reader, rows, position, norm)?,
                 None => {
-                    steps.product_added(reader.0, reader.1, rows, (position, x))?;
+                    steps.gemm_added(reader.0, reader.1, rows, (position, x))?;
                     let operands = (x, layer.bias, gates_of(embedding));
                     steps.activate("embedding activation", operands, (rows, width), activation)?;
                 }
             }
         }
-        (None, Some(norm)) => steps.product_and_norm(("embedding", layer), rows, planes, norm)?,
+        (None, Some(norm)) => steps.gemm_and_norm(("embedding", layer), rows, planes, norm)?,
         (None, None) => {
             let epilogue = (activation, gates_of(embedding));
             steps.gated_dense("embedding", layer, rows, (planes, x), epilogue)?;

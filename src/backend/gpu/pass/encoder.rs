@@ -54,12 +54,12 @@ pub(crate) fn encoders(
             Some((&norm1_name, &norm)),
         )?;
         let [first, second] = feed_forward_links(&encoder.ffn, norm2, stack, (x, width), steps)?;
-        if steps.products_in_a_row(&format!("{name} output and FFN"), &[output, first, second]) {
+        if steps.gemms_in_a_row(&format!("{name} output and FFN"), &[output, first, second]) {
             continue;
         }
         let norm = (&*norm1_name, norm);
         // [T][d_model] -> dense -> [T][width]
-        steps.product_and_norm((&format!("{name} output"), &encoder.output), rows, mixed, norm)?;
+        steps.gemm_and_norm((&format!("{name} output"), &encoder.output), rows, mixed, norm)?;
         // x = LN(alpha * ffn(x) + x)
         feed_forward(&name, &encoder.ffn, norm2, stack, (x, width), steps)?;
     }
@@ -113,7 +113,7 @@ pub(crate) fn feed_forward(
     steps: &mut StepList<'_>,
 ) -> Result<()> {
     let links = feed_forward_links(ffn, (norm_name, ln), stack, (x, width), steps)?;
-    if steps.products_in_a_row(&format!("{name} FFN"), &links) {
+    if steps.gemms_in_a_row(&format!("{name} FFN"), &links) {
         return Ok(());
     }
     let rows = steps.rows();
@@ -121,10 +121,10 @@ pub(crate) fn feed_forward(
     steps.dense(&format!("{name} FFN 1"), &ffn.dense1, rows, (x, hidden), stack.ffn_activation)?;
     let branch = steps.region(Region::Branch, rows * width);
     let norm = (norm_name, Norm::join(ln, branch, ffn.dense2.bias, stack.alpha, x));
-    steps.product_and_norm((&format!("{name} FFN 2"), &ffn.dense2), rows, hidden, norm)
+    steps.gemm_and_norm((&format!("{name} FFN 2"), &ffn.dense2), rows, hidden, norm)
 }
 
-/// The two products of [`feed_forward`], with the LayerNorm, as links of a chain.
+/// The two GEMMs of [`feed_forward`], with the LayerNorm, as links of a chain.
 fn feed_forward_links(
     ffn: &FeedForward,
     (norm_name, ln): (&str, &LayerNorm),
@@ -167,10 +167,10 @@ fn generate(
         steps.link(&smolgen.dense1, positions, (compressed, hidden), none, Some((&norm1_name, &norm1)))?,
         steps.link(&smolgen.dense2, positions, (hidden, generated), none, Some((&norm2_name, &norm2)))?,
     ];
-    if !steps.products_in_a_row(&format!("{name} smolgen hidden layers"), &links) {
+    if !steps.gemms_in_a_row(&format!("{name} smolgen hidden layers"), &links) {
         let compress = format!("{name} smolgen compress");
         steps.dense(&compress, &smolgen.compress, rows, (x, compressed), Activation::None)?;
-        steps.product_norm_product(
+        steps.gemm_norm_gemm(
             (&format!("{name} smolgen dense1"), &smolgen.dense1),
             (&norm1_name, norm1),
             (&format!("{name} smolgen dense2"), &smolgen.dense2),

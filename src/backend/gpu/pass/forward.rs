@@ -21,7 +21,7 @@ use crate::runtime::error::Result;
 /// Appends the steps of the whole pass.
 ///
 /// # Errors
-/// The device's code lacks a kernel, no library can compute a matrix product, or the kernels do not support a layer.
+/// The device's code lacks a kernel, no library can compute a GEMM, or the kernels do not support a layer.
 pub(crate) fn forward(pass: &Pass<'_>, steps: &mut StepList<'_>) -> Result<()> {
     // planes -> stream [T][channels]
     let stream = match &pass.network.layers.body {

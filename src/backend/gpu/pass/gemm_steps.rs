@@ -1,4 +1,4 @@
-//! Makes the steps that compute products, by the choices of [`crate::gemm::gemms`].
+//! Makes the steps that compute GEMMs, by the choices of [`crate::gemm::gemms`].
 
 use crate::gemm::avoided::{Asked, BlasLibrary};
 use crate::gemm::chain::{self, Link, WholeConvolution};
@@ -12,10 +12,10 @@ use crate::runtime::ffi::hipblaslt::ScaledFactors;
 use crate::runtime::ffi::program::Step;
 
 impl Gemms {
-    /// The step for a product with its epilogue; `None` if no library offers that epilogue for that shape.
+    /// The step for a GEMM with its epilogue; `None` if no library offers that epilogue for that shape.
     ///
     /// # Errors
-    /// No library can compute a plain product of this shape.
+    /// No library can compute a plain GEMM of this shape.
     pub(crate) fn step(
         &self,
         name: &str,
@@ -32,7 +32,7 @@ impl Gemms {
             if shape.has_epilogue() {
                 return Ok(None);
             }
-            return Err(self.with_refusals(format!("no library may be asked for the product {shape}")));
+            return Err(self.with_refusals(format!("no library may be asked for the GEMM {shape}")));
         };
         if let GemmChoice::Own(choice) = choice {
             let (choice, operands) = self.laid_out(shape, (&operands, bias), choice);
@@ -71,8 +71,8 @@ impl Gemms {
         self.step_by_choice(name, &problem, choice)
     }
 
-    /// The step that computes a chain of products, each of which reads the results of the one before, and the LayerNorms
-    /// of their results; `None` if a library computes one of the products, or our kernels cannot compute the chain.
+    /// The step that computes a chain of GEMMs, each of which reads the results of the one before, and the LayerNorms
+    /// of their results; `None` if a library computes one of the GEMMs, or our kernels cannot compute the chain.
     pub(crate) fn chain(&self, name: &str, links: &[Link]) -> Option<Step> {
         if self.survey.borrow().is_some() {
             return None;
@@ -92,13 +92,13 @@ impl Gemms {
             laid_out.collect()
         };
         let of_bytes = chain::prefers_bytes(links, &choices).then(|| laid_out(WeightLayout::Bytes)).flatten();
-        // Without memory for some of the copies, all products read the usual weights.
+        // Without memory for some of the copies, all GEMMs read the usual weights.
         let of_bytes = of_bytes.filter(|links| links.iter().all(Link::is_of_bytes));
         let step = of_bytes.and_then(|links| own.chain(name, &links, &choices));
         step.or_else(|| own.chain(name, &laid_out(WeightLayout::Plain)?, &choices))
     }
 
-    /// The step that computes a whole convolution; `None` if a library computes its products, or our kernels cannot
+    /// The step that computes a whole convolution; `None` if a library computes its GEMMs, or our kernels cannot
     /// compute all of it in one launch.
     pub(crate) fn convolution(&self, name: &str, convolution: &WholeConvolution) -> Option<Step> {
         if self.survey.borrow().is_some() {
@@ -120,7 +120,7 @@ impl Gemms {
         GpuError::Unsupported(std::iter::once(what).chain(refusals).collect::<Vec<_>>().join("; "))
     }
 
-    /// The step that computes a product with `choice`; `None` if that library cannot compute it, or there are no
+    /// The step that computes a GEMM with `choice`; `None` if that library cannot compute it, or there are no
     /// weights of its layout.
     pub(crate) fn step_by_choice(
         &self,
@@ -182,7 +182,7 @@ impl Gemms {
         copied.unwrap_or((choice.with_plain_weights(), *operands))
     }
 
-    /// hipBLASLt's step for a product in e4m3, whose x has as many rows as the shape says; `None` if our own kernel is to
+    /// hipBLASLt's step for a GEMM in e4m3, whose x has as many rows as the shape says; `None` if our own kernel is to
     /// compute it, or hipBLASLt lacks the types or the shape's epilogue.
     pub(crate) fn scaled_step(
         &self,

@@ -25,7 +25,7 @@ fn policy(pass: &Pass<'_>, stream: Address, steps: &mut StepList<'_>) -> Result<
             let flat = steps.region(Region::Narrow, rows * input.outputs);
             steps.dense("policy convolution", input, rows, (stream, flat), activation)?;
             let logits = steps.region(Region::Wide, positions * dense.outputs);
-            steps.product("policy dense", dense, positions, (flat, logits))?;
+            steps.gemm("policy dense", dense, positions, (flat, logits))?;
             gather(pass, (logits, dense.outputs), (dense.bias, dense.outputs), steps)
         }
         PolicyHead::Convolution { first, last } => {
@@ -191,9 +191,9 @@ fn hidden_layer(
         steps.link(&head.input, rows, (stream, flat), activation, None)?,
         steps.link(&without_bias, positions, (flat, hidden), Activation::None, None)?,
     ];
-    if !steps.products_in_a_row(&format!("{name} embedding and hidden layer"), &links) {
+    if !steps.gemms_in_a_row(&format!("{name} embedding and hidden layer"), &links) {
         steps.dense(&format!("{name} embedding"), &head.input, rows, (stream, flat), activation)?;
-        steps.product(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
+        steps.gemm(&format!("{name} hidden layer"), &head.hidden, positions, (flat, hidden))?;
     }
     Ok(hidden)
 }

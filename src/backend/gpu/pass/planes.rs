@@ -40,6 +40,6 @@ pub(crate) fn expand(
     Ok(())
 }
 
-// A row of all planes must be a multiple of 8 elements wide, because the kernels and products that read it load 8
+// A row of all planes must be a multiple of 8 elements wide, because the kernels and GEMMs that read it load 8
 // elements at a time.
 const _: () = assert!(InputPlanes::COUNT.is_multiple_of(8) && SQUARES == 64);

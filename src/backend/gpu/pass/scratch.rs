@@ -28,7 +28,7 @@ pub(crate) enum Region {
     Hidden,
     /// Smolgen's generated vectors, `[B * heads][generated]`.
     Generated,
-    /// The rows of a product's x, rounded to 8 bits, `[T][channels]` of bytes.
+    /// The rows of a GEMM's x, rounded to 8 bits, `[T][channels]` of bytes.
     Bytes,
     /// What the bytes of a row mean, `[T][2]` of fp32.
     RowScales,

@@ -105,9 +105,9 @@ pub(crate) struct SlotMaker<'a> {
     pub(crate) has_graphs: bool,
     /// The largest batch, in positions, whose branches run in parallel.
     pub(crate) fork: usize,
-    /// The most rows of a product that our own kernel computes.
+    /// The most rows of a GEMM that our own kernel computes.
     pub(crate) few_rows: usize,
-    /// Whether products of our own share a launch with what follows them.
+    /// Whether GEMMs of our own share a launch with what follows them.
     pub(crate) fuse: bool,
     pub(crate) attention: AttentionKernel,
     pub(crate) waiting: Waiting,

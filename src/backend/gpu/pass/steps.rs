@@ -6,7 +6,7 @@
 use super::kernel_work::KernelWork;
 use super::norm::Norm;
 use super::scratch::{Region, Scratch, ScratchSizes};
-use crate::gemm::bytes::{ByteOperands, ByteProduct, byte_product};
+use crate::gemm::bytes::{ByteGemm, ByteOperands, byte_gemm};
 use crate::gemm::chain::{Link, WholeConvolution};
 use crate::gemm::gemms::{GemmProblem, Gemms};
 use crate::network::layers::{ByteKind, ByteWeights, Dense, SQUARES, rows_together};
@@ -34,9 +34,9 @@ pub(crate) struct StepList<'a> {
     scratch: Option<&'a Scratch>,
     /// Whether branches run on side lanes.
     forks: bool,
-    /// The most rows of a product that our own kernel computes.
+    /// The most rows of a GEMM that our own kernel computes.
     few_rows: usize,
-    /// Whether products of our own share a launch with what follows them.
+    /// Whether GEMMs of our own share a launch with what follows them.
     fuses: bool,
     /// The lane of the next step.
     lane: Lane,
@@ -70,12 +70,12 @@ impl<'a> StepList<'a> {
         }
     }
 
-    /// Uses our own kernel for products of at most `few_rows` rows.
+    /// Uses our own kernel for GEMMs of at most `few_rows` rows.
     pub(crate) fn with_few_rows(self, few_rows: usize) -> StepList<'a> {
         StepList { few_rows, ..self }
     }
 
-    /// Sets whether products of our own share a launch with the LayerNorm or the product that follows, where they can.
+    /// Sets whether GEMMs of our own share a launch with the LayerNorm or the GEMM that follows, where they can.
     pub(crate) fn fusing(self, fuses: bool) -> StepList<'a> {
         StepList { fuses, ..self }
     }
@@ -158,13 +158,13 @@ impl<'a> StepList<'a> {
     ) -> Result<()> {
         if let Some(weights) = &layer.bytes {
             let Some(epilogue) = epilogue(activation) else {
-                let text = format!("{name}: a softmax after a product of 8-bit numbers is not supported");
+                let text = format!("{name}: a softmax after a GEMM of 8-bit numbers is not supported");
                 return Err(GpuError::Unsupported(text));
             };
-            return self.byte_product(name, (layer, weights), rows, (x, y), (epilogue, activation));
+            return self.byte_gemm(name, (layer, weights), rows, (x, y), (epilogue, activation));
         }
         if activation == Activation::None && layer.bias == Address::NULL {
-            return self.product(name, layer, rows, (x, y));
+            return self.gemm(name, layer, rows, (x, y));
         }
         self.gated_dense(name, layer, rows, (x, y), (activation, None))
     }
@@ -190,14 +190,14 @@ impl<'a> StepList<'a> {
                 return Ok(());
             }
         }
-        self.product(name, layer, rows, (x, y))?;
+        self.gemm(name, layer, rows, (x, y))?;
         let name = format!("{name} activation{}", if gates.is_some() { " and gates" } else { "" });
         self.activate(&name, (y, layer.bias, gates), (rows, layer.outputs), activation)
     }
 
     /// `y = act(x W^T + b)` for a layer with weights of 8 bits. The epilogue says whether there are a bias and the
     /// activation.
-    fn byte_product(
+    fn byte_gemm(
         &mut self,
         name: &str,
         (layer, weights): (&Dense, &ByteWeights),
@@ -215,14 +215,14 @@ impl<'a> StepList<'a> {
         let operands = GemmOperands::plain(weights.weights, bytes, y);
         let choice = self.gemms.byte_choice(GemmProblem::plain(byte_shape, operands, bias));
         let choice = (self.gemms.compute_units(), choice);
-        let launches = byte_product(name, (&byte_shape, weights, bias), &memory, self.kernels, choice)?;
-        let ByteProduct { rounding: (rounding, rounded), product: (product, factors) } = launches;
+        let launches = byte_gemm(name, (&byte_shape, weights, bias), &memory, self.kernels, choice)?;
+        let ByteGemm { rounding: (rounding, rounded), gemm: (gemm, factors) } = launches;
         self.kernel(format!("{name} rounding"), rounding, rounded);
         let ByteKind::Floats(format) = weights.kind else {
-            self.kernel(name, product, factors);
+            self.kernel(name, gemm, factors);
             return Ok(());
         };
-        let work = factors.work(product.1, self.element);
+        let work = factors.work(gemm.1, self.element);
         let scaled = ScaledFactors { format, weights_scales: weights.scales, row_scales };
         let problem = GemmProblem::plain(shape, operands, bias);
         let plain = GemmProblem { shape: shape.without_epilogue(), ..problem };
@@ -233,12 +233,12 @@ impl<'a> StepList<'a> {
             let activation_name = format!("{name} activation");
             self.activate(&activation_name, (y, bias, None), (rows, layer.outputs), activation)?;
         } else {
-            self.kernel(name, product, factors);
+            self.kernel(name, gemm, factors);
         }
         Ok(())
     }
 
-    /// Our own kernel for products of few rows, if it is to compute this one. `normalises` says whether a LayerNorm of
+    /// Our own kernel for GEMMs of few rows, if it is to compute this one. `normalises` says whether a LayerNorm of
     /// the input is part of the kernel.
     fn few_rows_kernel(&self, layer: &Dense, rows: usize, normalises: bool) -> Option<(Function, Grid)> {
         let is_wanted = rows <= self.few_rows;
@@ -246,7 +246,7 @@ impl<'a> StepList<'a> {
     }
 
     /// `y[rows][outputs] = x[rows][inputs] W^T`, without the bias, which the next step adds.
-    pub(crate) fn product(
+    pub(crate) fn gemm(
         &mut self,
         name: &str,
         layer: &Dense,
@@ -255,7 +255,7 @@ impl<'a> StepList<'a> {
     ) -> Result<()> {
         if let Some(weights) = &layer.bytes {
             let epilogue = (Epilogue::None, Activation::None);
-            return self.byte_product(name, (layer, weights), rows, (x, y), epilogue);
+            return self.byte_gemm(name, (layer, weights), rows, (x, y), epilogue);
         }
         if let Some(launch) = self.few_rows_kernel(layer, rows, false) {
             let arguments = dense_arguments(layer, rows, (x, y), None);
@@ -263,11 +263,11 @@ impl<'a> StepList<'a> {
             return Ok(());
         }
         let shape = self.shape(layer, rows);
-        self.gemm(name, &shape, GemmOperands::plain(layer.weights, x, y))
+        self.gemm_of_shape(name, &shape, GemmOperands::plain(layer.weights, x, y))
     }
 
-    /// `y = norm(x V^T) W^T`, where the first product goes to `norm.input`, which is normalised in place.
-    pub(crate) fn product_norm_product(
+    /// `y = norm(x V^T) W^T`, where the first GEMM goes to `norm.input`, which is normalised in place.
+    pub(crate) fn gemm_norm_gemm(
         &mut self,
         first: (&str, &Dense),
         (norm_name, norm): (&str, Norm<'_>),
@@ -280,17 +280,17 @@ impl<'a> StepList<'a> {
             && let Some(activation) = activation_code(norm.activation)
             && let Some(launch) = self.few_rows_kernel(layer, rows, true)
         {
-            self.product(first.0, first.1, rows, (x, between))?;
+            self.gemm(first.0, first.1, rows, (x, between))?;
             let arguments = dense_arguments(layer, rows, (between, y), Some((&norm, activation)));
             self.kernel(format!("{norm_name} and {}", last_word(name)), launch, arguments);
             return Ok(());
         }
-        self.product_and_norm(first, rows, x, (norm_name, norm))?;
-        self.product(name, layer, rows, (between, y))
+        self.gemm_and_norm(first, rows, x, (norm_name, norm))?;
+        self.gemm(name, layer, rows, (between, y))
     }
 
     /// `y += x W^T`
-    pub(crate) fn product_added(
+    pub(crate) fn gemm_added(
         &mut self,
         name: &str,
         layer: &Dense,
@@ -298,11 +298,16 @@ impl<'a> StepList<'a> {
         (x, y): (Address, Address),
     ) -> Result<()> {
         let shape = GemmShape { accumulate: true, ..self.shape(layer, rows) };
-        self.gemm(name, &shape, GemmOperands::plain(layer.weights, x, y))
+        self.gemm_of_shape(name, &shape, GemmOperands::plain(layer.weights, x, y))
     }
 
-    /// Appends a product of any shape, without an epilogue.
-    pub(crate) fn gemm(&mut self, name: &str, shape: &GemmShape, operands: GemmOperands) -> Result<()> {
+    /// Appends a GEMM of any shape, without an epilogue.
+    pub(crate) fn gemm_of_shape(
+        &mut self,
+        name: &str,
+        shape: &GemmShape,
+        operands: GemmOperands,
+    ) -> Result<()> {
         let step = self.gemms.step(name, shape, operands, Address::NULL)?;
         if let Some(step) = step {
             self.push(step);
@@ -310,13 +315,13 @@ impl<'a> StepList<'a> {
         Ok(())
     }
 
-    /// Appends a chain of products, if our kernels are to compute all of them in one launch.
+    /// Appends a chain of GEMMs, if our kernels are to compute all of them in one launch.
     fn chain(&mut self, name: &str, links: &[Link]) -> bool {
         let step = if self.fuses { self.gemms.chain(name, links) } else { None };
         self.push_if_some(step)
     }
 
-    /// A product of a chain: `y = act(x W^T + b)`, or the LayerNorm of `x W^T` that `norm` describes, with its name.
+    /// A GEMM of a chain: `y = act(x W^T + b)`, or the LayerNorm of `x W^T` that `norm` describes, with its name.
     /// `None` if our kernels lack the activation, or for weights of 8 bits.
     pub(crate) fn link(
         &self,
@@ -342,9 +347,9 @@ impl<'a> StepList<'a> {
         }))
     }
 
-    /// Appends the products of `links`, each of which reads the results of the one before, as one launch. Returns whether
+    /// Appends the GEMMs of `links`, each of which reads the results of the one before, as one launch. Returns whether
     /// our kernels can do that; if not, nothing is appended.
-    pub(crate) fn products_in_a_row(&mut self, name: &str, links: &[Option<Link>]) -> bool {
+    pub(crate) fn gemms_in_a_row(&mut self, name: &str, links: &[Option<Link>]) -> bool {
         let links: Option<Vec<Link>> = links.iter().copied().collect();
         let links = links.filter(|links| links.iter().all(|link| link.shape.rows > self.few_rows));
         links.is_some_and(|links| self.chain(name, &links))
@@ -415,7 +420,7 @@ impl<'a> StepList<'a> {
     }
 
     /// `norm.input = x W^T`, and then `norm`.
-    pub(crate) fn product_and_norm(
+    pub(crate) fn gemm_and_norm(
         &mut self,
         (name, layer): (&str, &Dense),
         rows: usize,
@@ -424,16 +429,16 @@ impl<'a> StepList<'a> {
     ) -> Result<()> {
         let y = norm.input;
         if layer.bytes.is_some() || self.few_rows_kernel(layer, rows, false).is_some() {
-            self.product(name, layer, rows, (x, y))?;
+            self.gemm(name, layer, rows, (x, y))?;
             return self.layer_norm(norm_name, norm, rows);
         }
         let shape = self.shape(layer, rows);
         let operands = GemmOperands::plain(layer.weights, x, y);
-        self.gemm_and_norm(name, &shape, operands, (norm_name, norm))
+        self.gemm_of_shape_and_norm(name, &shape, operands, (norm_name, norm))
     }
 
-    /// A product of any shape without an epilogue, and then `norm`, whose input is the product's output.
-    fn gemm_and_norm(
+    /// A GEMM of any shape without an epilogue, and then `norm`, whose input is the GEMM's output.
+    fn gemm_of_shape_and_norm(
         &mut self,
         name: &str,
         shape: &GemmShape,
@@ -447,12 +452,12 @@ impl<'a> StepList<'a> {
         if self.chain(&both, &[link]) {
             return Ok(());
         }
-        self.gemm(name, shape, operands)?;
+        self.gemm_of_shape(name, shape, operands)?;
         self.layer_norm(norm_name, norm, shape.rows)
     }
 
     /// `norm.input += x W^T`, and then `norm`.
-    pub(crate) fn product_added_and_norm(
+    pub(crate) fn gemm_added_and_norm(
         &mut self,
         (name, layer): (&str, &Dense),
         rows: usize,
@@ -461,7 +466,7 @@ impl<'a> StepList<'a> {
     ) -> Result<()> {
         let shape = GemmShape { accumulate: true, ..self.shape(layer, rows) };
         let operands = GemmOperands::plain(layer.weights, x, norm.1.input);
-        self.gemm_and_norm(name, &shape, operands, norm)
+        self.gemm_of_shape_and_norm(name, &shape, operands, norm)
     }
 
     /// `output = LN(alpha * act(input + bias) + residual) * multiply + add`

@@ -9,7 +9,7 @@ pub(crate) struct Kind {
     pub(crate) steps: usize,
     /// The time of all of them.
     pub(crate) milliseconds: f32,
-    /// Their floating-point operations in matrix products.
+    /// Their floating-point operations in GEMMs.
     pub(crate) operations: f64,
 }
 

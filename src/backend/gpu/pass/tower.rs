@@ -1,7 +1,7 @@
 //! The steps of a residual tower and of every 3x3 convolution. [`super::forward`] explains the shapes.
 //!
 //! A convolution has three steps: the input is transformed to Winograd's components, 36 matrices are multiplied, and
-//! the products are transformed back to the board. The last step also does the operations that follow the convolution.
+//! the results are transformed back to the board. The last step also does the operations that follow the convolution.
 //! Where our own kernels multiply, the three steps can be one launch.
 
 use super::arguments::Pass;
@@ -139,7 +139,7 @@ fn convolution(
     };
     // x [T][inputs] -> [36][4 B][inputs]
     let input = transform(x, components, tiles * layer.inputs, layer.inputs);
-    // -> 36 products -> [36][4 B][outputs]
+    // -> 36 GEMMs -> [36][4 B][outputs]
     let shape = GemmShape {
         batch: COMPONENTS,
         batch_strides: [layer.outputs * layer.inputs, tiles * layer.inputs, tiles * layer.outputs],
@@ -162,7 +162,7 @@ fn convolution(
     let blocks = grid(layer.inputs.div_ceil(64), steps.positions, 128);
     let launch = (steps.kernels.function("winograd_input", "")?, blocks);
     steps.kernel(format!("{name} components"), launch, input);
-    steps.gemm(name, &shape, operands)?;
+    steps.gemm_of_shape(name, &shape, operands)?;
     let blocks = grid(layer.outputs.div_ceil(64), steps.positions, 128);
     let launch = (steps.kernels.function("winograd_output", "")?, blocks);
     steps.kernel(format!("{name} board"), launch, output);

@@ -1,8 +1,8 @@
-//! What the device can do at most: products, copies, and launches of empty kernels.
+//! What the device can do at most: GEMMs, copies, and launches of empty kernels.
 
 use crate::doctor::floors::{WIDTH, copying_kernel};
 use crate::doctor::subject::Subject;
-use crate::gemm::bytes::{ByteOperands, byte_product};
+use crate::gemm::bytes::{ByteOperands, byte_gemm};
 use crate::gemm::gemms::{Effort, GemmProblem};
 use crate::measure::matrices::fill;
 use crate::measure::measurer::{Measurer, Wanted};
@@ -19,7 +19,7 @@ use crate::runtime::precision::GpuPrecision;
 use rukh_backend::profile::{Ceilings, CopySpeed};
 use std::time::{Duration, Instant};
 
-/// The sides of the square products, and the sizes of the two buffers of a copy together in bytes. They grow until one
+/// The sides of the square GEMMs, and the sizes of the two buffers of a copy together in bytes. They grow until one
 /// takes long enough.
 const SIDES: [usize; 6] = [128, 512, 1024, 2048, 4096, 8192];
 const COPIES: [usize; 5] = [128 << 10, 2 << 20, 32 << 20, 128 << 20, 512 << 20];
@@ -43,8 +43,8 @@ const EMPTY_KERNELS: usize = 100;
 pub(super) fn measure(subject: &Subject) -> Result<Ceilings> {
     let mut timer = Timer::new(subject)?;
     Ok(Ceilings {
-        operations_per_second: products(subject)?,
-        byte_operations_per_second: byte_products(subject)?,
+        operations_per_second: gemms(subject)?,
+        byte_operations_per_second: byte_gemms(subject)?,
         copies: copies(subject, &mut timer)?,
         launch_microseconds: launch(subject, &mut timer)?,
     })
@@ -80,8 +80,8 @@ impl Timer {
     }
 }
 
-/// The operations per second of the best square product.
-fn products(subject: &Subject) -> Result<f64> {
+/// The operations per second of the best square GEMM.
+fn gemms(subject: &Subject) -> Result<f64> {
     let mut best = 0.0_f64;
     for side in SIDES {
         let shape = GemmShape::plain(side, side, side, subject.element);
@@ -96,11 +96,11 @@ fn products(subject: &Subject) -> Result<f64> {
         );
         let Ok(mut measurer) = measurer else { break };
         let Some(problem) = measurer.layers(&wanted).pop() else { break };
-        let Some(step) = subject.gemms.step("product", &shape, problem.operands, Address::NULL)? else {
+        let Some(step) = subject.gemms.step("gemm", &shape, problem.operands, Address::NULL)? else {
             break;
         };
         let program = Program::new(vec![step], Vec::new());
-        // The library loads its code at the first product, which may take longer than the product of the largest side.
+        // The library loads its code at the first GEMM, which may take longer than the GEMM of the largest side.
         measurer.time(&program, 1)?;
         let begin = Instant::now();
         let microseconds = f64::from(measurer.time(&program, RUNS)?);
@@ -112,9 +112,9 @@ fn products(subject: &Subject) -> Result<f64> {
     Ok(best)
 }
 
-/// The operations per second of the best square product of 8-bit numbers in the backend's format; 0 if the backend
+/// The operations per second of the best square GEMM of 8-bit numbers in the backend's format; 0 if the backend
 /// multiplies none.
-fn byte_products(subject: &Subject) -> Result<f64> {
+fn byte_gemms(subject: &Subject) -> Result<f64> {
     let kind = match subject.precision {
         GpuPrecision::Int8 => Some(ByteKind::Integers),
         GpuPrecision::Fp8 => Fp8Format::of(&subject.gpu.architecture).map(ByteKind::Floats),
@@ -138,7 +138,7 @@ fn byte_products(subject: &Subject) -> Result<f64> {
     Ok(best)
 }
 
-/// The matrices of a square product of 8-bit numbers.
+/// The matrices of a square GEMM of 8-bit numbers.
 struct ByteMatrices {
     shape: GemmShape,
     kind: ByteKind,
@@ -153,7 +153,7 @@ struct ByteMatrices {
 impl ByteMatrices {
     fn new(subject: &Subject, kind: ByteKind, side: usize) -> Result<ByteMatrices> {
         let device = subject.gpu.device;
-        let zeroed = |bytes: usize| DeviceBuffer::zeroed(device, bytes, "a timed product of 8-bit numbers");
+        let zeroed = |bytes: usize| DeviceBuffer::zeroed(device, bytes, "a timed GEMM of 8-bit numbers");
         let bytes = || -> Result<DeviceBuffer> {
             let buffer = zeroed(side * side)?;
             fill(device, &buffer, &byte_pattern())?;
@@ -169,7 +169,7 @@ impl ByteMatrices {
         })
     }
 
-    /// The product by our own kernel, and by hipBLASLt where the engine would use it.
+    /// The GEMM by our own kernel, and by hipBLASLt where the engine would use it.
     fn steps(&self, subject: &Subject) -> Result<Vec<Step>> {
         let ByteMatrices { shape, kind, factors: [weights, x], scales: [weights_scales, row_scales], y } =
             self;
@@ -184,21 +184,20 @@ impl ByteMatrices {
         let memory = ByteOperands { x: Address::NULL, bytes, row_scales, y };
         let own = GemmShape { input_type: kind.element(), ..*shape };
         let choice = (subject.gemms.compute_units(), None);
-        let product =
-            byte_product("product", (&own, &layer, Address::NULL), &memory, &subject.kernels, choice)?;
-        let ((function, grid), arguments) = product.product;
-        let mut steps = vec![Step::kernel("product".to_owned(), function, grid, arguments)];
+        let gemm = byte_gemm("gemm", (&own, &layer, Address::NULL), &memory, &subject.kernels, choice)?;
+        let ((function, grid), arguments) = gemm.gemm;
+        let mut steps = vec![Step::kernel("gemm".to_owned(), function, grid, arguments)];
         if let ByteKind::Floats(format) = *kind {
             let operands = GemmOperands::plain(layer.weights, bytes, y);
             let problem = GemmProblem::plain(*shape, operands, Address::NULL);
             let factors = ScaledFactors { format, weights_scales, row_scales };
-            steps.extend(subject.gemms.scaled_step("product", &problem, &factors));
+            steps.extend(subject.gemms.scaled_step("gemm", &problem, &factors));
         }
         Ok(steps)
     }
 }
 
-/// Bytes of an ordinary size, because products of zeros are faster. As numbers in e4m3 they are below 2, and none is a
+/// Bytes of an ordinary size, because GEMMs of zeros are faster. As numbers in e4m3 they are below 2, and none is a
 /// NaN.
 fn byte_pattern() -> Vec<u8> {
     let byte = |place: usize| (place as u32).wrapping_mul(2_654_435_761).to_le_bytes()[3];

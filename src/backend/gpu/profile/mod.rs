@@ -1,6 +1,6 @@
 //! The profile of a network on a device.
 //!
-//! The kinds of steps, such as the QKV products of all encoders, are taken out of the pass one after another, and what
+//! The kinds of steps, such as the QKV GEMMs of all encoders, are taken out of the pass one after another, and what
 //! remains is timed, as captured graphs and by device events. The time of a kind is the mean of what the pass gains by
 //! it when the kinds are taken out from the first to the last, and from the last to the first. So it includes what a
 //! step costs because the one before it ran another kernel and used other memory, and the times of all kinds add up to
@@ -48,7 +48,7 @@ pub struct GpuProfiler {
 }
 
 impl GpuProfiler {
-    /// Opens the device, loads the network, and tunes its products as the engine does at its first start. `options` is
+    /// Opens the device, loads the network, and tunes its GEMMs as the engine does at its first start. `options` is
     /// the text of `BackendOptions`, and `weights` the name of the network.
     ///
     /// # Errors

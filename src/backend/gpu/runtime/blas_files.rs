@@ -1,7 +1,7 @@
-//! Checks whether a BLAS library has kernels for an architecture, before its first product.
+//! Checks whether a BLAS library has kernels for an architecture, before its first GEMM.
 //!
 //! Both libraries keep their kernels in files, with a catalogue for each architecture that they were built for. Without
-//! the catalogue rocBLAS ends the process (SIGABRT) at its first product
+//! the catalogue rocBLAS ends the process (SIGABRT) at its first GEMM
 //! (<https://github.com/ROCm/rocm-libraries/issues/7026>). hipBLASLt usually reports that it has no algorithm, but has
 //! been reported to write out of bounds (<https://github.com/ROCm/TheRock/issues/7976>). So this module looks for the
 //! files in the folders where the library itself would look.

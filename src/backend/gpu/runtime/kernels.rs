@@ -90,7 +90,7 @@ impl Kernels {
         }
     }
 
-    /// Our own kernel for a product of few rows, `[rows][inputs]` to `[rows][outputs]`, and its grid. With `normalises`
+    /// Our own kernel for a GEMM of few rows, `[rows][inputs]` to `[rows][outputs]`, and its grid. With `normalises`
     /// the kernel applies a LayerNorm to its input first. Returns `None` if the architecture has no matrix instructions
     /// for the element type, or the kernel does not support the shape.
     pub(crate) fn dense(

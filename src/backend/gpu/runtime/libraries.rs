@@ -12,7 +12,7 @@ use hip_runtime_sys::loader::file_of;
 use hip_runtime_sys::runtime::Runtime;
 use std::path::{Path, PathBuf};
 
-/// The user's choice of who computes the matrix products.
+/// The user's choice of who computes the GEMMs.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum GemmLibrary {
     /// Uses both libraries and our own kernels. Those that are not installed are not missed.
@@ -47,7 +47,7 @@ impl GemmLibrary {
         }
     }
 
-    /// Whether our own kernels may compute products.
+    /// Whether our own kernels may compute GEMMs.
     pub(crate) fn has_own(self) -> bool {
         matches!(self, GemmLibrary::Auto | GemmLibrary::Own)
     }
@@ -73,7 +73,7 @@ pub(crate) struct Libraries {
     pub(crate) rocblas: Option<Result<rocblas::Library>>,
     /// hipBLASLt, or the reason why it cannot be used. `None` if the user does not want it.
     pub(crate) hipblaslt: Option<Result<hipblaslt::Library>>,
-    /// Whether our own kernels may compute products, so that none of the two libraries is needed.
+    /// Whether our own kernels may compute GEMMs, so that none of the two libraries is needed.
     pub(crate) has_own: bool,
     /// Messages for the user.
     pub(crate) notices: Vec<String>,

@@ -8,7 +8,7 @@ use rukh_options::BackendName;
 /// The allowed difference of the moves left, in plies, as a multiple of [`tolerance`].
 pub(crate) const MOVES_LEFT: f32 = 100.0;
 
-/// The number format of weights, activations and the factors of products. Sums, the statistics of LayerNorm, and
+/// The number format of weights, activations and the factors of GEMMs. Sums, the statistics of LayerNorm, and
 /// softmax are always fp32.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, serde::Serialize, serde::Deserialize)]
 #[allow(missing_docs, reason = "the formats are standard")]
@@ -16,9 +16,9 @@ pub enum GpuPrecision {
     Fp32,
     Fp16,
     Bf16,
-    /// The products of encoders in 8-bit integers, and all else in fp16.
+    /// The GEMMs of encoders in 8-bit integers, and all else in fp16.
     Int8,
-    /// The products of encoders in 8-bit floating-point numbers (e4m3), and all else in fp16. Only some cards have it.
+    /// The GEMMs of encoders in 8-bit floating-point numbers (e4m3), and all else in fp16. Only some cards have it.
     Fp8,
     /// The fastest format that is accurate enough: fp16.
     Auto,

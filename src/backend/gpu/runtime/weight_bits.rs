@@ -1,13 +1,13 @@
-//! The user's choice of how many bits the weights of products with few rows have.
+//! The user's choice of how many bits the weights of GEMMs with few rows have.
 
-/// How many bits the weights of products with few rows have. Arithmetic has 16 bits with any of them.
+/// How many bits the weights of GEMMs with few rows have. Arithmetic has 16 bits with any of them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum WeightBits {
     /// All weights have 16 bits.
     Sixteen,
-    /// The weights have 8 bits, where our own kernels have such products.
+    /// The weights have 8 bits, where our own kernels have such GEMMs.
     Eight,
-    /// The weights of a product have 8 bits where it was measured to be faster, if the figures stay as near to the
+    /// The weights of a GEMM have 8 bits where it was measured to be faster, if the figures stay as near to the
     /// processor's as the number format allows with 16 bits.
     Auto,
 }

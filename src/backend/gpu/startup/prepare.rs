@@ -1,4 +1,4 @@
-//! Prepares a device for a network: looks up the kernels, uploads the weights, tunes the products, and makes slots whose
+//! Prepares a device for a network: looks up the kernels, uploads the weights, tunes the GEMMs, and makes slots whose
 //! figures are checked.
 
 use super::rungs::{Check, checked_slots};
@@ -93,7 +93,7 @@ pub(crate) fn start(
     Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
 }
 
-/// Says so if the user wants weights of 8 bits and no product can have them.
+/// Says so if the user wants weights of 8 bits and no GEMM can have them.
 fn without_byte_weights(gemms: &Gemms, precision: GpuPrecision) -> Option<String> {
     let usual = GemmShape { may_round: true, ..GemmShape::plain(64, 64, 64, precision.element()) };
     let is_missed = gemms.rounds_weights() && !gemms.may_use_bytes(&usual);
@@ -105,7 +105,7 @@ fn without_byte_weights(gemms: &Gemms, precision: GpuPrecision) -> Option<String
     })
 }
 
-/// What the figures depend on, apart from the network and the products.
+/// What the figures depend on, apart from the network and the GEMMs.
 fn figures_depend_on(gpu: &Gpu, versions: &str, precision: GpuPrecision, options: &GpuOptions) -> String {
     let GpuOptions {
         streams, maximum_batch, graph, fork, few_rows, fuse, attention, gemm, weight_bits, ..

@@ -48,7 +48,7 @@ impl Rung {
             Rung::AsAsked => "with these options",
             Rung::WithoutByteWeights => "without weights of 8 bits",
             Rung::WithoutGraphs => "without graphs",
-            Rung::WithoutSharedLaunches => "without launches that products share",
+            Rung::WithoutSharedLaunches => "without launches that GEMMs share",
             Rung::WithoutHipblasLt => "without hipBLASLt",
             Rung::WithoutRocblas => "without rocBLAS",
             Rung::WithoutLibraries => "without rocBLAS and hipBLASLt",
@@ -78,7 +78,7 @@ impl Rung {
 /// What a check depends on, and what an earlier check said.
 pub(crate) struct Check {
     reference: Option<Reference>,
-    /// Everything apart from the table of products.
+    /// Everything apart from the GEMM table.
     key: String,
     notices: Vec<String>,
 }
@@ -114,8 +114,8 @@ pub(crate) struct Checked {
     pub(crate) notices: Vec<String>,
 }
 
-/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `is_settled` says that the table
-/// of products will be the same at the next start.
+/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `is_settled` says that the GEMM
+/// table will be the same at the next start.
 ///
 /// # Errors
 /// A slot cannot be made, or the figures are wrong on every rung.
@@ -223,7 +223,7 @@ fn slots_on(
     Ok(Ok(slots))
 }
 
-/// The key with the table of products.
+/// The key with the GEMM table.
 fn with_table(key: &str, gemms: &Gemms) -> String {
     let table = gemms.table();
     let choices: Vec<_> = table.iter().map(|(shape, measured)| (shape, measured.choice)).collect();

@@ -83,7 +83,7 @@ fn request(options: &GpuOptions) -> Request {
         budget: Duration::ZERO,
         timeout: options.timeout,
         avoided: Default::default(),
-        products: Vec::new(),
+        wanted: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The cells of a row of a file of tuned products.
+//! The cells of a row of a file of tuned GEMMs.
 
 use super::left_out::Fault;
 use csv::StringRecord;

@@ -1,18 +1,18 @@
-//! The file format of the table of tuned products: comma-separated values, with the columns of aiter's tuned products
+//! The file format of the table of tuned GEMMs: comma-separated values, with the columns of aiter's tuned GEMMs
 //! (<https://github.com/ROCm/aiter>, `aiter/configs/bf16_tuned_gemm.csv`) first, and some of our own after them.
 //!
 //! M is the number of rows, N of outputs and K of inputs. `libtype` and `solidx` name the algorithm: for rocBLAS and
 //! hipBLASLt its solution index, or -1 if the library chooses, and for our own kernels (`own`) the number of the tile,
 //! with the number of parts of the summed axis in `splitK`, and the kernel's name in `kernelName`. `bpreshuffle` says
-//! whether our own kernel reads preshuffled weights. `us` is the time of one product in microseconds. It is `inf` for a
-//! product that was asked for but not timed yet, and -1 for one that no library could run alone. `err_ratio` is the
-//! largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and `bw`
-//! (GB/s) follow from the time.
+//! whether our own kernel reads preshuffled weights. `us` is the time of one GEMM in microseconds. It is `inf` for a
+//! GEMM that was asked for but not timed yet, and -1 for one that no library could run alone. `err_ratio` is the
+//! largest error that was found, relative to the expected number or absolute if that is smaller than 1. `tflops` and
+//! `bw` (GB/s) follow from the time.
 //!
 //! Our own columns have what aiter's lack: strides, batches, the whole epilogue with its gates, whether a library reads
 //! transposed weights (`w_transposed`), whether the weights may be rounded to 8 bits (`w_may_round`) and our own kernel
-//! reads them so (`w_8bit`), how thoroughly the product was measured, and with which versions. A file without them
-//! describes dense products with plain weights.
+//! reads them so (`w_8bit`), how thoroughly the GEMM was measured, and with which versions. A file without them
+//! describes dense GEMMs with plain weights.
 //!
 //! Another version of a library may number the algorithms in another way, and another card has other fast algorithms.
 //! Rows for these are left out, as damaged rows are, and the reader says so.
@@ -47,7 +47,7 @@ pub(crate) fn text(origin: &Origin, table: &GemmTable) -> String {
     String::from_utf8(writer.into_inner().unwrap_or_default()).unwrap_or_default()
 }
 
-/// Parses a table. Of several rows for a product, the last one counts.
+/// Parses a table. Of several rows for a GEMM, the last one counts.
 ///
 /// # Errors
 /// The text has no header, or one that lacks a column.
@@ -56,7 +56,7 @@ pub(crate) fn parse(origin: &Origin, text: &str) -> Result<Parsed, String> {
     let header = reader.headers().cloned().unwrap_or_default();
     let place = |name: &&str| header.iter().position(|cell| cell == *name);
     if let Some(missing) = NEEDED_COLUMNS.iter().find(|name| place(name).is_none()) {
-        return Err(format!("it is not a table of tuned products, because it has no column {missing}"));
+        return Err(format!("it is not a table of tuned GEMMs, because it has no column {missing}"));
     }
     let names = AITER_COLUMNS.into_iter().chain(OWN_COLUMNS);
     let columns = names.filter_map(|name| Some((name, place(&name)?))).collect();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn products_of_8_bits_have_scales_and_kernels_of_their_own() {
+    fn gemms_of_8_bits_have_scales_and_kernels_of_their_own() {
         let plain = GemmShape::plain(64, 32, 16, ElementType::Fp16);
         let types = [ElementType::Int8, ElementType::Fp8(Fp8Format::Ocp), ElementType::Fp8(Fp8Format::Fnuz)];
         let choice = GemmChoice::Own(OwnChoice::new(2, 1, WeightLayout::Plain).expect("a tile"));
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_of_aiter_describes_dense_products() {
+    fn a_file_of_aiter_describes_dense_gemms() {
         let text = "gfx,cu_num,M,N,K,bias,dtype,outdtype,scaleAB,bpreshuffle,libtype,solidx,splitK,us,kernelName,err_ratio,tflops,bw\n\
                     gfx1100,96,64,32,16,True,torch.bfloat16,torch.bfloat16,False,False,hipblaslt,813,0,4.5,\"a<1, 2>\",0.0,1,2\n\
                     gfx1100,96,64,32,16,False,torch.bfloat16,torch.bfloat16,False,False,asm,0,2,4.5,name,0.0,1,2\n\
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(
             left_out.to_string(),
             "1 row is for another device (line 5: `gfx942 with 304 compute units`), \
-             2 rows are for products or kernels that Rukh does not have (line 3: `asm`)"
+             2 rows are for GEMMs or kernels that Rukh does not have (line 3: `asm`)"
         );
     }
 
@@ -263,7 +263,7 @@ mod tests {
     fn what_cannot_be_used_is_left_out_with_the_reason() {
         let good = text(&origin(), &table());
         let said = |text: &str| parse(&origin(), text).unwrap().left_out.to_string();
-        let missing = "it is not a table of tuned products, because it has no column ";
+        let missing = "it is not a table of tuned GEMMs, because it has no column ";
         assert_eq!(parse(&origin(), ""), Err(format!("{missing}gfx")));
         assert_eq!(parse(&origin(), &good.replace("solidx", "x")), Err(format!("{missing}solidx")));
         let other = Origin { versions: "HIP 6".to_owned(), ..origin() };
@@ -284,11 +284,11 @@ mod tests {
         );
         assert_eq!(
             said(&good.replace("False,True,own,1", "False,True,hipblaslt,1")),
-            "1 row is for products or kernels that Rukh does not have (line 6: `bpreshuffle`)"
+            "1 row is for GEMMs or kernels that Rukh does not have (line 6: `bpreshuffle`)"
         );
         // The line of the relu, by hipBLASLt with transposed weights.
         let relu = |change: (&str, &str)| said(&good.replacen(change.0, change.1, 1));
-        let unknown = "1 row is for products or kernels that Rukh does not have (line 4: `w_transposed`)";
+        let unknown = "1 row is for GEMMs or kernels that Rukh does not have (line 4: `w_transposed`)";
         assert_eq!(relu(("False,hipblaslt,5", "False,own,1")), unknown);
         assert_eq!(relu(("False,hipblaslt,5", "False,rocblas,5")), unknown);
         assert_eq!(
@@ -307,7 +307,7 @@ mod tests {
         );
         assert_eq!(
             said(&good.replace("False,False,own,4,2", "False,False,hipblaslt,4,2")),
-            "1 row is for products or kernels that Rukh does not have (line 11: `w_8bit`)"
+            "1 row is for GEMMs or kernels that Rukh does not have (line 11: `w_8bit`)"
         );
         assert_eq!(
             relu(("bias relu,False,True,", "bias relu,False,Perhaps,")),

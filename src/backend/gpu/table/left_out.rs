@@ -1,4 +1,4 @@
-//! The rows of a file of tuned products that cannot be used, and why.
+//! The rows of a file of tuned GEMMs that cannot be used, and why.
 
 use rukh_base::quote::quoted;
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ pub(crate) enum Fault {
     Foreign,
     /// It was measured with other versions.
     Stale,
-    /// It names a kernel or a kind of product that this engine does not have.
+    /// It names a kernel or a kind of GEMM that this engine does not have.
     Unknown,
 }
 
@@ -23,7 +23,7 @@ impl Fault {
             Fault::Damaged => "damaged",
             Fault::Foreign => "for another device",
             Fault::Stale => "measured with other versions",
-            Fault::Unknown => "for products or kernels that Rukh does not have",
+            Fault::Unknown => "for GEMMs or kernels that Rukh does not have",
         }
     }
 }

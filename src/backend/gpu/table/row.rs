@@ -1,4 +1,4 @@
-//! A row of the table of tuned products ([`super::file`]): its columns, and how a product and a choice are written
+//! A row of the table of tuned GEMMs ([`super::file`]): its columns, and how a GEMM and a choice are written
 //! and read.
 
 use super::cells::{Cells, RowError, damaged, number, python};
@@ -134,8 +134,8 @@ fn type_name(element: ElementType) -> &'static str {
     TYPES.iter().find(|(known, _)| *known == element).map_or("", |(_, name)| name)
 }
 
-/// The cells that name a choice: the library, the algorithm, the number of parts of the summed axis, and the layout of
-/// the weights.
+/// The cells that name a choice: the library, the algorithm, the number of parts for split-K, and the layout of the
+/// weights.
 pub(crate) fn choice_cells(choice: GemmChoice) -> [String; 4] {
     let index = |solution: Option<i32>| solution.map_or_else(|| "-1".to_owned(), |index| index.to_string());
     let (solution, splits) = match choice {
@@ -174,7 +174,7 @@ pub(crate) fn choice([library, solution, splits, layout]: [&str; 4]) -> Option<G
 }
 
 impl Cells<'_> {
-    /// The product of a row, and what the row says about it.
+    /// The GEMM of a row, and what the row says about it.
     pub(crate) fn row(&self, origin: &Origin) -> Result<(GemmShape, Row), RowError> {
         let Origin { architecture, compute_units, versions } = origin;
         let (gfx, units) = (self.needed("gfx")?, self.needed("cu_num")?);
@@ -239,7 +239,7 @@ impl Cells<'_> {
             (true, false) if library != BlasLibrary::Own => unknown("bpreshuffle"),
             (true, false) => Ok(WeightLayout::Preshuffled),
             (false, true) if library == BlasLibrary::Own => unknown("w_transposed"),
-            // With an epilogue, rocBLAS stands for the plain product, which has a row of its own.
+            // With an epilogue, rocBLAS stands for the plain GEMM, which has a row of its own.
             (false, true) if library == BlasLibrary::Rocblas && shape.has_epilogue() => {
                 unknown("w_transposed")
             }

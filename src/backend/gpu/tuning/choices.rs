@@ -1,8 +1,8 @@
-//! Tuning: finds the fastest algorithm for each matrix product of a network by timing the libraries' proposals.
+//! Tuning: finds the fastest algorithm for each GEMM of a network by timing the libraries' proposals.
 //!
-//! The forward pass of each bucket is laid out once, and [`Gemms`](crate::gemm::gemms::Gemms) records the products that it
-//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper, this
-//! process does so itself. The result is kept in a file.
+//! The forward pass of each bucket is laid out once, and [`Gemms`](crate::gemm::gemms::Gemms) records the GEMMs that it
+//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper,
+//! this process does so itself. The result is kept in a file.
 
 use super::kept_tables::KeptTable;
 use super::notices::{killer_notice, wrong_notices};
@@ -10,7 +10,7 @@ use crate::gemm::avoided::BlasLibrary;
 use crate::gemm::bytes;
 use crate::gemm::gemms::{Effort, GemmChoice, GemmProblem, GemmTable, Measured};
 use crate::gemm::measured::extended;
-use crate::helper::probe::{WrongProduct, probe};
+use crate::helper::probe::{WrongGemm, probe};
 use crate::helper::report::Request;
 use crate::measure::measurer::{Event, Measurer, Wanted};
 use crate::options::{GpuOptions, Tuning};
@@ -30,9 +30,9 @@ use std::time::{Duration, Instant};
 /// How thoroughly and how long to tune, and who listens.
 pub(crate) struct Control<'a> {
     pub(crate) effort: Effort,
-    /// The time after which no other product is timed.
+    /// The time after which no other GEMM is timed.
     pub(crate) budget: Duration,
-    /// Gets the number of products that have been measured, and of those to measure. If it returns false, tuning ends
+    /// Gets the number of GEMMs that have been measured, and of those to measure. If it returns false, tuning ends
     /// and keeps what it has.
     pub(crate) tell: &'a mut dyn FnMut(usize, usize) -> bool,
 }
@@ -48,11 +48,11 @@ impl Tuning {
 pub(crate) struct Tuned {
     /// Messages for the user.
     pub(crate) notices: Vec<String>,
-    /// Whether every product of the network has been measured.
+    /// Whether every GEMM of the network has been measured.
     pub(crate) is_settled: bool,
     /// The file of the table, if there is one.
     pub(crate) path: Option<PathBuf>,
-    /// The number of products that were measured now, and of those that are left.
+    /// The number of GEMMs that were measured now, and of those that are left.
     pub(crate) measured: usize,
     pub(crate) left: usize,
     /// The rows of the file.
@@ -68,11 +68,11 @@ pub(crate) struct Tuned {
 /// The table is written no more often than this while it grows, so that an interrupt loses little.
 const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 
-/// Adds the products that `kept` lacks for the maker's network, writes the table back, and gives it to the maker's
+/// Adds the GEMMs that `kept` lacks for the maker's network, writes the table back, and gives it to the maker's
 /// dispatcher.
 ///
 /// # Errors
-/// The memory and streams for the measurements cannot be made. A product that cannot be measured and a table that
+/// The memory and streams for the measurements cannot be made. A GEMM that cannot be measured and a table that
 /// cannot be written are not errors.
 pub(crate) fn tune(
     maker: &SlotMaker<'_>,
@@ -85,15 +85,15 @@ pub(crate) fn tune(
     let KeptTable { mut table, named, path, may_write, mut notices } = kept;
     let before = table.clone();
     let workspace = maker.workspace()?;
-    let products = products(maker, &workspace)?;
-    // hipBLASLt has not been asked for these products with these versions, so a helper must ask first.
+    let gemms = network_gemms(maker, &workspace)?;
+    // hipBLASLt has not been asked for these GEMMs with these versions, so a helper must ask first.
     let is_unsafe =
         |row: &Row| !row.has_same_versions && row.measured.choice.library() == BlasLibrary::HipblasLt;
     let (later, now): (Vec<_>, Vec<_>) = named.into_iter().partition(|(_, row)| is_unsafe(row));
     let [mut later, mut now] = [later, now]
         .map(|rows| rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect::<GemmTable>());
     let mut refused = 0;
-    for layers in &products {
+    for layers in &gemms {
         // A row of the user's replaces one of the cache.
         let runs = if now.contains_key(&layers[0].shape) {
             check(maker, &workspace, &mut now, layers)
@@ -102,10 +102,10 @@ pub(crate) fn tune(
         };
         refused += usize::from(!runs);
     }
-    for shape in without_plain_product(&table, &now) {
+    for shape in without_plain_gemm(&table, &now) {
         table.remove(&shape);
     }
-    // If the checked products fail on the device, the warm-up of the slots meets the error again and reports it.
+    // If the checked GEMMs fail on the device, the warm-up of the slots meets the error again and reports it.
     let _ = workspace.exchange.stream().synchronize();
     drop(workspace);
     let effort = control.effort;
@@ -114,10 +114,10 @@ pub(crate) fn tune(
     let is_missing = |table: &GemmTable, now: &GemmTable, shape: &GemmShape| {
         !now.contains_key(shape) && table.get(shape).is_none_or(|row| !row.is_enough_for(effort))
     };
-    let missing: Vec<Wanted> = products
+    let missing: Vec<Wanted> = gemms
         .iter()
         .map(|layers| Wanted { shape: layers[0].shape, layers: layers.len() })
-        .filter(|product| is_missing(&table, &now, &product.shape))
+        .filter(|gemm| is_missing(&table, &now, &gemm.shape))
         .collect();
     let write = |table: &GemmTable| {
         path.as_ref()
@@ -138,7 +138,7 @@ pub(crate) fn tune(
                 last_write = Instant::now();
             }
             let is_done =
-                |product: &&Wanted| found.get(&product.shape).is_some_and(|row| row.is_enough_for(effort));
+                |gemm: &&Wanted| found.get(&gemm.shape).is_some_and(|row| row.is_enough_for(effort));
             tell(missing.iter().filter(is_done).count(), missing.len())
         };
         let plan = Plan { missing: &missing, effort, budget: *budget };
@@ -147,14 +147,14 @@ pub(crate) fn tune(
             row.microseconds > 0.0 && row.microseconds.is_finite() && before.get(shape) != Some(row)
         });
         measured = timed.count();
-        left = missing.iter().filter(|product| is_missing(&table, &now, &product.shape)).count();
+        left = missing.iter().filter(|gemm| is_missing(&table, &now, &gemm.shape)).count();
         let file = path.as_deref().unwrap_or(Path::new("")).display();
         let kept = write(&table).map(|written| match written {
             Ok(()) => format!(", kept in {file}"),
             Err(error) => format!(", not kept: {file}: {error}"),
         });
         if measured > 0 {
-            let mut notice = format!("tuning: {measured} products in {:.1} s", begin.elapsed().as_secs_f32());
+            let mut notice = format!("tuning: {measured} GEMMs in {:.1} s", begin.elapsed().as_secs_f32());
             if left > 0 {
                 notice += &format!(", {left} more at the next start");
             }
@@ -164,11 +164,11 @@ pub(crate) fn tune(
     if options.helper.is_some() {
         maker.gemms.limit_to(Some(table.keys().chain(now.keys()).copied().collect()));
     }
-    // A helper has survived the questions for the products in the table.
+    // A helper has survived the questions for the GEMMs in the table.
     later.retain(|shape, _| options.helper.is_none() || table.contains_key(shape));
     if !later.is_empty() {
         let workspace = maker.workspace()?;
-        for layers in &products {
+        for layers in &gemms {
             // A helper has survived the usual request, and not a larger one.
             let is_offered = |choice: GemmChoice| {
                 matches!(choice, GemmChoice::HipblasLt { solution: None, .. })
@@ -186,10 +186,10 @@ pub(crate) fn tune(
     }
     if refused > 0 {
         notices.push(format!(
-            "tuning: {refused} products of the table cannot run here, and are measured anew or use the libraries' default"
+            "tuning: {refused} GEMMs of the table cannot run here, and are measured anew or use the libraries' default"
         ));
     }
-    let is_settled = products.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
+    let is_settled = gemms.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
     now.extend(later);
     let tuned = Tuned { notices, is_settled, path, measured, left, table, quick, named: now, may_write };
     maker.gemms.set_table(tuned.whole());
@@ -203,10 +203,10 @@ impl Tuned {
     }
 }
 
-/// The products that are to be a plain product and a kernel for the epilogue, but the row of the plain product is lost,
+/// The GEMMs that are to be a plain GEMM and a kernel for the epilogue, but the row of the plain GEMM is lost,
 /// for example because it was damaged. Without it, nobody knows whether a helper has survived the question for that
-/// product.
-fn without_plain_product(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
+/// GEMM.
+fn without_plain_gemm(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
     let is_lost = |(shape, row): &(&GemmShape, &Measured)| {
         let plain = shape.without_epilogue();
         let is_split = row.choice.library() == BlasLibrary::Rocblas && **shape != plain;
@@ -216,7 +216,7 @@ fn without_plain_product(table: &GemmTable, now: &GemmTable) -> Vec<GemmShape> {
 }
 
 /// Adds rows to a table. A row without a time does not replace one with a time, and what was measured as thoroughly
-/// before stays: a plain product may be measured again for the sake of one with an epilogue.
+/// before stays: a plain GEMM may be measured again for the sake of one with an epilogue.
 fn merge(table: &mut GemmTable, rows: GemmTable) {
     for (shape, row) in rows {
         let replaces = |known: &Measured| row.microseconds.is_finite() && !known.is_enough_for(row.effort);
@@ -233,7 +233,7 @@ pub(crate) struct Plan<'a> {
     pub(crate) budget: Duration,
 }
 
-/// Measures the products of `plan` and adds the rows to the table. `listen` gets the rows that were found so far, again
+/// Measures the GEMMs of `plan` and adds the rows to the table. `listen` gets the rows that were found so far, again
 /// and again, until it returns false. Returns notices for the user.
 pub(crate) fn measure(
     maker: &SlotMaker<'_>,
@@ -255,7 +255,7 @@ pub(crate) fn measure(
             budget,
             timeout: options.timeout,
             avoided: gemms.avoided(),
-            products: missing.to_vec(),
+            wanted: missing.to_vec(),
         };
         if let Some(found) = probe(program, &mut request, options.helper_patience, listen) {
             merge(table, found.rows);
@@ -280,7 +280,7 @@ pub(crate) fn measure(
         match event {
             Event::Begin(..) => {}
             Event::Wrong(asked, shape, how) => {
-                wrong.push(WrongProduct { asked, shape: *shape, how: how.to_owned() });
+                wrong.push(WrongGemm { asked, shape: *shape, how: how.to_owned() });
             }
             // A later row is the better one: it has a time, or a faster layout.
             Event::Row(shape, measured) => {
@@ -289,27 +289,26 @@ pub(crate) fn measure(
         }
         listen(&found)
     });
-    // A product that waits for its time at the next start needs a row only where a helper must have survived it.
+    // A GEMM that waits for its time at the next start needs a row only where a helper must have survived it.
     found.retain(|_, row| row.microseconds != Measured::NOT_YET);
     merge(table, found);
     Ok(wrong_notices(&wrong))
 }
 
-/// The products of the maker's network: for each shape, all layers of that shape. The most important batch sizes come
+/// The GEMMs of the maker's network: for each shape, all layers of that shape. The most important batch sizes come
 /// first. No library is asked.
-pub(crate) fn products(maker: &SlotMaker<'_>, workspace: &Workspace) -> Result<Vec<Vec<GemmProblem>>> {
+pub(crate) fn network_gemms(maker: &SlotMaker<'_>, workspace: &Workspace) -> Result<Vec<Vec<GemmProblem>>> {
     let mut seen = BTreeSet::new();
-    let mut products = Vec::new();
+    let mut gemms = Vec::new();
     for positions in by_importance(&maker.bucket_sizes()) {
         let problems = maker.gemms.survey(|| maker.program(workspace, positions).map(|_| ()))?;
         let mut shapes: BTreeMap<GemmShape, Vec<GemmProblem>> = BTreeMap::new();
         for problem in problems {
             shapes.entry(problem.shape).or_default().push(problem);
         }
-        products
-            .extend(shapes.into_iter().filter(|(shape, _)| seen.insert(*shape)).map(|(_, layers)| layers));
+        gemms.extend(shapes.into_iter().filter(|(shape, _)| seen.insert(*shape)).map(|(_, layers)| layers));
     }
-    Ok(products)
+    Ok(gemms)
 }
 
 /// Removes a table entry that cannot run, and returns false then.
@@ -320,7 +319,7 @@ fn check(
     layers: &[GemmProblem],
 ) -> bool {
     let GemmProblem { shape, operands, .. } = layers[0];
-    // A product without a time runs with the default, whatever its row says.
+    // A GEMM without a time runs with the default, whatever its row says.
     let is_timed = |row: &&Measured| row.is_timed();
     let Some(&Measured { choice, .. }) = table.get(&shape).filter(is_timed) else {
         return true;
@@ -342,7 +341,7 @@ fn check(
         table.remove(&shape);
         return false;
     }
-    // Where products use preshuffled weights is chosen later. The kernel is the same.
+    // Where GEMMs use preshuffled weights is chosen later. The kernel is the same.
     let choice = match choice {
         GemmChoice::Own(own) => GemmChoice::Own(own.with_plain_weights()),
         other => other,
@@ -357,7 +356,7 @@ fn check(
             let program = Program::new(vec![step], Vec::new());
             program.enqueue(workspace.exchange.stream(), &workspace.lanes).is_ok()
         }
-        // rocBLAS has no epilogues, so this entry means a plain product followed by a separate epilogue.
+        // rocBLAS has no epilogues, so this entry means a plain GEMM followed by a separate epilogue.
         None if matches!(choice, GemmChoice::Rocblas { .. }) => {
             let shape = shape.without_epilogue();
             check(maker, workspace, table, &[GemmProblem::plain(shape, operands, Address::NULL)])
@@ -371,7 +370,7 @@ fn check(
 }
 
 fn step(maker: &SlotMaker<'_>, problem: &GemmProblem, choice: GemmChoice) -> Option<Step> {
-    maker.gemms.step_by_choice("product", problem, choice).ok().flatten()
+    maker.gemms.step_by_choice("gemm", problem, choice).ok().flatten()
 }
 
 /// Orders batch sizes for a limited time budget: the powers of two come first, and among them the sizes nearest to 128.

@@ -1,12 +1,12 @@
-//! The last step of `rukh tune`: whole evaluations with the tuned products beside whole evaluations with the default's.
+//! The last step of `rukh tune`: whole evaluations with the tuned GEMMs beside whole evaluations with the default's.
 //!
-//! A product that is faster alone can be slower within an evaluation, where other kernels run before it and other
+//! A GEMM that is faster alone can be slower within an evaluation, where other kernels run before it and other
 //! batches beside it. So each batch size is timed with both in turn, on the host's clock and with batches in flight, as
-//! in a search. The tuned products must win by more than noise: otherwise the table gets the default's for that size,
+//! in a search. The tuned GEMMs must win by more than noise: otherwise the table gets the default's for that size,
 //! which are what a start without `rukh tune` measures quickly. A batch size of such a start that the measured ladder
 //! lacks is compared with the next size of the ladder, and becomes part of it unless the ladder wins.
 
-use super::choices::{Plan, Tuned, measure, products};
+use super::choices::{Plan, Tuned, measure, network_gemms};
 use super::load::start_positions;
 use super::passes::time_of_a_batch;
 use super::two_ways::{TwoWays, default_rows, settled};
@@ -28,7 +28,7 @@ use std::time::{Duration, Instant};
 const NAME: &str = "defaults";
 const FIRST_WORD: &str = "kept";
 
-/// The slots are made anew so often, because two starts with the same products differ by some per cent, and each time
+/// The slots are made anew so often, because two starts with the same GEMMs differ by some per cent, and each time
 /// every batch size is timed in both ways so often.
 const SETS: usize = 3;
 const ROUNDS_OF_A_SET: usize = 5;
@@ -37,18 +37,18 @@ const ROUNDS: usize = SETS * ROUNDS_OF_A_SET;
 /// The fewest rounds after which the result counts.
 const LEAST_ROUNDS: usize = 5;
 
-/// The most time for measuring the default's products, and for the evaluations.
+/// The most time for measuring the default's GEMMs, and for the evaluations.
 const MOST_QUICK: Duration = Duration::from_secs(30);
 const MOST_PASSES: Duration = Duration::from_secs(45);
 
-/// The tuned products must be faster by this factor in the median of the rounds, and faster in so many of four rounds:
-/// with products of the same speed, 12 of 15 rounds are won by chance in two of a hundred cases.
+/// The tuned GEMMs must be faster by this factor in the median of the rounds, and faster in so many of four rounds:
+/// with GEMMs of the same speed, 12 of 15 rounds are won by chance in two of a hundred cases.
 const FASTER: f32 = 1.01;
 const ROUNDS_OF_FOUR: usize = 3;
 
 /// What the comparison found.
 pub(crate) struct Compared {
-    /// The batch sizes that keep the default's products, in positions, in ascending order.
+    /// The batch sizes that keep the default's GEMMs, in positions, in ascending order.
     pub(crate) sizes: Vec<usize>,
     /// The ladder of batch sizes, with those of the default's that are faster than the ladder's next ones.
     pub(crate) ladder: Vec<usize>,
@@ -56,7 +56,7 @@ pub(crate) struct Compared {
     pub(crate) notices: Vec<String>,
 }
 
-/// The batch sizes that keep the default's products, if the comparison was made under `key`.
+/// The batch sizes that keep the default's GEMMs, if the comparison was made under `key`.
 pub(crate) fn kept(key: &str) -> Option<Vec<usize>> {
     sizes_of(&cache_folder::kept_line(NAME, key)?)
 }
@@ -94,7 +94,7 @@ struct Pair {
 
 /// Times evaluations of each of the maker's batch sizes, and of each that a start without a table has, in both ways, in
 /// turn, with batches in flight as in a search. Unless those of the table win, puts the default's rows into the table.
-/// Products that several batch sizes share, and those of the user's files, stay. Returns `None` if the time was too
+/// GEMMs that several batch sizes share, and those of the user's files, stay. Returns `None` if the time was too
 /// short, or `tell` has returned false, in which case nothing changes.
 ///
 /// # Errors
@@ -113,7 +113,7 @@ pub(crate) fn compare(
     let maker = SlotMaker { ladder: &all, ..*maker };
     let wanted = usual_first(&maker, &usual)?;
     let missing: Vec<Wanted> =
-        wanted.iter().filter(|product| !tuned.quick.contains_key(&product.shape)).copied().collect();
+        wanted.iter().filter(|gemm| !tuned.quick.contains_key(&gemm.shape)).copied().collect();
     let steps = missing.len() + ROUNDS;
     let mut quick = tuned.quick.clone();
     if !missing.is_empty() {
@@ -131,13 +131,12 @@ pub(crate) fn compare(
         }
     }
     let mut notices = Vec::new();
-    let is_untimed =
-        |product: &&Wanted| quick.get(&product.shape).is_none_or(|row| !row.microseconds.is_finite());
+    let is_untimed = |gemm: &&Wanted| quick.get(&gemm.shape).is_none_or(|row| !row.microseconds.is_finite());
     let untimed = wanted.iter().filter(is_untimed).count();
     if untimed > 0 {
         notices.push(format!(
-            "tuning: the time was too short for {untimed} of the default's products, so that the tuned ones stand in for them \
-             in the comparison with the default"
+            "tuning: the time was too short for {untimed} of the default's GEMMs, so that the tuned ones stand in \
+             for them in the comparison with the default"
         ));
     }
     let ways = ways(&maker, tuned, &quick)?;
@@ -159,14 +158,14 @@ pub(crate) fn compare(
     Ok(Some(Compared { sizes: kept.into_iter().collect(), ladder: ladder.into_iter().collect(), notices }))
 }
 
-/// The products of all batch sizes of the maker. Those of the `usual` sizes, which a start without a table has, come
+/// The GEMMs of all batch sizes of the maker. Those of the `usual` sizes, which a start without a table has, come
 /// first.
 fn usual_first(maker: &SlotMaker<'_>, usual: &[usize]) -> Result<Vec<Wanted>> {
     let workspace = maker.workspace()?;
     let mut seen = BTreeSet::new();
     let mut wanted = Vec::new();
     for ladder in [usual, maker.ladder] {
-        for layers in products(&SlotMaker { ladder, ..*maker }, &workspace)? {
+        for layers in network_gemms(&SlotMaker { ladder, ..*maker }, &workspace)? {
             let shape = layers[0].shape;
             if seen.insert(shape) {
                 wanted.push(Wanted { shape, layers: layers.len() });
@@ -176,7 +175,7 @@ fn usual_first(maker: &SlotMaker<'_>, usual: &[usize]) -> Result<Vec<Wanted>> {
     Ok(wanted)
 }
 
-/// The tuned products and the default's, with the layouts of the weights that starts with each of them would use.
+/// The tuned GEMMs and the default's, with the layouts of the weights that starts with each of them would use.
 fn ways(maker: &SlotMaker<'_>, tuned: &Tuned, quick: &GemmTable) -> Result<TwoWays> {
     let workspace = maker.workspace()?;
     let mut users: BTreeMap<GemmShape, BTreeSet<usize>> = BTreeMap::new();
@@ -198,8 +197,8 @@ fn ways(maker: &SlotMaker<'_>, tuned: &Tuned, quick: &GemmTable) -> Result<TwoWa
     Ok(TwoWays::new(users, tuned_rows, default))
 }
 
-/// For each pair the milliseconds of its batches with the table and with the default's rows, one after the other in each
-/// round; `None` if there are too few rounds. A pair whose tuned products cannot win any more is timed no longer.
+/// For each pair the milliseconds of its batches with the table and with the default's rows, one after the other in
+/// each round; `None` if there are too few rounds. A pair whose tuned GEMMs cannot win any more is timed no longer.
 fn times(
     maker: &SlotMaker<'_>,
     whole: &GemmTable,
@@ -288,7 +287,7 @@ mod tests {
     const DEFAULT: [f32; 6] = [4.0, 4.2, 4.1, 4.0, 4.3, 4.1];
 
     #[test]
-    fn the_tuned_products_must_win_by_more_than_noise() {
+    fn the_tuned_gemms_must_win_by_more_than_noise() {
         let by = |factor: f32| DEFAULT.map(|time| time * factor);
         assert!(wins(&by(0.96), &DEFAULT));
         assert!(!wins(&by(0.995), &DEFAULT), "half a per cent is noise");
@@ -308,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_size_is_timed_until_its_tuned_products_cannot_win() {
+    fn a_batch_size_is_timed_until_its_tuned_gemms_cannot_win() {
         assert!(may_win(&[], &[]));
         let times = |lost: usize| [vec![5.0; lost], vec![4.0; lost]];
         for (lost, is_open) in [(1, true), (3, true), (4, false), (9, false)] {

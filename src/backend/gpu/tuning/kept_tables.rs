@@ -1,4 +1,4 @@
-//! The tables of tuned products that are at hand when a backend is made: that of an earlier start, and the user's own.
+//! The tables of tuned GEMMs that are at hand when a backend is made: that of an earlier start, and the user's own.
 
 use crate::gemm::avoided::Avoided;
 use crate::gemm::gemms::{GemmTable, Gemms};
@@ -37,7 +37,7 @@ pub(crate) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     Origin { architecture: architecture.clone(), compute_units: units, versions }
 }
 
-/// What earlier tunings and the user know about products.
+/// What earlier tunings and the user know about GEMMs.
 #[derive(Default)]
 pub(crate) struct KeptTable {
     /// The table in the cache folder or in the file of the option `tuning_file`.
@@ -49,14 +49,14 @@ pub(crate) struct KeptTable {
     pub(crate) notices: Vec<String>,
 }
 
-/// The environment variable with the user's files of products, in a list that is written as `PATH` is. Of several rows
-/// for a product, the last one counts.
+/// The environment variable with the user's files of GEMMs, in a list that is written as `PATH` is. Of several rows
+/// for a GEMM, the last one counts.
 const NAMED_FILES: &str = "RUKH_GEMM_CONFIG";
 
-/// The most bytes of a file of products. A network has some thousand products in all batch sizes.
+/// The most bytes of a file of GEMMs. A network has some thousand GEMMs in all batch sizes.
 const MOST_FILE_BYTES: u64 = 64 << 20;
 
-/// Reads a file of products that the user named.
+/// Reads a file of GEMMs that the user named.
 ///
 /// # Errors
 /// The file does not exist, is no regular file, or is too large.
@@ -64,7 +64,7 @@ fn read_named(path: &Path) -> io::Result<Vec<u8>> {
     Ok(regular_file::read(path, MOST_FILE_BYTES)?)
 }
 
-/// Understands the content of a file of products, and adds what is wrong with it to `notices`. `None` if it is of no use.
+/// Understands the content of a file of GEMMs, and adds what is wrong with it to `notices`. `None` if it is of no use.
 fn parse(path: &Path, bytes: &[u8], origin: &Origin, notices: &mut Vec<String>) -> Option<Parsed> {
     // Bytes that are no text damage the cells that hold them.
     match file::parse(origin, &String::from_utf8_lossy(bytes)) {
@@ -83,8 +83,7 @@ fn parse(path: &Path, bytes: &[u8], origin: &Origin, notices: &mut Vec<String>) 
 
 /// Reads the tables for the device and the libraries of `origin`.
 fn read_tables(options: &GpuOptions, origin: &Origin) -> KeptTable {
-    let in_cache =
-        || cache_folder::file(&format!("products-{}", origin.architecture), &origin.versions, "csv");
+    let in_cache = || cache_folder::file(&format!("gemms-{}", origin.architecture), &origin.versions, "csv");
     let path = options.tuning_file.clone().or_else(in_cache);
     let mut notices = Vec::new();
     let (mut table, mut may_write) = (GemmTable::new(), true);
@@ -122,7 +121,7 @@ fn read_tables(options: &GpuOptions, origin: &Origin) -> KeptTable {
     KeptTable { table, named, path, may_write, notices }
 }
 
-/// Tells the dispatcher what earlier starts have learned for `origin`: which products ended a process and, if `tunes`
+/// Tells the dispatcher what earlier starts have learned for `origin`: which GEMMs ended a process and, if `tunes`
 /// is set, which choices are fastest. Returns the tables, to which tuning adds what is missing.
 pub(crate) fn recall(
     gpu: &Gpu,

@@ -1,20 +1,20 @@
 //! What tuning says about libraries that misbehave.
 
 use crate::gemm::avoided::{Asked, Avoided};
-use crate::helper::probe::{Killer, WrongProduct};
+use crate::helper::probe::{Killer, WrongGemm};
 use std::collections::BTreeSet;
 
 /// One line for each library that computes something else, and for each that does so with transposed weights.
-pub(crate) fn wrong_notices(wrong: &[WrongProduct]) -> Vec<String> {
+pub(crate) fn wrong_notices(wrong: &[WrongGemm]) -> Vec<String> {
     let all: BTreeSet<Asked> = wrong.iter().map(|wrong| wrong.asked).collect();
     let lines = all.into_iter().filter_map(|asked| {
         let first = wrong.iter().find(|wrong| wrong.asked == asked)?;
         let shapes = wrong.iter().filter(|wrong| wrong.asked == asked).map(|wrong| wrong.shape);
         let count = shapes.collect::<BTreeSet<_>>().len();
-        let others = if count > 1 { format!(" and of {} other products", count - 1) } else { String::new() };
+        let others = if count > 1 { format!(" and of {} other GEMMs", count - 1) } else { String::new() };
         let (name, shape, how) = (asked.name(), first.shape, &first.how);
         Some(format!(
-            "tuning: {name} has wrong algorithms for the product {shape}{others} ({how}): they are not used"
+            "tuning: {name} has wrong algorithms for the GEMM {shape}{others} ({how}): they are not used"
         ))
     });
     lines.collect()
@@ -28,10 +28,10 @@ pub(crate) fn killer_notice(killers: &[Killer], avoided: &Avoided, is_kept: bool
         let first = of_asked().next()?;
         let count = of_asked().count();
         let what = if avoided.contains_all(asked) { "it is not used" } else { "it is not asked for that" };
-        let others = if count > 1 { format!(" and {} other products", count - 1) } else { String::new() };
+        let others = if count > 1 { format!(" and {} other GEMMs", count - 1) } else { String::new() };
         let next = if is_kept { "" } else { " (this cannot be kept for the next start)" };
         Some(format!(
-            "{} ends a process that asks for the product {}{others} ({}): {what}{next}",
+            "{} ends a process that asks for the GEMM {}{others} ({}): {what}{next}",
             asked.name(),
             first.shape,
             first.how

@@ -1,4 +1,4 @@
-//! Two ways to compute the products of each batch size: by the tuned table, and by the default's, which is what a start
+//! Two ways to compute the GEMMs of each batch size: by the tuned table, and by the default's, which is what a start
 //! without `rukh tune` measures quickly. Which of them a table keeps for a batch size.
 
 use crate::gemm::measured::{Effort, GemmChoice, GemmTable, Measured, extended};
@@ -7,14 +7,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The rows of both ways, each as whole evaluations would be timed with it.
 pub(crate) struct TwoWays {
-    /// For each product, the batch sizes that need it, in positions.
+    /// For each GEMM, the batch sizes that need it, in positions.
     users: BTreeMap<GemmShape, BTreeSet<usize>>,
     tuned: GemmTable,
     default: GemmTable,
 }
 
-/// The rows of the default's way, before the layouts of the weights are settled: those of `quick`. A product that
-/// several batch sizes need has its tuned row in both ways, and so have the products of `named`, which are the user's,
+/// The rows of the default's way, before the layouts of the weights are settled: those of `quick`. A GEMM that
+/// several batch sizes need has its tuned row in both ways, and so have the GEMMs of `named`, which are the user's,
 /// and those that `quick` lacks.
 pub(crate) fn default_rows(
     users: &BTreeMap<GemmShape, BTreeSet<usize>>,
@@ -23,7 +23,7 @@ pub(crate) fn default_rows(
     let row = |(shape, sizes): (&GemmShape, &BTreeSet<usize>)| {
         let is_free = sizes.len() == 1 && !named.contains_key(shape);
         let found = quick.get(shape).filter(|row| is_free && row.is_timed());
-        // A product and a step after it need the row of the plain product.
+        // A GEMM and a step after it need the row of the plain GEMM.
         let is_split =
             |row: &Measured| matches!(row.choice, GemmChoice::Rocblas { .. }) && shape.has_epilogue();
         let has_plain = [quick, tuned].iter().any(|table| table.contains_key(&shape.without_epilogue()));
@@ -57,7 +57,7 @@ impl TwoWays {
         tuned: GemmTable,
         mut default: GemmTable,
     ) -> TwoWays {
-        // A product that several batch sizes share reads the same weights in both ways.
+        // A GEMM that several batch sizes share reads the same weights in both ways.
         let shared = users.iter().filter(|(_, sizes)| sizes.len() > 1);
         for (shape, row) in shared.filter_map(|(shape, _)| Some((*shape, *tuned.get(shape)?))) {
             default.insert(shape, row);
@@ -75,7 +75,7 @@ impl TwoWays {
         extended(&self.tuned(whole), &self.default)
     }
 
-    /// Whether the two ways differ in a product of batches of so many positions.
+    /// Whether the two ways differ in a GEMM of batches of so many positions.
     pub(crate) fn differ(&self, positions: usize) -> bool {
         let choice = |table: &GemmTable, shape: &GemmShape| table.get(shape).map(|row| row.choice);
         let mut of_size = self.users.iter().filter(|(_, sizes)| sizes.contains(&positions));
@@ -151,9 +151,9 @@ mod tests {
         assert_eq!(settle(&kept), kept);
     }
 
-    /// A product with the plain weights of a layer whose other products are preshuffled by the count of rows.
+    /// A GEMM with the plain weights of a layer whose other GEMMs are preshuffled by the count of rows.
     #[test]
-    fn a_tuned_product_keeps_the_layout_that_was_timed() {
+    fn a_tuned_gemm_keeps_the_layout_that_was_timed() {
         use WeightLayout::{Plain, Preshuffled};
         let [plain, copied] = [own(0, Plain), own(1, Preshuffled)];
         let whole = GemmTable::from([
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_and_named_products_and_those_without_a_time_are_tuned_in_both_ways() {
+    fn shared_and_named_gemms_and_those_without_a_time_are_tuned_in_both_ways() {
         let users = users(&[(64, &[1, 64]), (128, &[2]), (256, &[4]), (512, &[8])]);
         let tuned = own(2, WeightLayout::Plain);
         let whole: GemmTable = [64, 128, 256, 512].map(|rows| (shape(rows), tuned)).into();

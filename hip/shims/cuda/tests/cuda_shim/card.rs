@@ -1,4 +1,4 @@
-//! Tests that need a card: memory, a captured graph, matrix products. Without a card they are skipped.
+//! Tests that need a card: memory, a captured graph, GEMMs. Without a card they are skipped.
 
 use std::ptr::{from_ref, null_mut};
 
@@ -89,7 +89,7 @@ fn assert_near(found: &[f32], expected: &[f32]) {
 }
 
 #[test]
-fn products_run_in_a_captured_graph() {
+fn gemms_run_in_a_captured_graph() {
     let Some(lib) = with_card() else { return };
     let (w, x, bias) = (noise(1, M * K), noise(2, N * K), noise(3, M));
     let [dw, dx, db] = [&w, &x, &bias].map(|values| lib.upload(values));
@@ -154,8 +154,8 @@ fn products_run_in_a_captured_graph() {
             &mut found,
         );
         assert_eq!(asked, lt::HIPBLAS_STATUS_SUCCESS);
-        assert!(found > 0, "there is an algorithm for a product with bias and relu");
-        let product = |result: &lt::hipblasLtMatmulHeuristicResult_t| {
+        assert!(found > 0, "there is an algorithm for a GEMM with bias and relu");
+        let gemm = |result: &lt::hipblasLtMatmulHeuristicResult_t| {
             let (w, x, y) = (dw.cast_const().cast(), dx.cast_const().cast(), d2.cast());
             let status = (blas.hipblasLtMatmul)(
                 handle,
@@ -179,7 +179,7 @@ fn products_run_in_a_captured_graph() {
         };
         for result in &results[..found as usize] {
             lib.check((lib.hip.hipMemset)(d2.cast(), 0xff, 4 * M * N));
-            product(result);
+            gemm(result);
             lib.check((lib.hip.hipStreamSynchronize)(stream));
             assert_near(&lib.download(d2, M * N), &expected(&w, &x, Some(&bias)));
         }
@@ -213,11 +213,11 @@ fn products_run_in_a_captured_graph() {
             0,
         );
         assert_eq!(status, rb::rocblas_status_success);
-        product(&results[0]);
+        gemm(&results[0]);
         lib.check((lib.hip.hipStreamEndCapture)(stream, &mut graph));
         lib.check((lib.hip.hipGraphInstantiate)(&mut executable, graph, null_mut(), null_mut(), 0));
         lib.check((lib.hip.hipGraphDestroy)(graph));
-        assert!(lib.download(d1, 1)[0].is_nan(), "a captured product does not run");
+        assert!(lib.download(d1, 1)[0].is_nan(), "a captured GEMM does not run");
         lib.check((lib.hip.hipGraphLaunch)(executable, stream));
         lib.check((lib.hip.hipStreamSynchronize)(stream));
         assert_near(&lib.download(d1, M * N), &expected(&w, &x, None));

@@ -25,7 +25,7 @@ pub(crate) type Operation = Arc<dyn Fn() -> Result<(), Failure> + Send + Sync>;
 static ADDED: AtomicU64 = AtomicU64::new(0);
 
 thread_local! {
-    /// Whether a kernel was the last thing that the thread of a stream has computed, and not a product of rocBLAS.
+    /// Whether a kernel was the last thing that the thread of a stream has computed, and not a GEMM of rocBLAS.
     pub(crate) static AFTER_KERNEL: Cell<bool> = const { Cell::new(false) };
 }
 

@@ -5,7 +5,7 @@
 use super::hip::Address;
 use super::program::KernelArguments;
 
-/// The most products of a [`ChainArguments`].
+/// The most GEMMs of a [`ChainArguments`].
 pub(crate) const LONGEST_CHAIN: usize = 3;
 
 macro_rules! kernel_arguments {
@@ -78,7 +78,7 @@ kernel_arguments! {
         epsilon: f32,
         reserved: i32,
     }
-    /// `act(x weights^T + bias) * multiply + add + residual` for `products` products.
+    /// `act(x weights^T + bias) * multiply + add + residual` for `products` GEMMs.
     GemmArguments {
         x: Address,
         weights: Address,
@@ -102,7 +102,7 @@ kernel_arguments! {
         activation: i32,
         is_preshuffled: i32,
     }
-    /// Puts weights into the order in which products read them.
+    /// Puts weights into the order in which GEMMs read them.
     PreshuffleArguments {
         weights: Address,
         output: Address,
@@ -122,13 +122,13 @@ kernel_arguments! {
         rows: i32,
         width: i32,
     }
-    /// A product of 8-bit integers.
+    /// A GEMM of 8-bit integers.
     GemmBytesArguments {
         product: GemmArguments,
         row_scales: Address,
         output_scales: Address,
     }
-    /// A product of a chain, and the LayerNorm of its results.
+    /// A GEMM of a chain, and the LayerNorm of its results.
     ChainLink {
         product: GemmArguments,
         norm: LayerNormArguments,
@@ -140,7 +140,7 @@ kernel_arguments! {
         before_tiles: [i32; 2],
         before_norm: [i32; 2],
     }
-    /// Up to three products, each of which reads what the one before has written.
+    /// Up to three GEMMs, each of which reads what the one before has written.
     ChainArguments {
         links: [ChainLink; LONGEST_CHAIN],
         workspace: Address,
@@ -216,7 +216,7 @@ kernel_arguments! {
         channels: i32,
         activation: i32,
     }
-    /// A 3x3 convolution: both transforms, and the products between them.
+    /// A 3x3 convolution: both transforms, and the GEMMs between them.
     ConvolutionArguments {
         input: WinogradArguments,
         product: GemmArguments,
@@ -263,7 +263,7 @@ impl LayerNormArguments {
 }
 
 impl GemmArguments {
-    /// The arguments of no product.
+    /// The arguments of no GEMM.
     pub(crate) const NONE: GemmArguments = GemmArguments {
         x: Address::NULL,
         weights: Address::NULL,
@@ -290,7 +290,7 @@ impl GemmArguments {
 }
 
 impl ChainLink {
-    /// A link without a product.
+    /// A link without a GEMM.
     pub(crate) const NONE: ChainLink = ChainLink {
         product: GemmArguments::NONE,
         norm: LayerNormArguments::NONE,

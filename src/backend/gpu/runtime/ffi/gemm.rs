@@ -1,4 +1,4 @@
-//! The description of a matrix product (GEMM), in terms that fit both BLAS libraries.
+//! The description of a matrix multiplication (GEMM), in terms that fit both BLAS libraries.
 
 use super::super::fp8::Fp8Format;
 use super::hip::Address;
@@ -14,7 +14,7 @@ pub(crate) enum ElementType {
     Fp16,
     /// bfloat16: the upper half of single precision.
     Bf16,
-    /// Integers of 8 bits. Only factors of products have this type, with scales of their own.
+    /// Integers of 8 bits. Only factors of GEMMs have this type, with scales of their own.
     Int8,
     /// Floating-point numbers of 8 bits, as the integers.
     Fp8(Fp8Format),
@@ -53,13 +53,13 @@ impl ElementType {
     }
 }
 
-/// The size of the workspace for a product, in bytes. Kernels that divide the summed axis keep partial sums in it.
+/// The size of the workspace for a GEMM, in bytes. Split-K kernels keep partial sums in it.
 pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
 
 /// The number of counters with which the blocks of our own kernels find out which of them is the last one.
 pub(crate) const COUNTERS: usize = 1 << 14;
 
-/// The operation that a product applies to its result before writing it.
+/// The operation that a GEMM applies to its result before writing it.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum Epilogue {
     None,
@@ -92,15 +92,15 @@ pub(crate) struct GemmShape {
     pub(crate) x_stride: usize,
     /// The distance from one row of y to the next, in elements.
     pub(crate) y_stride: usize,
-    /// The number of independent products; 1 for a plain product.
+    /// The number of independent GEMMs; 1 for a plain GEMM.
     pub(crate) batch: usize,
-    /// The distances from the W, x and y of one product to the W, x and y of the next, in elements.
+    /// The distances from the W, x and y of one GEMM to the W, x and y of the next, in elements.
     pub(crate) batch_strides: [usize; 3],
     /// The element type of W and x.
     pub(crate) input_type: ElementType,
     /// The element type of y.
     pub(crate) output_type: ElementType,
-    /// Whether the product is added to y instead of replacing it.
+    /// Whether the GEMM is added to y instead of replacing it.
     pub(crate) accumulate: bool,
     pub(crate) epilogue: Epilogue,
     /// Whether gates follow the epilogue, `x * multiply + add` by square and output. Only our own kernels compute them.
@@ -110,7 +110,7 @@ pub(crate) struct GemmShape {
 }
 
 impl GemmShape {
-    /// A single product of densely stored matrices, without an epilogue.
+    /// A single GEMM of densely stored matrices, without an epilogue.
     pub(crate) fn plain(rows: usize, outputs: usize, inputs: usize, element: ElementType) -> GemmShape {
         GemmShape {
             outputs,
@@ -135,7 +135,7 @@ impl GemmShape {
         self.epilogue != Epilogue::None || self.is_gated
     }
 
-    /// The product without its epilogue, which a separate kernel then computes.
+    /// The GEMM without its epilogue, which a separate kernel then computes.
     pub(crate) fn without_epilogue(&self) -> GemmShape {
         GemmShape { epilogue: Epilogue::None, is_gated: false, ..*self }
     }
@@ -150,7 +150,7 @@ impl GemmShape {
         self.outputs as f64 * self.rows as f64 * self.inputs as f64 * self.batch as f64
     }
 
-    /// The bytes of W, x and y together. What a product is added to is read and written.
+    /// The bytes of W, x and y together. What a GEMM is added to is read and written.
     pub(crate) fn bytes(&self) -> f64 {
         let [outputs, rows, inputs] = [self.outputs, self.rows, self.inputs].map(|count| count as f64);
         let read = (outputs + rows) * inputs * self.input_type.bytes() as f64;
@@ -179,7 +179,7 @@ impl std::fmt::Display for GemmShape {
     }
 }
 
-/// The order of a product's weights in memory.
+/// The order of a GEMM's weights in memory.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
 pub(crate) enum WeightLayout {
     /// `[outputs][inputs]`, with the strides of the shape. A network is loaded so, and everything reads it.
@@ -205,7 +205,7 @@ pub(crate) struct ColumnMajor {
     pub(crate) columns: usize,
     /// The distance from one column to the next, in elements.
     pub(crate) stride: usize,
-    /// The distance from the weights of one product to those of the next, in elements.
+    /// The distance from the weights of one GEMM to those of the next, in elements.
     pub(crate) batch_stride: usize,
 }
 
@@ -244,7 +244,7 @@ impl GateOperands {
     }
 }
 
-/// The device addresses of a product's matrices, and the layout of the weights at theirs.
+/// The device addresses of a GEMM's matrices, and the layout of the weights at theirs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GemmOperands {
     pub(crate) weights: Address,

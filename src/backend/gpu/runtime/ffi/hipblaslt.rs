@@ -1,4 +1,4 @@
-//! hipBLASLt: matrix products with epilogues. A product is planned once and run often.
+//! hipBLASLt: GEMMs with epilogues. A GEMM is planned once and run often.
 //!
 //! A [`Plan`] holds the matrix layouts of one shape and an algorithm for it. A [`Descriptor`] holds the epilogue and
 //! the bias of a layer. Neither depends on a stream, so all slots share them.
@@ -89,7 +89,7 @@ pub(crate) fn check_room(device: Device) -> Result<()> {
 const OLDEST: i32 = 600;
 
 /// Version 1.0.0, which came with ROCm 7.0 and brought the swish epilogue. Older versions return success for that
-/// epilogue, but compute the plain product, without bias and activation.
+/// epilogue, but compute the plain GEMM, without bias and activation.
 const FIRST_WITH_SWISH: i32 = 100_000;
 
 /// A hipBLASLt handle. It is not bound to a stream, so all slots share it.
@@ -202,12 +202,12 @@ impl HipblasLt {
         Ok(results.into_iter().take(found).map(plan).collect())
     }
 
-    /// Enqueues a product.
+    /// Enqueues a GEMM.
     ///
     /// # Safety
     /// The matrices must have the sizes of the plan's shape, the workspace must have the size that the plan was made
     /// for, and the descriptor must have the shape's epilogue, the layout of the weights, and a bias with one element
-    /// for each output. All of them must stay allocated until the stream has finished the product.
+    /// for each output. All of them must stay allocated until the stream has finished the GEMM.
     pub(super) unsafe fn run(
         &self,
         stream: &Stream,
@@ -273,7 +273,7 @@ impl Plan {
     }
 }
 
-/// The epilogue of a product, with the bias of one layer.
+/// The epilogue of a GEMM, with the bias of one layer.
 pub(crate) struct Descriptor {
     library: Library,
     raw: sys::hipblasLtMatmulDesc_t,
@@ -303,7 +303,7 @@ unsafe impl Send for Descriptor {}
 unsafe impl Sync for Descriptor {}
 
 impl Descriptor {
-    /// Describes the product of W transposed and x with fp32 sums, followed by `epilogue`. W has the layout `layout`.
+    /// Describes the GEMM of W transposed and x with fp32 sums, followed by `epilogue`. W has the layout `layout`.
     /// The epilogue reads the bias at `bias`, whose elements have the type `bias_type`.
     pub(crate) fn new(
         library: Library,
@@ -394,7 +394,7 @@ unsafe impl Sync for Layout {}
 
 impl Layout {
     /// Describes a column-major matrix of `(rows, columns)` with `stride` elements from one column to the next. The
-    /// last pair is the batch size, and the distance in elements between the matrices of two consecutive products.
+    /// last pair is the batch size, and the distance in elements between the matrices of two consecutive GEMMs.
     fn new(
         library: Library,
         element: hip::hipDataType,

@@ -72,7 +72,7 @@ impl Lanes {
         })
     }
 
-    /// The solution indexes of rocBLAS's kernels for a product without an epilogue; none without rocBLAS.
+    /// The solution indexes of rocBLAS's kernels for a GEMM without an epilogue; none without rocBLAS.
     pub(crate) fn rocblas_solutions(&self, shape: &GemmShape, operands: &GemmOperands) -> Result<Vec<i32>> {
         let rocblas = self.main.rocblas.as_ref();
         rocblas.map_or(Ok(Vec::new()), |rocblas| rocblas.solutions(shape, operands))
@@ -107,7 +107,7 @@ impl BlasHandles {
             rocblas: rocblas.map(|library| Rocblas::new(library, stream, &workspace)).transpose()?,
             hipblaslt: hipblaslt.map(HipblasLt::new).transpose()?,
             workspace,
-            counters: DeviceBuffer::zeroed(device, COUNTERS * size_of::<u32>(), "the counters of products")?,
+            counters: DeviceBuffer::zeroed(device, COUNTERS * size_of::<u32>(), "the counters of GEMMs")?,
         })
     }
 }
@@ -128,9 +128,9 @@ enum Operation {
         grid: Grid,
         arguments: ArgumentWords,
     },
-    /// A matrix product or a chain of them by our own kernel, and the launch that adds up a product's partial sums. These
+    /// A GEMM or a chain of them by our own kernel, and the launch that adds up a GEMM's partial sums. These
     /// are in the lane's workspace. A chain's blocks count in the lane's counters.
-    OwnProduct {
+    OwnGemm {
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
         arguments: ArgumentWords,
@@ -167,7 +167,7 @@ fn words_of<A: KernelArguments>(arguments: A) -> ArgumentWords {
     words
 }
 
-/// A kernel launch, a matrix product, or a wait of one lane for another.
+/// A kernel launch, a GEMM, or a wait of one lane for another.
 pub(crate) struct Step {
     name: String,
     lane: Lane,
@@ -178,7 +178,7 @@ pub(crate) struct Step {
 /// What a step has to do at least.
 #[derive(Clone, Copy, PartialEq, Debug, Default)]
 pub(crate) struct Work {
-    /// Operations of a matrix product: two for each multiplication with its addition.
+    /// Operations of a GEMM: two for each multiplication with its addition.
     pub(crate) operations: f64,
     /// Those of the operations whose factors are 8-bit numbers.
     pub(crate) byte_operations: f64,
@@ -187,7 +187,7 @@ pub(crate) struct Work {
 }
 
 impl Work {
-    fn of_product(shape: &GemmShape) -> Work {
+    fn of_gemm(shape: &GemmShape) -> Work {
         Work { operations: 2.0 * shape.multiply_adds(), bytes: shape.bytes(), ..Work::default() }
     }
 
@@ -212,39 +212,39 @@ impl Step {
         Step::of(name, operation, Work::default())
     }
 
-    /// Matrix products of these shapes by our own kernel. `sum` adds up the partial sums of a product whose summed axis is
+    /// GEMMs of these shapes by our own kernel. `sum` adds up the partial sums of a GEMM whose summed axis is
     /// divided. It takes the same arguments. Those at `places` are set when the step is enqueued.
-    pub(crate) fn own_product<A: KernelArguments>(
+    pub(crate) fn own_gemm<A: KernelArguments>(
         name: String,
         launch: (Function, Grid),
         sum: Option<(Function, Grid)>,
         (arguments, places): (A, LanePlaces),
         shapes: impl IntoIterator<Item = GemmShape>,
     ) -> Step {
-        let operation = Operation::OwnProduct { launch, sum, arguments: words_of(arguments), places };
-        let work = shapes.into_iter().map(|shape| Work::of_product(&shape)).fold(Work::default(), Work::and);
+        let operation = Operation::OwnGemm { launch, sum, arguments: words_of(arguments), places };
+        let work = shapes.into_iter().map(|shape| Work::of_gemm(&shape)).fold(Work::default(), Work::and);
         Step::of(name, operation, work)
     }
 
-    /// A matrix product by rocBLAS.
+    /// A GEMM by rocBLAS.
     pub(crate) fn rocblas(
         name: String,
         shape: GemmShape,
         operands: GemmOperands,
         solution: Option<i32>,
     ) -> Step {
-        let work = Work::of_product(&shape);
+        let work = Work::of_gemm(&shape);
         Step::of(name, Operation::Rocblas { shape, operands, solution }, work)
     }
 
-    /// A matrix product by hipBLASLt.
+    /// A GEMM by hipBLASLt.
     pub(crate) fn hipblaslt(
         name: String,
         plan: Arc<hipblaslt::Plan>,
         descriptor: Arc<hipblaslt::Descriptor>,
         operands: GemmOperands,
     ) -> Step {
-        let work = Work::of_product(plan.shape());
+        let work = Work::of_gemm(plan.shape());
         Step::of(name, Operation::HipblasLt { plan, descriptor, operands }, work)
     }
 
@@ -271,7 +271,7 @@ impl Step {
     fn runs_as(&self) -> (String, usize) {
         match &self.operation {
             Operation::Kernel { function, .. } => (function.name().to_owned(), 1),
-            Operation::OwnProduct { launch, sum, .. } => {
+            Operation::OwnGemm { launch, sum, .. } => {
                 (launch.0.name().to_owned(), if sum.is_some() { 2 } else { 1 })
             }
             Operation::Rocblas { solution: Some(solution), .. } => (format!("rocBLAS {solution}"), 1),
@@ -294,7 +294,7 @@ impl Step {
                 // long as the program. The slot waits for the stream before it drops the program.
                 unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
             }
-            Operation::OwnProduct { launch, sum, arguments, places } => {
+            Operation::OwnGemm { launch, sum, arguments, places } => {
                 let mut arguments = arguments.clone();
                 if let Some(word) = places.workspace.and_then(|place| arguments.get_mut(place)) {
                     word.write(blas.workspace.address().0);
@@ -335,7 +335,7 @@ impl Step {
 pub(crate) struct StepTime {
     pub(crate) name: String,
     pub(crate) milliseconds: f32,
-    /// Floating-point operations of a matrix product; 0 for other steps.
+    /// Floating-point operations of a GEMM; 0 for other steps.
     pub(crate) operations: f64,
 }
 
@@ -433,7 +433,7 @@ impl Stopwatch {
     /// Makes a program ready for [`Stopwatch::once`]: runs it, and captures it if that is possible.
     pub(crate) fn prepare(&self, stream: &Stream, lanes: &Lanes, program: Program) -> Result<Prepared> {
         let enqueue = || program.enqueue(stream, lanes);
-        // Libraries load code at the first use of a product, which must not happen during a capture.
+        // Libraries load code at the first use of a GEMM, which must not happen during a capture.
         enqueue()?;
         stream.synchronize()?;
         let graph = stream.capture(enqueue).ok();
@@ -482,7 +482,7 @@ impl Stopwatch {
         runs: usize,
         works: &[&dyn Fn() -> Result<()>],
     ) -> Result<Vec<Vec<f32>>> {
-        // Libraries load code at the first use of a product, which must not happen during a capture.
+        // Libraries load code at the first use of a GEMM, which must not happen during a capture.
         works.iter().try_for_each(|enqueue| enqueue())?;
         stream.synchronize()?;
         let graphs: Vec<_> = works.iter().map(|enqueue| stream.capture(enqueue).ok()).collect();

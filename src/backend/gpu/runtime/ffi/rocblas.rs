@@ -68,7 +68,7 @@ fn data_type(element: ElementType) -> sys::rocblas_datatype {
         ElementType::Fp32 => sys::rocblas_datatype_f32_r,
         ElementType::Fp16 => sys::rocblas_datatype_f16_r,
         ElementType::Bf16 => sys::rocblas_datatype_bf16_r,
-        // rocBLAS has no scales for rows, and is not asked for such products.
+        // rocBLAS has no scales for rows, and is not asked for such GEMMs.
         ElementType::Int8 => sys::rocblas_datatype_i8_r,
         ElementType::Fp8(_) => sys::rocblas_datatype_f8_r,
     }
@@ -101,11 +101,11 @@ impl Rocblas {
         Ok(handle)
     }
 
-    /// Enqueues a product without an epilogue. `solution` selects a kernel by rocBLAS's solution index; `None` leaves
+    /// Enqueues a GEMM without an epilogue. `solution` selects a kernel by rocBLAS's solution index; `None` leaves
     /// the choice to rocBLAS.
     ///
     /// # Safety
-    /// The matrices must have the shape's sizes, and must stay allocated until the stream has finished the product.
+    /// The matrices must have the shape's sizes, and must stay allocated until the stream has finished the GEMM.
     pub(super) unsafe fn run(
         &self,
         shape: &GemmShape,
@@ -143,7 +143,7 @@ impl Rocblas {
         check(self.library, status, || format!("rocblas_gemm_ex ({shape})"))
     }
 
-    /// The solution indexes of all kernels that rocBLAS has for a product without an epilogue. There are none if this
+    /// The solution indexes of all kernels that rocBLAS has for a GEMM without an epilogue. There are none if this
     /// rocBLAS cannot list them.
     pub(super) fn solutions(&self, shape: &GemmShape, operands: &GemmOperands) -> Result<Vec<i32>> {
         let Some(beta) = beta_of(self.library) else { return Ok(Vec::new()) };
@@ -153,7 +153,7 @@ impl Rocblas {
         if !list.is_empty() {
             self.list(beta, shape, operands, list.as_mut_ptr(), &mut count)?;
         }
-        // The table of products writes the library's own choice as a negative index.
+        // The GEMM table writes the library's own choice as a negative index.
         list.retain(|&solution| solution >= 0);
         list.sort_unstable();
         list.dedup();
@@ -175,7 +175,7 @@ impl Rocblas {
         let (alpha, beta) = (from_ref(&arguments.alpha).cast(), from_ref(&arguments.beta).cast());
         let algorithm = sys::rocblas_gemm_algo_solution_index;
         let status = if shape.batch == 1 {
-            // SAFETY: no product is computed. rocBLAS reads the scalars, and writes the number and at most `count`
+            // SAFETY: no GEMM is computed. rocBLAS reads the scalars, and writes the number and at most `count`
             // indexes, for which the caller has made room.
             unsafe {
                 (functions.rocblas_gemm_ex_get_solutions)(
@@ -212,7 +212,7 @@ const AS_IT_IS: sys::rocblas_operation = sys::rocblas_operation_none;
 const COMPUTE: sys::rocblas_datatype = sys::rocblas_datatype_f32_r;
 const FLAGS: u32 = sys::rocblas_gemm_flags_none;
 
-/// A product in rocBLAS's terms. The result is both C and D.
+/// A GEMM in rocBLAS's terms. The result is both C and D.
 struct Arguments {
     m: i32,
     n: i32,
@@ -229,7 +229,7 @@ struct Arguments {
     lda: i32,
     ldb: i32,
     ldd: i32,
-    /// The distances of A, B and D from one product to the next.
+    /// The distances of A, B and D from one GEMM to the next.
     strides: [i64; 3],
     batch: i32,
 }

@@ -1,4 +1,4 @@
-//! Stage 3: every matrix product of the network by every library, with every algorithm that it proposes, and by our own
+//! Stage 3: every GEMM of the network by every library, with every algorithm that it proposes, and by our own
 //! kernels.
 
 use super::bench::examined;
@@ -20,14 +20,14 @@ use crate::tuning::choices;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The number of hipBLASLt's algorithms to examine for each product. The engine asks for no more than 16.
+/// The number of hipBLASLt's algorithms to examine for each GEMM. The engine asks for no more than 16.
 const MOST_ALGORITHMS: usize = 16;
 const MOST_QUICK_ALGORITHMS: usize = 3;
 
-/// The most rows of a product that the option `few_rows` lets our own kernel compute.
+/// The most rows of a GEMM that the option `few_rows` lets our own kernel compute.
 const MOST_FEW_ROWS: usize = 1024;
 
-/// hipBLASLt is not asked for other products after so many questions that ended a process.
+/// hipBLASLt is not asked for other GEMMs after so many questions that ended a process.
 const MOST_DEATHS: usize = 4;
 
 /// The name of our own kernels with preshuffled weights.
@@ -38,13 +38,13 @@ const QUESTION: &str = ", the question for algorithms";
 
 pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let maker = subject.maker()?;
-    let products = {
+    let all = {
         let workspace = maker.workspace()?;
-        choices::products(&maker, &workspace)?
+        choices::network_gemms(&maker, &workspace)?
     };
     let wanted = |layers: &Vec<GemmProblem>| Wanted { shape: layers[0].shape, layers: layers.len() };
-    // Products of 8-bit numbers are examined with the kernels.
-    let wanted = with_plain(products.iter().map(wanted).filter(|product| !product.shape.is_of_bytes()));
+    // GEMMs of 8-bit numbers are examined with the kernels.
+    let wanted = with_plain(all.iter().map(wanted).filter(|gemm| !gemm.shape.is_of_bytes()));
     let most = if subject.is_quick { MOST_QUICK_ALGORITHMS } else { MOST_ALGORITHMS };
     let Subject { gpu, gemms, kernels, element, .. } = subject;
     let mut examiner = Examiner {
@@ -57,25 +57,25 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     };
     let deaths = report.killers().filter(|name| name.ends_with(QUESTION)).count();
     if deaths >= MOST_DEATHS {
-        report.note("hipBLASLt ends a process again and again, so it is not asked for the other products");
+        report.note("hipBLASLt ends a process again and again, so it is not asked for the other GEMMs");
     }
-    for product in &wanted {
-        examiner.product(product, deaths < MOST_DEATHS, report);
+    for gemm in &wanted {
+        examiner.examine(gemm, deaths < MOST_DEATHS, report);
     }
     Ok(())
 }
 
-/// The products, and after each one with an epilogue the same without it, which rocBLAS computes instead.
-fn with_plain(products: impl Iterator<Item = Wanted>) -> Vec<Wanted> {
+/// The GEMMs, and after each one with an epilogue the same without it, which rocBLAS computes instead.
+fn with_plain(gemms: impl Iterator<Item = Wanted>) -> Vec<Wanted> {
     let mut seen = BTreeSet::new();
-    let with_plain = products.flat_map(|product| {
-        let plain = product.shape.without_epilogue();
-        [product, Wanted { shape: plain, ..product }]
+    let with_plain = gemms.flat_map(|gemm| {
+        let plain = gemm.shape.without_epilogue();
+        [gemm, Wanted { shape: plain, ..gemm }]
     });
-    with_plain.filter(|product| seen.insert(product.shape)).collect()
+    with_plain.filter(|gemm| seen.insert(gemm.shape)).collect()
 }
 
-/// A text that is different for all products of a network.
+/// A text that is different for all GEMMs of a network.
 fn name(shape: &GemmShape) -> String {
     let strides = |shape: &GemmShape| [shape.weights_stride, shape.x_stride, shape.y_stride];
     let dense = GemmShape::plain(shape.rows, shape.outputs, shape.inputs, shape.input_type);
@@ -99,16 +99,16 @@ struct Examiner<'a> {
     contents: Contents,
     gemms: &'a Gemms,
     kernels: &'a Kernels,
-    /// The number of hipBLASLt's algorithms to examine for each product.
+    /// The number of hipBLASLt's algorithms to examine for each GEMM.
     most: usize,
 }
 
-/// A product under examination.
+/// A GEMM under examination.
 struct Trial<'a> {
-    product: &'a Wanted,
+    gemm: &'a Wanted,
     /// The name in the report.
     name: String,
-    /// The product with the weights of each layer.
+    /// The GEMM with the weights of each layer.
     layers: Vec<GemmProblem>,
     samples: Samples,
 }
@@ -121,16 +121,16 @@ struct Outcome {
 }
 
 impl Examiner<'_> {
-    /// Examines one product by every library that may compute it.
-    fn product(&mut self, product: &Wanted, asks_hipblaslt: bool, report: &mut Reporter<'_>) {
-        let shape = &product.shape;
+    /// Examines one GEMM by every library that may compute it.
+    fn examine(&mut self, gemm: &Wanted, asks_hipblaslt: bool, report: &mut Reporter<'_>) {
+        let shape = &gemm.shape;
         let mut trial = None;
         let name = name(shape);
         let gemms = self.gemms;
         if asks_hipblaslt && gemms.hipblaslt_has_epilogue_of(shape) {
             let item = format!("hipBLASLt, {name}");
             report.item(&item, |report| {
-                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let trial = trial.get_or_insert_with(|| self.trial(gemm, &name));
                 let mut proposals = None;
                 report.attempt(&format!("{item}{QUESTION}"), |_| {
                     proposals = Some(gemms.proposals(&trial.layers[0], WeightLayout::Plain));
@@ -145,7 +145,7 @@ impl Examiner<'_> {
         if gemms.has(BlasLibrary::Rocblas) && !shape.has_epilogue() {
             let item = format!("rocBLAS, {name}");
             report.item(&item, |report| {
-                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let trial = trial.get_or_insert_with(|| self.trial(gemm, &name));
                 let choices = vec![GemmChoice::ROCBLAS];
                 self.library("rocBLAS", &item, trial, choices, report)
             });
@@ -154,7 +154,7 @@ impl Examiner<'_> {
         if !own.is_empty() {
             let item = format!("Rukh's tiles, {name}");
             report.item(&item, |report| {
-                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let trial = trial.get_or_insert_with(|| self.trial(gemm, &name));
                 self.library("Rukh's tiles", &item, trial, own.clone(), report)
             });
         }
@@ -163,7 +163,7 @@ impl Examiner<'_> {
         if !preshuffled.is_empty() {
             let item = format!("{PRESHUFFLED}, {name}");
             report.item(&item, |report| {
-                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let trial = trial.get_or_insert_with(|| self.trial(gemm, &name));
                 // Without memory for these weights there is nothing to examine.
                 if !self.measurer.preshuffle(&trial.layers)? {
                     return Ok(());
@@ -173,7 +173,7 @@ impl Examiner<'_> {
         }
         if self.own_step(shape, None).is_some() {
             report.item(&format!("Rukh's kernel, {name}"), |report| {
-                let trial = trial.get_or_insert_with(|| self.trial(product, &name));
+                let trial = trial.get_or_insert_with(|| self.trial(gemm, &name));
                 let own =
                     |examiner: &Self, layer: &GemmProblem| Ok(examiner.own_step(&layer.shape, Some(layer)));
                 let outcome = self.outcome(trial, 0, own)?;
@@ -183,13 +183,13 @@ impl Examiner<'_> {
         }
     }
 
-    fn trial<'p>(&self, product: &'p Wanted, name: &str) -> Trial<'p> {
-        let layers = self.measurer.layers(product);
-        let samples = Samples::new(&product.shape, WeightLayout::Plain, &self.contents);
-        Trial { product, name: name.to_owned(), layers, samples }
+    fn trial<'p>(&self, gemm: &'p Wanted, name: &str) -> Trial<'p> {
+        let layers = self.measurer.layers(gemm);
+        let samples = Samples::new(&gemm.shape, WeightLayout::Plain, &self.contents);
+        Trial { gemm, name: name.to_owned(), layers, samples }
     }
 
-    /// Examines the algorithms of a library, or our own, for a product.
+    /// Examines the algorithms of a library, or our own, for a GEMM.
     fn library(
         &mut self,
         library: &str,
@@ -207,7 +207,7 @@ impl Examiner<'_> {
         for (algorithm, choice) in choices.into_iter().enumerate() {
             report.attempt(&format!("{item}, algorithm {algorithm}"), |_| {
                 let step = |examiner: &Self, layer: &GemmProblem| {
-                    examiner.gemms.step_by_choice("an examined product", layer, choice)
+                    examiner.gemms.step_by_choice("an examined GEMM", layer, choice)
                 };
                 outcomes.push(self.outcome(trial, algorithm, step)?);
                 Ok(())
@@ -217,7 +217,7 @@ impl Examiner<'_> {
         Ok(())
     }
 
-    /// Computes and times a product. `step` makes the step for a layer.
+    /// Computes and times a GEMM. `step` makes the step for a layer.
     fn outcome(
         &mut self,
         trial: &Trial<'_>,
@@ -241,7 +241,7 @@ impl Examiner<'_> {
         };
         let once = program(self, 1)?;
         self.measurer.run_once(&once, samples.initial_byte)?;
-        let rows = self.staging.download(self.measurer.results(), &samples.pieces, "a product")?;
+        let rows = self.staging.download(self.measurer.results(), &samples.pieces, "a GEMM")?;
         let difference = samples.compare(&rows);
         let pilot = self.measurer.time(&once, 1)?;
         let launches = launches(pilot);
@@ -250,7 +250,7 @@ impl Examiner<'_> {
         Ok(Outcome { algorithm, difference, microseconds })
     }
 
-    /// The step by our own kernel for products of few rows, if it computes this product. Without a layer the step must
+    /// The step by our own kernel for GEMMs of few rows, if it computes this GEMM. Without a layer the step must
     /// not be run.
     fn own_step(&self, shape: &GemmShape, layer: Option<&GemmProblem>) -> Option<Step> {
         let &GemmShape { rows, outputs, inputs, input_type, .. } = shape;
@@ -277,11 +277,11 @@ impl Examiner<'_> {
             epsilon: 0.0,
             reserved: 0,
         };
-        Some(Step::kernel("an examined product".to_owned(), function, grid, arguments))
+        Some(Step::kernel("an examined GEMM".to_owned(), function, grid, arguments))
     }
 }
 
-/// Adds the row of a product by a library. If no result is wrong, it names the fastest of our tiles; the names of the
+/// Adds the row of a GEMM by a library. If no result is wrong, it names the fastest of our tiles; the names of the
 /// libraries' algorithms are empty.
 fn row(
     library: &str,
@@ -291,7 +291,7 @@ fn row(
 ) {
     let best = outcomes.iter().min_by(|a, b| a.microseconds.total_cmp(&b.microseconds));
     let error = outcomes.iter().map(|outcome| outcome.difference.error).fold(0.0, f64::max);
-    let rate = |outcome: &Outcome| 2e-6 * trial.product.shape.multiply_adds() / outcome.microseconds;
+    let rate = |outcome: &Outcome| 2e-6 * trial.gemm.shape.multiply_adds() / outcome.microseconds;
     let wrong: Vec<String> = outcomes
         .iter()
         .filter_map(|Outcome { algorithm, difference, .. }| {
@@ -308,8 +308,8 @@ fn row(
         }
     };
     let cells = [
-        ("product", trial.name.as_str().into()),
-        ("layers", trial.product.layers.into()),
+        ("gemm", trial.name.as_str().into()),
+        ("layers", trial.gemm.layers.into()),
         ("by", library.into()),
         ("best", best.map(|best| best.algorithm).into()),
         ("µs", best.map_or(Value::Null, |best| short(best.microseconds))),
@@ -320,7 +320,7 @@ fn row(
         ("detail", detail.into()),
         ("µs of all", all.into()),
     ];
-    report.row("products", cells);
+    report.row("gemms", cells);
 }
 
 #[cfg(test)]
@@ -329,14 +329,14 @@ mod tests {
     use crate::runtime::ffi::gemm::{ElementType, Epilogue};
 
     #[test]
-    fn a_product_with_an_epilogue_is_followed_by_the_plain_one() {
+    fn a_gemm_with_an_epilogue_is_followed_by_the_plain_one() {
         let plain = GemmShape::plain(64, 32, 16, ElementType::Fp16);
         let shape = GemmShape { epilogue: Epilogue::Bias, is_gated: true, ..plain };
         let other = GemmShape { accumulate: true, x_stride: 24, ..plain };
         let wanted = [shape, plain, other].map(|shape| Wanted { shape, layers: 3 });
         let all = with_plain(wanted.into_iter());
-        assert_eq!(all.iter().map(|product| product.shape).collect::<Vec<_>>(), [shape, plain, other]);
-        let names: BTreeSet<String> = all.iter().map(|product| name(&product.shape)).collect();
+        assert_eq!(all.iter().map(|gemm| gemm.shape).collect::<Vec<_>>(), [shape, plain, other]);
+        let names: BTreeSet<String> = all.iter().map(|gemm| name(&gemm.shape)).collect();
         assert_eq!(names.len(), 3);
     }
 }

@@ -3,7 +3,7 @@
 With `--base-engine` they play against another engine instead, such as lc0.
 
     scripts/matches/features.py --engine target/release/rukh --weights net.pb.gz --nodes 800 --pairs 200 \\
-        --concurrency 16 --save features.jsonl --table docs/strength.md
+        --concurrency 16 --save features.jsonl --table features.md
 
 A variant is a set of options. `--list` shows the known ones; `--variant NAME` plays one of them, and
 `--variant 'NAME:Option=Value,Option=Value'` a new one. Without `--variant`, all known ones are played. Each opening is

@@ -8,7 +8,7 @@
 A feature is FLAG=VALUE[,FLAG=VALUE] of player 1 of `rukh selfplay`; player 2 has the flags after `--` alone. Each match
 is a pair of games from each opening. It ends when the SPRT decides, after `--games` games, or after `--match-seconds`,
 with the games that are finished by then. Every match is appended to the file `--save`, and the same command plays the
-matches that are missing there, until `--seconds` are over. Prints the rows of the table in docs/strength.md.
+matches that are missing there, until `--seconds` are over. Prints the rows of a table in Markdown.
 """
 
 import argparse
@@ -48,7 +48,7 @@ def play(arguments, match, seconds):
 
 
 def row(match, result):
-    """A row of the table in docs/strength.md."""
+    """A row of the table of matches."""
     network, visits, feature = match
     name = Path(network).name.removesuffix(".gz").removesuffix(".pb")
     options = ", ".join(f"`{option}`" for option in feature.split(","))

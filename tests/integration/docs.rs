@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 /// The README is the page that every visitor reads, so it stays short.
 const README_BYTES: u64 = 8 * 1024;
 
+/// The pages of `docs/` say what is, and how it came to be known is in git's history.
+const DOCS_WORDS: usize = 20_000;
+
 /// A backticked word that begins with one of these is a path from the top of the repository.
 const TOP_FOLDERS: [&str; 8] =
     ["src/", "hip/", "tests/", "scripts/", "docs/", "weights/", ".github/", ".ci/"];
@@ -110,6 +113,18 @@ fn repository_path(word: &str) -> Option<String> {
 fn the_readme_is_short() {
     let bytes = fs::metadata(root().join("README.md")).unwrap().len();
     assert!(bytes <= README_BYTES, "README.md has {bytes} bytes; move something to docs/");
+}
+
+#[test]
+fn the_pages_of_docs_have_at_most_20_000_words() {
+    let folder = root().join("docs");
+    let mut words: Vec<(usize, String)> = Vec::new();
+    for page in pages().iter().filter(|page| page.path.parent() == Some(&*folder)) {
+        words.push((page.text.split_whitespace().count(), page.at(1)));
+    }
+    words.sort_unstable();
+    let sum: usize = words.iter().map(|(count, _)| count).sum();
+    assert!(sum <= DOCS_WORDS, "docs/*.md has {sum} words; shorten a page: {words:?}");
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! Measures how full a search's batches are from its start on, and how many of the evaluations it used.
 //!
 //! `RUKH_NETWORK=FILE cargo test --profile quick --test integration full_batches -- --nocapture` evaluates with a network
-//! on the CPU, in the place of a graphics card, and prints the table of `docs/benchmarks.md`. Without a network the
-//! evaluations are random.
+//! on the CPU, in the place of a graphics card, and prints a table. Without a network the evaluations are random.
 
 use crate::search::{KIWIPETE, MIDDLEGAME};
 use rukh_backend::position_key::KeyRules;

@@ -112,9 +112,9 @@ options! {
     in_flight_share: f32 = 0.0, float(0.0, 1.0).uci("InFlightShare").hidden();
 
     ["Search"]
-    /// The search: `default` is Rukh's own, and `classic` is lc0's classic search. `classic` ignores the options of the
-    /// sections Uncertainty and Backup, `PrefetchByVisits`, `RootPolicyTemperature`, `LowerBoundDeviation` and
-    /// `InFlightShare`.
+    /// The search: `default` is Rukh's own, and `classic` is lc0's classic search. With `classic`, the
+    /// options under Uncertainty and Backup have no effect, nor have `PrefetchByVisits`, `RootPolicyTemperature`,
+    /// `LowerBoundDeviation` and `InFlightShare`.
     search: SearchName = SearchName::Default, choice(SearchName::NAMES).uci("Search");
 
     ["Exploration"]
@@ -179,7 +179,8 @@ options! {
 
     ["Backup"]
     /// Computes a node's value anew from its children's values after each batch, so that it contains all that is known
-    /// of a transposition, and not only the visits that came this way. `ValueWeightExponent` implies it if it is on.
+    /// of a transposition, and not only the visits that came this way. A `ValueWeightExponent` above 0
+    /// turns it on, too.
     use_graph_backup: bool = false, check().uci("UseGraphBackup").hidden();
     /// Weighs children whose value is low for their number of visits less, as KataGo does (0.25 there): the exponent of
     /// the probability that such a value is due to chance. 0 turns this off, and then a node's value is the mean of its

@@ -6,12 +6,11 @@
 use super::report::Death;
 use rukh_base::sync::start_system_thread;
 use rukh_gpu::doctor::{Line, Request, STAGE_ARGUMENT};
-use rukh_gpu::helper::child::{ChildProcess, FAREWELL, POLL_INTERVAL, each_line, silence};
+use rukh_gpu::helper::child::{ChildProcess, FAREWELL, Heard, POLL_INTERVAL, each_line, silence};
 use std::collections::VecDeque;
 use std::io::Read;
 use std::path::Path;
 use std::process::Stdio;
-use std::sync::mpsc::RecvTimeoutError;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -107,7 +106,7 @@ impl Process {
         let errors = child.take_errors();
         let collect = move || errors.map_or_else(String::new, last_lines);
         let errors = start_system_thread("errors of a stage", collect)?;
-        child.ask(&request.text());
+        child.ask(request);
         Ok(Process { child, errors })
     }
 
@@ -127,17 +126,14 @@ impl Process {
             // Before its first item, a process loads libraries and the network, and may compile kernels or measure
             // GEMMs, which can take long.
             let silent = if begun.is_empty() { deadline } else { deadline.min(now + patience) };
-            let text = match self.child.lines.recv_timeout(silent.saturating_duration_since(now)) {
-                Ok(text) => text,
-                Err(RecvTimeoutError::Timeout) if Instant::now() >= deadline => {
+            let line = match self.child.hear(silent) {
+                Heard::Event(line) => line,
+                Heard::Nothing if Instant::now() >= deadline => {
                     return Ending::Of(Outcome::OutOfTime(begun.pop()));
                 }
-                Err(RecvTimeoutError::Timeout) => {
-                    return Ending::Death(begun.pop(), silence(patience));
-                }
-                Err(RecvTimeoutError::Disconnected) => return Ending::Death(begun.pop(), self.child.end()),
+                Heard::Nothing => return Ending::Death(begun.pop(), silence(patience)),
+                Heard::End(how) => return Ending::Death(begun.pop(), how),
             };
-            let Some(line) = Line::parse(&text) else { continue };
             match &line {
                 Line::Begin(item) => begun.push(item.clone()),
                 Line::End(item) => {

@@ -33,6 +33,7 @@ mod speed;
 mod stage;
 pub(crate) mod subject;
 
+use crate::helper::exchange::{read_request, write_event};
 use crate::runtime::error;
 use reporter::Reporter;
 use std::io::{self, Read, Write};
@@ -48,16 +49,14 @@ pub const STAGE_ARGUMENT: &str = "rocm-doctor";
 ///
 /// # Errors
 /// The request cannot be read, or the lines cannot be written: the parent process is gone.
-pub fn serve_stage(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
-    let mut text = String::new();
-    input.read_to_string(&mut text)?;
-    match Request::parse(&text) {
+pub fn serve_stage(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    match read_request::<Request>(input)? {
         Ok(request) => {
             let mut reporter = Reporter::new(&mut output, request.done.iter().cloned(), &request.killers);
             let outcome = run(&request, &mut reporter);
             reporter.finish(outcome)
         }
-        Err(reason) => writeln!(output, "{}", Line::Failed(reason).text()),
+        Err(reason) => write_event(&mut output, &Line::Failed(reason)),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Tells the parent process what a stage does and finds.
 
 use super::exchange::Line;
+use crate::helper::exchange::write_event;
 use crate::runtime::error::{GpuError, Result};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -95,7 +96,7 @@ impl<'a> Reporter<'a> {
 
     fn say(&mut self, line: &Line) {
         if self.broken.is_none() {
-            self.broken = writeln!(self.output, "{}", line.text()).and_then(|()| self.output.flush()).err();
+            self.broken = write_event(self.output, line).err();
         }
     }
 }
@@ -103,13 +104,14 @@ impl<'a> Reporter<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::helper::exchange::parse_event;
 
     fn said(done: &[&str], run: impl FnOnce(&mut Reporter<'_>)) -> Vec<Line> {
         let mut output = Vec::new();
         let mut reporter = Reporter::new(&mut output, done.iter().map(|&name| name.to_owned()), &[]);
         run(&mut reporter);
         reporter.finish(Ok(())).expect("memory can be written to");
-        String::from_utf8(output).expect("text is written").lines().filter_map(Line::parse).collect()
+        String::from_utf8(output).expect("text is written").lines().filter_map(parse_event).collect()
     }
 
     fn failed(text: &str) -> GpuError {

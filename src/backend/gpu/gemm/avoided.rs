@@ -7,13 +7,14 @@
 use super::shape_text;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use rukh_base::cache_folder;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::io;
 use std::path::PathBuf;
 
 /// Who computes a GEMM: one of the two BLAS libraries, or our own kernels.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum BlasLibrary {
     Rocblas,
     HipblasLt,
@@ -50,7 +51,7 @@ impl BlasLibrary {
 /// Who is asked for a GEMM, and with which layout of the weights. A library that ends a process with transposed
 /// weights may still be asked for the GEMM with plain ones. Our own kernels are one and the same for all layouts
 /// here.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct Asked {
     pub(crate) library: BlasLibrary,
     pub(crate) is_transposed: bool,
@@ -99,10 +100,26 @@ const TITLE: &str = "# rukh's avoided GEMMs, 1";
 /// The cell that stands for every shape.
 const EVERY_SHAPE: &str = "*";
 
+/// Who is not asked for which GEMM, and how the process ended.
+type Entry = (Asked, Option<GemmShape>, String);
+
 /// GEMMs that a library is not asked for. `None` instead of a shape stands for every GEMM. The text says how the
 /// process ended.
-#[derive(Clone, Default, Debug, PartialEq)]
+#[derive(Clone, Default, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Vec<Entry>", into = "Vec<Entry>")]
 pub(crate) struct Avoided(BTreeMap<(Asked, Option<GemmShape>), String>);
+
+impl From<Vec<Entry>> for Avoided {
+    fn from(entries: Vec<Entry>) -> Avoided {
+        Avoided(entries.into_iter().map(|(asked, shape, how)| ((asked, shape), how)).collect())
+    }
+}
+
+impl From<Avoided> for Vec<Entry> {
+    fn from(avoided: Avoided) -> Vec<Entry> {
+        avoided.0.into_iter().map(|((asked, shape), how)| (asked, shape, how)).collect()
+    }
+}
 
 impl Avoided {
     /// Whether nobody must be asked for `shape` so. Where a GEMM is avoided with plain weights, it is with others,

@@ -3,6 +3,7 @@
 use super::avoided::{Asked, BlasLibrary};
 use super::own::OwnChoice;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
@@ -17,7 +18,7 @@ const WORTH_A_COPY: f32 = 1.02;
 
 /// The library and algorithm for one shape, and the layout of the weights. Libraries have other algorithms for
 /// transposed weights than for plain ones, and no library reads preshuffled weights.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) enum GemmChoice {
     /// rocBLAS, with the kernel of this solution index; `None` leaves the choice to rocBLAS.
     Rocblas { solution: Option<i32>, layout: WeightLayout },
@@ -60,7 +61,7 @@ impl GemmChoice {
 }
 
 /// How thoroughly a GEMM was measured.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum Effort {
     /// The choices that are usually the fastest, as at the first start.
     Quick,
@@ -120,13 +121,28 @@ impl Effort {
 }
 
 /// The fastest choice for a shape, and the time of one GEMM.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Measured {
     pub(crate) choice: GemmChoice,
+    #[serde(with = "null_if_infinite")]
     pub(crate) microseconds: f32,
     /// The largest error of its results that was found; 0 if they were not compared.
+    #[serde(with = "null_if_infinite")]
     pub(crate) error: f32,
     pub(crate) effort: Effort,
+}
+
+/// JSON has no infinity.
+mod null_if_infinite {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<S: Serializer>(number: &f32, to: S) -> Result<S::Ok, S::Error> {
+        number.is_finite().then_some(*number).serialize(to)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f32, D::Error> {
+        Ok(Option::deserialize(from)?.unwrap_or(f32::INFINITY))
+    }
 }
 
 impl Measured {

@@ -1,10 +1,13 @@
 //! A process of this program that ROCm's libraries may end or block, and the lines that it writes.
 
+use super::exchange::{parse_event, request_text};
 use rukh_base::sync::start_system_thread;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStderr, Command, Stdio};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 /// The longest wait for a process to end after it was killed or has closed its output. A process whose card hangs may
@@ -18,7 +21,17 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(2);
 pub struct ChildProcess {
     child: Child,
     /// The lines of its standard output. The channel closes when the process ends.
-    pub lines: Receiver<String>,
+    lines: Receiver<String>,
+}
+
+/// What was heard from a process.
+pub enum Heard<E> {
+    /// An event.
+    Event(E),
+    /// Nothing until the time was over.
+    Nothing,
+    /// The process has ended in this way.
+    End(String),
 }
 
 impl ChildProcess {
@@ -52,9 +65,23 @@ impl ChildProcess {
 
     /// Writes `request` to the standard input, and closes it. A process that is gone already does not read. Its silence
     /// is noticed later.
-    pub fn ask(&mut self, request: &str) {
+    pub fn ask(&mut self, request: &impl Serialize) {
         if let Some(mut input) = self.child.stdin.take() {
-            let _ = input.write_all(request.as_bytes());
+            let _ = input.write_all(request_text(request).as_bytes());
+        }
+    }
+
+    /// Waits for the next event, until a point in time.
+    pub fn hear<E: DeserializeOwned>(&mut self, until: Instant) -> Heard<E> {
+        loop {
+            match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
+                Ok(line) => match parse_event(&line) {
+                    Some(event) => return Heard::Event(event),
+                    None => continue,
+                },
+                Err(RecvTimeoutError::Timeout) => return Heard::Nothing,
+                Err(RecvTimeoutError::Disconnected) => return Heard::End(self.end()),
+            }
         }
     }
 
@@ -64,7 +91,7 @@ impl ChildProcess {
     }
 
     /// Waits for a process that has closed its output, and says how it ended.
-    pub fn end(&mut self) -> String {
+    fn end(&mut self) -> String {
         let begin = Instant::now();
         while begin.elapsed() < FAREWELL {
             if let Ok(Some(status)) = self.child.try_wait() {

@@ -4,10 +4,12 @@
 //! |---|---|
 //! | [`probe`] | starts the process, listens, and finds out what it died of |
 //! | [`serve`] | the work of that process |
-//! | [`report`] | the text that the two processes exchange |
-//! | [`child`] | a process that may die, and the lines that it writes |
+//! | [`report`] | what the two processes tell each other |
+//! | [`child`] | a process that may die, for the stages of `doctor`, too |
+//! | [`exchange`] | requests and events as text |
 
 pub mod child;
+pub(crate) mod exchange;
 pub(crate) mod probe;
 pub(crate) mod report;
 pub(crate) mod serve;

@@ -4,7 +4,7 @@
 //! about to do before it does it. If it dies or falls silent, the GEMM that it named last is left out, and another
 //! helper goes on with the rest.
 
-use super::child::{ChildProcess, silence};
+use super::child::{ChildProcess, Heard, silence};
 use super::report::{Report, Request};
 use crate::gemm::avoided::Asked;
 use crate::gemm::gemms::GemmTable;
@@ -12,7 +12,6 @@ use crate::runtime::ffi::gemm::GemmShape;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::OnceLock;
-use std::sync::mpsc::RecvTimeoutError;
 use std::time::{Duration, Instant};
 
 /// The argument with which this program becomes a helper.
@@ -154,7 +153,7 @@ struct Helper(ChildProcess);
 impl Helper {
     fn start(program: &Path, request: &Request) -> Option<Helper> {
         let mut process = ChildProcess::start(program, HELPER_ARGUMENT, Stdio::null()).ok()?;
-        process.ask(&request.text());
+        process.ask(request);
         Some(Helper(process))
     }
 
@@ -171,20 +170,18 @@ impl Helper {
             if !tell(&found.rows) {
                 return Ended::Done;
             }
-            let rest = deadline.saturating_duration_since(Instant::now());
-            let line = self.0.lines.recv_timeout(rest.min(LISTENER_INTERVAL));
-            match line.as_deref().map(Report::parse) {
-                Ok(Some(Report::Done)) => return Ended::Done,
-                Ok(Some(Report::Failed(reason))) => {
+            match self.0.hear(deadline.min(Instant::now() + LISTENER_INTERVAL)) {
+                Heard::Event(Report::Done) => return Ended::Done,
+                Heard::Event(Report::Failed(reason)) => {
                     found.failure = Some(reason);
                     return Ended::Done;
                 }
-                Ok(Some(Report::Ready)) => last = None,
-                Ok(Some(Report::Begin(asked, shape))) => last = Some((asked, shape)),
-                Ok(Some(Report::Wrong(asked, shape, how))) => {
+                Heard::Event(Report::Ready) => last = None,
+                Heard::Event(Report::Begin(asked, shape)) => last = Some((asked, shape)),
+                Heard::Event(Report::Wrong(asked, shape, how)) => {
                     found.wrong.push(WrongGemm { asked, shape, how });
                 }
-                Ok(Some(Report::Row(shape, measured))) => {
+                Heard::Event(Report::Row(shape, measured)) => {
                     // A helper asks for a plain GEMM too if the library cannot add the epilogue. An earlier helper
                     // may have timed that GEMM, and an untimed row must not replace the timed one.
                     let known = found.rows.get(&shape).is_some_and(|row| row.microseconds.is_finite());
@@ -193,10 +190,9 @@ impl Helper {
                     }
                     last = None;
                 }
-                Ok(None) => continue,
-                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => continue,
-                Err(RecvTimeoutError::Timeout) => return Ended::Died(last, silence(patience)),
-                Err(RecvTimeoutError::Disconnected) => return Ended::Died(last, self.0.end()),
+                Heard::Nothing if Instant::now() < deadline => continue,
+                Heard::Nothing => return Ended::Died(last, silence(patience)),
+                Heard::End(how) => return Ended::Died(last, how),
             }
             deadline = Instant::now() + patience;
         }

@@ -1,6 +1,7 @@
 //! The helper process: it asks the BLAS libraries for GEMMs and times them, so that a library that crashes or
 //! hangs does not stop the engine. [`super::probe`] starts it.
 
+use super::exchange::{read_request, write_event};
 use super::report::{Report, Request};
 use crate::gemm::gemms::Gemms;
 use crate::measure::measurer::Measurer;
@@ -14,18 +15,17 @@ use std::io::{self, Read, Write};
 ///
 /// # Errors
 /// The request cannot be read, or the lines cannot be written: the engine is gone.
-pub fn serve_gemms(mut input: impl Read, mut output: impl Write) -> io::Result<()> {
-    let mut text = String::new();
-    input.read_to_string(&mut text)?;
+pub fn serve_gemms(input: impl Read, mut output: impl Write) -> io::Result<()> {
+    let request = read_request(input)?;
     let mut written = Ok(());
     let mut write = |report: &Report| {
-        let one = writeln!(output, "{}", report.text()).and_then(|()| output.flush());
+        let one = write_event(&mut output, report);
         if one.is_err() && written.is_ok() {
             written = one;
         }
         written.is_ok()
     };
-    let last = match Request::parse(&text).map(|request| measure(&request, &mut write)) {
+    let last = match request.map(|request| measure(&request, &mut write)) {
         Ok(Ok(())) => Report::Done,
         Ok(Err(error)) => Report::Failed(error.to_string()),
         Err(reason) => Report::Failed(reason),

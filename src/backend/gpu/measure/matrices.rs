@@ -12,6 +12,7 @@ use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::{ElementType, Epilogue, GateOperands, GemmOperands, GemmShape};
 use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
 use crate::runtime::ffi::pinned::Staging;
+use serde::{Deserialize, Serialize};
 
 /// The most memory for the weights of the layers of one shape, in bytes.
 const MOST_WEIGHTS: usize = 256 << 20;
@@ -20,7 +21,7 @@ const MOST_WEIGHTS: usize = 256 << 20;
 const ALIGNMENT: usize = 256;
 
 /// A GEMM to measure.
-#[derive(Clone, Copy, PartialEq, Debug)]
+#[derive(Clone, Copy, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Wanted {
     pub(crate) shape: GemmShape,
     /// The number of the network's layers with this shape.

@@ -1,10 +1,11 @@
 //! Chooses among the devices that HIP finds.
 
+use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt;
 
 /// The user's choice of a device.
-#[derive(Clone, PartialEq, Eq, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
 pub enum GpuChoice {
     /// The best device that can be used.
     #[default]

@@ -10,10 +10,11 @@ use super::ffi::{hip, hipblaslt, rocblas};
 use hip_runtime_sys::Hip;
 use hip_runtime_sys::loader::file_of;
 use hip_runtime_sys::runtime::Runtime;
+use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
 
 /// The user's choice of who computes the GEMMs.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum GemmLibrary {
     /// Uses both libraries and our own kernels. Those that are not installed are not missed.
     Auto,

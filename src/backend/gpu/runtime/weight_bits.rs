@@ -1,7 +1,9 @@
 //! The user's choice of how many bits the weights of GEMMs with few rows have.
 
+use serde::{Deserialize, Serialize};
+
 /// How many bits the weights of GEMMs with few rows have. Arithmetic has 16 bits with any of them.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 pub enum WeightBits {
     /// All weights have 16 bits.
     Sixteen,

@@ -2,11 +2,12 @@
 
 use super::super::fp8::Fp8Format;
 use super::hip::Address;
+use serde::{Deserialize, Serialize};
 
 use half::{bf16, f16};
 
 /// The type of a matrix's elements.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum ElementType {
     /// IEEE single precision.
     Fp32,
@@ -60,7 +61,7 @@ pub(crate) const WORKSPACE_BYTES: usize = 32 << 20;
 pub(crate) const COUNTERS: usize = 1 << 14;
 
 /// The operation that a GEMM applies to its result before writing it.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum Epilogue {
     None,
     /// Adds one bias per output.
@@ -81,7 +82,7 @@ pub(crate) enum Epilogue {
 ///
 /// In BLAS's column-major terms: m = outputs, n = rows, k = inputs, A = W transposed, B = x, C = D = y. Sums and
 /// scalars are always fp32.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) struct GemmShape {
     pub(crate) outputs: usize,
     pub(crate) rows: usize,
@@ -180,7 +181,7 @@ impl std::fmt::Display for GemmShape {
 }
 
 /// The order of a GEMM's weights in memory.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum WeightLayout {
     /// `[outputs][inputs]`, with the strides of the shape. A network is loaded so, and everything reads it.
     Plain,

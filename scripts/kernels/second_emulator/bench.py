@@ -9,7 +9,7 @@ from fault import Fault
 from kernel_object import KernelObject
 from launch import Compiled, Launch
 from memory import BASE, Memory
-from table import Array, Case, Pointer
+from table import Array, Case, Expected
 
 
 @dataclass
@@ -53,18 +53,11 @@ class Bench:
         self.memory = Memory()
         # Kernels also write what holds no results, and must then restore it: the counters of workgroups.
         self.addresses = [self.memory.add(array.contents, writable=True) for array in case.arrays]
-        for array, address in zip(case.arrays, self.addresses, strict=True):
-            patched = self.patch(array.contents.tobytes(), array.pointers)
-            self.memory.bytes[address - BASE :][: len(patched)] = np.frombuffer(patched, np.uint8)
-        self.arguments = self.patch(case.arguments + bytes(-len(case.arguments) % 8), case.pointers)
         self.before = self.memory.bytes.copy()
-
-    def patch(self, contents: bytes, pointers: list[Pointer]) -> bytes:
-        """These bytes with addresses of arrays in them."""
-        patched = bytearray(contents)
-        for place, array, offset in pointers:
-            struct.pack_into("<Q", patched, place, self.addresses[array] + offset)
-        return bytes(patched)
+        arguments = bytearray(case.arguments + bytes(-len(case.arguments) % 8))
+        for place, array, offset in case.pointers:
+            struct.pack_into("<Q", arguments, place, self.addresses[array] + offset)
+        self.arguments = bytes(arguments)
 
     def compare(self) -> float:
         """The largest error of a result, in units of what is allowed. Fails if one is larger, or if a byte was changed
@@ -76,16 +69,16 @@ class Bench:
                 continue
             start, size = address - BASE, len(array.contents)
             values, allowed = array.expected.values, array.expected.allowed
+            count = len(values)
             found = decode(array.element, self.memory.bytes[start : start + size])
             is_result = ~np.isnan(values)
-            changed[start : start + size].reshape(len(found), -1)[: len(values)][is_result] = False
-            errors = np.where(is_result, error(found[: len(values)], values), 0)
+            changed[start : start + size].reshape(len(found), -1)[:count][is_result] = False
+            errors = np.where(is_result, error(found[:count], array.expected), 0)
             worst = int(errors.argmax())
             if errors[worst] > allowed:
-                count = int((errors > allowed).sum())
                 raise Fault(
                     f"element {worst} is {found[worst]:.6g} instead of {values[worst]:.6g}; "
-                    f"{count} of {int(is_result.sum())} results are wrong"
+                    f"{int((errors > allowed).sum())} of {int(is_result.sum())} results are wrong"
                 )
             if errors[worst]:
                 largest = max(largest, float(errors[worst] / allowed))
@@ -99,7 +92,7 @@ class Bench:
         return f"byte {byte - self.addresses[which] + BASE} of array {which}"
 
 
-def decode(element: str | None, contents: Array) -> Array:
+def decode(element: str, contents: Array) -> Array:
     """The numbers of an array, in fp64."""
     if element == "bf16":
         return (contents.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
@@ -109,9 +102,8 @@ def decode(element: str | None, contents: Array) -> Array:
     return contents.view(types[element]).astype(np.float64)
 
 
-def error(found: Array, expected: Array) -> Array:
-    """The differences relative to the expected numbers, or absolute if those are smaller than 1. They are infinite
-    where either number is not finite."""
+def error(found: Array, expected: Expected) -> Array:
+    """The relative differences from what is expected. They are infinite where a number is not finite."""
     with np.errstate(invalid="ignore"):
-        errors = np.abs(found - expected) / np.maximum(np.abs(expected), 1)
+        errors = np.abs(found - expected.values) / np.maximum(np.abs(expected.values), expected.least)
     return np.where(np.isnan(errors), np.inf, errors)

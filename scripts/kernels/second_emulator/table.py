@@ -1,8 +1,8 @@
-"""The table of launches, and of what they must compute, that the tests in Rust use too. This program writes it to a folder:
+"""Reads the table of launches, and of what they must compute, that the tests in Rust use too. A program writes it:
 
 cargo run --package rukh-gpu --example kernel_cases FOLDER
 
-cases.json lists the cases, and arrays.bin has the bytes of all arrays and of the results, which are in fp64.
+cases.json lists the cases, and arrays.bin has the bytes of all arrays and of the results. The program's comment says more.
 """
 import json
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 Array = np.ndarray
-# A place for an address, the number of the array that the address lies in, and how far from the array's start.
+# Where an address lies among the arguments, the number of the array that it points into, and how far from its start.
 Pointer = tuple[int, int, int]
 
 
@@ -20,7 +20,8 @@ class Expected:
     """What an array holds after the launch. The kernel must not write the elements that are NaN here."""
 
     values: Array  # fp64
-    allowed: float  # the largest error: see bench.py
+    allowed: float  # the largest difference of an element from its value, relative to the value
+    least: float  # differences are relative to this instead where the value is smaller
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,8 @@ class CaseArray:
     """An array in the GPU's memory."""
 
     contents: Array  # the bytes before the launch
-    element: str | None  # the type of the elements, such as f16; None for other things than numbers
+    element: str  # the type of the elements, such as f16; u8 for anything but numbers
     expected: Expected | None  # None if the launch must leave the array as it was
-    pointers: list[Pointer]
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Case:
     grid: tuple[int, int]
     threads: int
     arguments: bytes
-    pointers: list[Pointer]  # in the arguments
+    pointers: list[Pointer]
     arrays: list[CaseArray]
 
 
@@ -80,9 +80,8 @@ def read_array(array: dict, data: Array) -> CaseArray:
     expected = None
     if array["expected"]:
         values = part(data, array["expected"]["start"], 8 * array["expected"]["count"])
-        expected = Expected(np.frombuffer(values, "<f8"), array["expected"]["allowed"])
-    pointers = [tuple(pointer) for pointer in array.get("pointers", [])]
-    return CaseArray(part(data, array["start"], array["bytes"]), array["element"], expected, pointers)
+        expected = Expected(values.view("<f8"), array["expected"]["allowed"], array["expected"]["least"])
+    return CaseArray(part(data, array["start"], array["bytes"]), array["element"], expected)
 
 
 def part(data: Array, start: int, size: int) -> Array:

@@ -1,15 +1,19 @@
-"""Tests that the checks notice a wrong instruction: each changes one instruction of a kernel, whose check must fail."""
+"""Tests that the cases notice a wrong instruction: each changes one instruction of a kernel, whose case must fail. The
+cases are those of the folder that KERNEL_CASES names, or of target/kernel_cases."""
+import os
 import random
 import re
 import unittest
 from functools import cache
 from pathlib import Path
 
-from cases import Case, all_cases
-from checks import Result, run_case
+from bench import Result, run_case
 from kernel_object import KernelObject, disassemble, find_objdump, load, offset_of, read
+from table import Case, load_cases
 
-OBJECTS = Path(__file__).parents[3] / "hip/kernels/objects"
+ROOT = Path(__file__).parents[3]
+OBJECTS = ROOT / "hip/kernels/objects"
+CASES = Path(os.environ.get("KERNEL_CASES", ROOT / "target/kernel_cases"))
 OBJDUMP = find_objdump()
 
 
@@ -20,9 +24,10 @@ def listing(architecture: str, kernel: str) -> tuple[bytes, str]:
     return data, disassemble(data, OBJDUMP, [kernel])
 
 
+@cache
 def case_of(kernel: str) -> Case:
-    """The first check of a kernel."""
-    return next(case for case in all_cases() if case.kernel == kernel)
+    """The first case of a kernel."""
+    return next(case for case in load_cases(CASES) if case.kernel == kernel)
 
 
 class Changed:
@@ -40,7 +45,7 @@ class Changed:
         return [place for place in sorted(self.compiled) if re.match(pattern, self.code.program.text[place])]
 
     def run(self, place: int, text: str) -> Result:
-        """The check with another instruction at a place."""
+        """The case with another instruction at a place."""
         program = self.code.program
         before, program.text[place] = program.text[place], text
         compiled = {k: v for k, v in self.compiled.items() if k != place}
@@ -50,6 +55,7 @@ class Changed:
 
 
 @unittest.skipUnless(OBJDUMP, "needs llvm-objdump")
+@unittest.skipUnless(CASES.is_dir(), "needs the cases that the example kernel_cases writes")
 class Mutations(unittest.TestCase):
     def changed(self, architecture: str, kernel: str) -> Changed:
         changed = Changed(architecture, kernel)

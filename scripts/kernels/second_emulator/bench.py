@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from e4m3 import values
 from fault import Fault
 from kernel_object import KernelObject
 from launch import Compiled, Launch
@@ -68,16 +69,16 @@ class Bench:
             if array.expected is None:
                 continue
             start, size = address - BASE, len(array.contents)
-            values, allowed = array.expected.values, array.expected.allowed
-            count = len(values)
+            wanted, allowed = array.expected.values, array.expected.allowed
+            count = len(wanted)
             found = decode(array.element, self.memory.bytes[start : start + size])
-            is_result = ~np.isnan(values)
+            is_result = ~np.isnan(wanted)
             changed[start : start + size].reshape(len(found), -1)[:count][is_result] = False
             errors = np.where(is_result, error(found[:count], array.expected), 0)
             worst = int(errors.argmax())
             if errors[worst] > allowed:
                 raise Fault(
-                    f"element {worst} is {found[worst]:.6g} instead of {values[worst]:.6g}; "
+                    f"element {worst} is {found[worst]:.6g} instead of {wanted[worst]:.6g}; "
                     f"{int((errors > allowed).sum())} of {int(is_result.sum())} results are wrong"
                 )
             if errors[worst]:
@@ -96,6 +97,8 @@ def decode(element: str, contents: Array) -> Array:
     """The numbers of an array, in fp64."""
     if element == "bf16":
         return (contents.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if element in ("f8", "f8z"):
+        return values(element == "f8z")[contents]
     types = {"f32": "<f4", "f16": "<f2", "i8": "i1"}
     if element not in types:
         raise Fault(f"results of the type {element} are not known")

@@ -98,8 +98,8 @@ step_kernels() {
     fi
 }
 
-# Runs the kernels of every stored code object on the second emulator, which shares no code with the tests' emulator. The
-# launches and what they must compute come from the table of cases in Rust, of which cases that take long are left out.
+# Runs the kernels of every stored code object on the second emulator, which shares no code with the tests' emulator.
+# The launches, and what they must compute, are those of the table in Rust. Cases that take long are left out.
 step_second_emulator() {
     local python=${PYTHON:-target/python/bin/python}
     [ -x "$python" ] || python=${PYTHON:-python3}

@@ -1,6 +1,7 @@
 """Runs the kernels of code objects on an emulator that shares no code with hip/shims/emulator. See README.md.
 
-usage: second_emulator [--processes N] [--objdump PROGRAM] [--only KERNEL] [--cost N] [--verbose] CASES [FILE | FOLDER ...]
+usage: second_emulator [--processes N] [--objdump PROGRAM] [--only KERNEL] [--cost N] [--verbose]
+                       CASES [FILE | FOLDER ...]
 """
 import argparse
 import multiprocessing

@@ -32,8 +32,8 @@ class Report:
 
 
 def chosen(code: KernelObject, cases: list[Case], options: Options) -> list[Case]:
-    """The cases to run: of each kernel those that cost little, or else the one that costs least. Those for e4m3 are there
-    for two variants, of which an architecture has one."""
+    """The cases to run: of each kernel those that cost little, or else the one that costs least. Cases for e4m3 are
+    there in two variants, of which an architecture has one."""
     variants = (None, "fnuz" if is_old(code.family) else "ocp")
     there = [case for case in cases if case.kernel in code.kernels and case.fp8 in variants]
     there = [case for case in there if options.only in case.kernel]
@@ -45,7 +45,7 @@ def chosen(code: KernelObject, cases: list[Case], options: Options) -> list[Case
 
 def missing(code: KernelObject, cases: list[Case]) -> list[str]:
     """The kernels that the object should have and does not have. Without a matrix instruction it has none of those that
-    need one. Of a family of which architectures have different kernels, it has one at least. Only some multiply e4m3."""
+    need one. Of a family of which architectures have different kernels, it has one at least. e4m3 need not be there."""
     has_matrix = any(case.needs_matrix_instructions and case.kernel in code.kernels for case in cases)
     needed = [case for case in cases if not case.fp8 and (has_matrix or not case.needs_matrix_instructions)]
     families = {case.family for case in needed if case.kernel in code.kernels}

@@ -14,8 +14,8 @@ the table says "row":
 
 The hardware rounds between some of the additions. Here the sum is rounded once.
 
-Of bytes, a lane holds as many of a row as on gfx11 all 16, and elsewhere 16 or 32 divided by the lanes that share the row:
-4 r to 4 r + 3 in register r. Sums are rounded once or not at all, so that the order of the lanes does not matter.
+Of bytes, a lane holds on gfx11 all 16 of a row, and elsewhere 16 or 32 divided by the lanes that share the row: 4 r to
+4 r + 3 in register r. Sums are rounded once or not at all, so that the order of the lanes does not matter.
 """
 import re
 from collections.abc import Callable
@@ -77,8 +77,8 @@ def place(text: str, count: int) -> tuple[str, slice]:
 
 
 def compile_bytes(i: Instruction, tile: Layout, depth: int, lanes: int, codes: Array) -> Callable[[Waves], object]:
-    """The function that executes a product of bytes that stand for the numbers in `codes`: integers, or fp64 for sums in
-    fp32. `tile` has the places of the sums, and says whether lanes repeat others' operands."""
+    """The function that executes a product of bytes, which stand for the numbers in `codes`: integers, or fp64 if sums
+    are fp32. `tile` has the places of the sums, and says whether lanes repeat others' operands."""
     is_integer = codes.dtype == I64
     if i.modifiers != ({"neg_lo": "[1,1,0]"} if is_integer and lanes == 32 else {}):
         raise Fault(f"operands that are not signed: {i.modifiers}")

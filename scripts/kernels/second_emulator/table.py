@@ -2,7 +2,7 @@
 
 cargo run --package rukh-gpu --example kernel_cases FOLDER
 
-cases.json lists the cases, and arrays.bin has the bytes of all arrays and of the results. The program's comment says more.
+cases.json lists the cases, and arrays.bin has the bytes of all arrays and results. The program's comment says more.
 """
 import json
 from dataclasses import dataclass

@@ -12,7 +12,7 @@ from pathlib import Path
 # Each process uses one processor. numpy's own threads would only compete for it, because the matrices are small.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
-from checks import Options, check_object  # noqa: E402
+from checks import COST, Options, check_object  # noqa: E402
 from kernel_object import find_objdump  # noqa: E402
 
 OBJECTS = Path(__file__).parents[3] / "hip/kernels/objects"
@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--objdump", default=None, help="llvm-objdump of LLVM 19 or newer")
     parser.add_argument("--only", default="", help="run only kernels whose name contains this")
-    parser.add_argument("--cost", type=int, default=300_000, help="leave out cases with more multiply-adds or elements")
+    parser.add_argument("--cost", type=int, default=COST, help="leave out cases with more multiply-adds or elements")
     parser.add_argument("--verbose", action="store_true", help="print every case")
     options = parser.parse_args()
     files = [file for path in options.paths for file in (sorted(path.glob("gfx*.co*")) if path.is_dir() else [path])]

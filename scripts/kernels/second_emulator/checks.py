@@ -10,15 +10,19 @@ from launch import Compiled
 from table import Case, load_cases
 
 
+# Of a kernel, cases with more multiply-adds or elements are left out unless all have more.
+COST = 300_000
+
+
 @dataclass(frozen=True)
 class Options:
     """What the command line asks for."""
 
     cases: Path  # the folder with the table of cases
     objdump: str
-    only: str  # a part of the kernels' names
-    cost: int  # a kernel's cases that cost more are left out, unless all do
-    verbose: bool
+    only: str = ""  # a part of the kernels' names
+    cost: int = COST
+    verbose: bool = False
 
 
 @dataclass

@@ -27,7 +27,7 @@ CASES = [
 def costs(architecture: str, kernel: str, only: str = "") -> list[int]:
     """The costs of a kernel's cases that run on an object that contains it."""
     code = SimpleNamespace(kernels={kernel}, family=Family.of(architecture))
-    return [case.cost for case in chosen(code, CASES, Options(Path(), "", only, 100, False))]
+    return [case.cost for case in chosen(code, CASES, Options(Path(), "", only, 100))]
 
 
 def absent(*kernels: str) -> list[str]:

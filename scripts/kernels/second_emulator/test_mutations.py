@@ -43,7 +43,8 @@ class Changed:
     def __init__(self, architecture: str, kernel: str) -> None:
         data, text = listing(architecture, kernel)
         self.code = load(architecture, data, text)
-        options = Options(CASES, OBJDUMP)
+        # Some instructions of dense compute with other numbers than zeros only if there are 512 inputs.
+        options = Options(CASES, OBJDUMP, cost=3_000_000)
         self.cases = [case for case in chosen(self.code, all_cases(), options) if case.kernel == kernel]
         self.compiled: dict[int, Compiled] = {}
         self.wrong = run_until_wrong(self.code, self.cases, self.compiled)

@@ -108,13 +108,14 @@ step_second_emulator() {
         return
     fi
     unless_unchanged second_emulator hip/kernels/objects scripts/kernels/second_emulator src/backend/gpu/cases \
-        src/backend/gpu/gemm/chain.rs src/backend/gpu/runtime/ffi/arguments.rs src/backend/gpu/runtime/numbers.rs \
+        src/backend/gpu/{gemm/{chain,own},network/preshuffle,runtime/{activations,fp8,kernels,numbers,ffi/arguments}}.rs \
         "$("$python" --version)" -- run_second_emulator "$python"
 }
 
 run_second_emulator() {
     export KERNEL_CASES=target/kernel_cases
-    cargo run --quiet --package rukh-gpu --example kernel_cases "$KERNEL_CASES"
+    # Every kernel has a case that costs less than this.
+    cargo run --quiet --package rukh-gpu --example kernel_cases "$KERNEL_CASES" 7000000
     "$1" -m unittest discover --quiet --start-directory scripts/kernels/second_emulator
     "$1" scripts/kernels/second_emulator --processes 2 "$KERNEL_CASES"
 }

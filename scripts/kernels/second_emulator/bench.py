@@ -1,98 +1,112 @@
-"""Prepares a launch, runs it and compares its outputs with a reference."""
+"""Runs a case: puts its arrays into the memory, launches the kernel, and compares the memory with what it must be."""
 import struct
+import time
 from dataclasses import dataclass
-from zlib import crc32
 
 import numpy as np
 
+from e4m3 import values
 from fault import Fault
-from formats import Format
 from kernel_object import KernelObject
 from launch import Compiled, Launch
-from memory import Memory
-
-Array = np.ndarray
-
-
-@dataclass
-class Buffer:
-    """Elements in the GPU's memory, and the same elements in fp64 as the kernel reads them."""
-
-    address: int
-    values: Array
+from memory import BASE, Memory
+from table import Array, Case, Expected
 
 
 @dataclass
-class Output:
-    """A buffer that a kernel writes. At first it holds NaNs."""
+class Result:
+    """What a case found: an error in units of what is allowed, or what is wrong."""
 
-    address: int
-    shape: tuple[int, ...]
-    format: Format
-    before: Array
+    case: Case
+    error: float
+    steps: int
+    seconds: float
+    wrong: str = ""
+
+    def line(self) -> str:
+        """One line for a person."""
+        name = f"{self.case.kernel}, {self.case.shape}"
+        if self.wrong:
+            return f"{name}: WRONG: {self.wrong}"
+        return f"{name}: error {self.error:.2f} of what is allowed, {self.steps} steps, {self.seconds:.2f} s"
+
+
+def run_case(code: KernelObject, case: Case, compiled: dict[int, Compiled]) -> Result:
+    """Runs a case. `compiled` keeps the instructions of the object that have been executed."""
+    started = time.monotonic()
+    result = Result(case, 0.0, 0, 0.0)
+    try:
+        bench = Bench(case)
+        launch = Launch(code, case.kernel, bench.memory, compiled)
+        result.steps = launch.run(bench.arguments, case.grid, case.threads)
+        result.error = bench.compare()
+    except Fault as fault:
+        result.wrong = str(fault)
+    result.seconds = time.monotonic() - started
+    return result
 
 
 class Bench:
-    """One check of one kernel: its memory and its result."""
+    """The memory of a launch. Each array has a place of its own, and an access outside of all arrays fails."""
 
-    def __init__(self, code: KernelObject, kernel: str, format: Format, compiled: dict[int, Compiled]) -> None:
-        self.code, self.kernel, self.format = code, kernel, format
-        self.compiled = compiled
+    def __init__(self, case: Case) -> None:
+        self.case = case
         self.memory = Memory()
-        self.random = np.random.default_rng(crc32(kernel.encode()))
-        self.steps = 0
-        self.error = 0.0  # the largest, in units of what is allowed
+        # Kernels also write what holds no results, and must then restore it: the counters of workgroups.
+        self.addresses = [self.memory.add(array.contents, writable=True) for array in case.arrays]
+        self.before = self.memory.bytes.copy()
+        arguments = bytearray(case.arguments + bytes(-len(case.arguments) % 8))
+        for place, array, offset in case.pointers:
+            struct.pack_into("<Q", arguments, place, self.addresses[array] + offset)
+        self.arguments = bytes(arguments)
 
-    def numbers(self, *shape: int, scale: float = 1.0, offset: float = 0.0, format: Format | None = None) -> Buffer:
-        """Random numbers around `offset`, rounded to `format` or else to the check's type."""
-        return self.put(self.random.standard_normal(shape) * scale + offset, format)
+    def compare(self) -> float:
+        """The largest error of a result, in units of what is allowed. Fails if one is larger, or if a byte was changed
+        that belongs to no result."""
+        changed = self.memory.bytes[: len(self.before)] != self.before
+        largest = 0.0
+        for array, address in zip(self.case.arrays, self.addresses, strict=True):
+            if array.expected is None:
+                continue
+            start, size = address - BASE, len(array.contents)
+            wanted, allowed = array.expected.values, array.expected.allowed
+            count = len(wanted)
+            found = decode(array.element, self.memory.bytes[start : start + size])
+            is_result = ~np.isnan(wanted)
+            changed[start : start + size].reshape(len(found), -1)[:count][is_result] = False
+            errors = np.where(is_result, error(found[:count], array.expected), 0)
+            worst = int(errors.argmax())
+            if errors[worst] > allowed:
+                raise Fault(
+                    f"element {worst} is {found[worst]:.6g} instead of {wanted[worst]:.6g}; "
+                    f"{int((errors > allowed).sum())} of {int(is_result.sum())} results are wrong"
+                )
+            if errors[worst]:
+                largest = max(largest, float(errors[worst] / allowed))
+        if changed.any():
+            raise Fault(f"writes {self.whereabouts(int(changed.argmax()))}, which belongs to no result")
+        return largest
 
-    def put(self, values: Array, format: Format | None = None) -> Buffer:
-        """These numbers, rounded to `format` or else to the check's type."""
-        bits = (format or self.format).to_bits(values)
-        return Buffer(self.memory.add(bits), (format or self.format).from_bits(bits).astype(np.float64))
+    def whereabouts(self, byte: int) -> str:
+        """Where a byte of the memory lies, in words."""
+        which = max(k for k, address in enumerate(self.addresses) if address - BASE <= byte)
+        return f"byte {byte - self.addresses[which] + BASE} of array {which}"
 
-    def integers(self, values: Array) -> int:
-        """The address of these integers."""
-        return self.memory.add(values)
 
-    def output(self, *shape: int, format: Format | None = None) -> Output:
-        """A buffer of NaNs, which the kernel may write."""
-        format = format or self.format
-        before = np.full(shape, 0x7FFF7FFF & np.iinfo(format.storage).max, format.storage)
-        return Output(self.memory.add(before, writable=True), shape, format, before)
+def decode(element: str, contents: Array) -> Array:
+    """The numbers of an array, in fp64."""
+    if element == "bf16":
+        return (contents.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
+    if element in ("f8", "f8z"):
+        return values(element == "f8z")[contents]
+    types = {"f32": "<f4", "f16": "<f2", "i8": "i1"}
+    if element not in types:
+        raise Fault(f"results of the type {element} are not known")
+    return contents.view(types[element]).astype(np.float64)
 
-    def in_place(self, values: Array) -> tuple[Output, Array]:
-        """A buffer that is input and output."""
-        bits = self.format.to_bits(values)
-        address = self.memory.add(bits, writable=True)
-        return Output(address, values.shape, self.format, bits), self.format.from_bits(bits).astype(np.float64)
 
-    def run(self, layout: str, arguments: list, grid: tuple[int, int], threads: int) -> None:
-        """Runs the kernel. `layout` is that of the arguments, as struct.pack wants it."""
-        packed = struct.pack("<" + layout, *arguments)
-        packed += bytes(-len(packed) % 8)
-        launch = Launch(self.code, self.kernel, self.memory, self.compiled)
-        self.steps += launch.run(packed, grid, threads)
-
-    def compare(
-        self, output: Output, want: Array, tolerance: float | None = None, written: Array | None = None
-    ) -> None:
-        """Fails if a result is wrong, or if an element was changed that is not `written`. The allowed error of a result
-        is the tolerance times the sum of its expected magnitude and of the root mean square of all expected results."""
-        bits = self.memory.read_buffer(output.address, output.format.storage, output.before.size).reshape(output.shape)
-        written = np.ones(output.shape, bool) if written is None else np.broadcast_to(written, output.shape)
-        if (bits != output.before)[~written].any():
-            raise Fault("writes elements that do not belong to the result")
-        got = output.format.from_bits(bits).astype(np.float64)[written]
-        want = np.asarray(want, np.float64).reshape(output.shape)[written]
-        if not np.isfinite(got).all():
-            raise Fault(f"{int((~np.isfinite(got)).sum())} of {got.size} results are not finite")
-        scale = np.abs(want) + np.sqrt(np.mean(want**2))
-        allowed = (tolerance or output.format.tolerance) * np.maximum(scale, 1e-30)
-        ratio = np.abs(got - want) / allowed
-        self.error = max(self.error, float(ratio.max()))
-        if self.error > 1:
-            at = int(ratio.argmax())
-            count = int((ratio > 1).sum())
-            raise Fault(f"result {at} is {got[at]:.6g} instead of {want[at]:.6g}; {count} of {got.size} are wrong")
+def error(found: Array, expected: Expected) -> Array:
+    """The relative differences from what is expected. They are infinite where a number is not finite."""
+    with np.errstate(invalid="ignore"):
+        errors = np.abs(found - expected.values) / np.maximum(np.abs(expected.values), expected.least)
+    return np.where(np.isnan(errors), np.inf, errors)

@@ -44,6 +44,18 @@ class KernelObject:
     kernels: dict[str, Kernel]
     program: Program
 
+    def size_of(self, names: set[str]) -> int:
+        """The number of instructions of some kernels, without what fills up the space after them."""
+        places = self.program.place
+        starts = {places[kernel.entry]: name for name, kernel in self.kernels.items() if kernel.entry in places}
+        ends = [*sorted(starts)[1:], len(self.program.text)]
+        size = 0
+        for start, end in zip(sorted(starts), ends, strict=True):
+            while self.program.text[end - 1].startswith(("s_code_end", "s_nop")):
+                end -= 1
+            size += (end - start) * (starts[start] in names)
+        return size
+
 
 def read(path: Path) -> bytes:
     """The code object in a file, which may be compressed."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from disassembly import Instruction
+from e4m3 import compile_e4m3
 from exchange import compile_exchange
 from fault import Fault
 from kernel_object import KernelObject
@@ -68,6 +69,7 @@ def compile_one(i: Instruction, code: KernelObject, lanes: int) -> Callable[[Wav
             to, compute = found
             return lambda w: w.write(to, compute(w))
         step = compile_wide(i, code.family, lanes) or compile_matrix(i, code.family, lanes)
+        step = step or compile_e4m3(i, code.family)
     elif i.name.startswith("ds_"):
         step = compile_shared(i)
     step = step or compile_exchange(i, lanes)

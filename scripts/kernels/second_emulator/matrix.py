@@ -1,5 +1,5 @@
-"""Matrix instructions: D = A B + C on 16 x 16 tiles in fp32, with A and B in 16 bits; or in 32-bit integers, with A and
-B in bytes.
+"""Matrix instructions: D = A B + C on 16 x 16 tiles in fp32, with A and B in 16 bits or in e4m3; or in 32-bit integers,
+with A and B in bytes.
 
 Each family puts the elements of a tile into registers in its own way. Sources: "RDNA 3 ISA" and "RDNA 4 ISA", section
 "Wave Matrix Multiply Accumulate"; "CDNA 3 ISA", section "Matrix Arithmetic Instructions". For B, read "column" where
@@ -14,8 +14,8 @@ the table says "row":
 
 The hardware rounds between some of the additions. Here the sum is rounded once.
 
-Of bytes, a lane holds as many of a row as on gfx11 all 16, and elsewhere 16 or 32 divided by the lanes that share the row:
-4 r to 4 r + 3 in register r. Sums of integers are exact, so that the order of the lanes does not matter.
+Of bytes, a lane holds on gfx11 all 16 of a row, and elsewhere 16 or 32 divided by the lanes that share the row: 4 r to
+4 r + 3 in register r. Sums are rounded once or not at all, so that the order of the lanes does not matter.
 """
 import re
 from collections.abc import Callable
@@ -24,9 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from disassembly import Instruction, registers
+from e4m3 import is_old, values
 from family import Family
 from fault import Fault
-from state import F16, F32, F64, U16, U32, Array, Waves
+from state import F16, F32, F64, I32, I64, U16, U32, Array, Waves
 
 SIDE = 16
 
@@ -75,10 +76,11 @@ def place(text: str, count: int) -> tuple[str, slice]:
     return kind, slice(first, first + count)
 
 
-def compile_bytes(i: Instruction, tile: Layout, depth: int, lanes: int) -> Callable[[Waves], object]:
-    """The function that executes a product of signed bytes. `tile` has the places of the sums, and says whether lanes
-    repeat others' operands."""
-    if i.modifiers != ({"neg_lo": "[1,1,0]"} if lanes == 32 else {}):
+def compile_bytes(i: Instruction, tile: Layout, depth: int, lanes: int, codes: Array) -> Callable[[Waves], object]:
+    """The function that executes a product of bytes, which stand for the numbers in `codes`: integers, or fp64 if sums
+    are fp32. `tile` has the places of the sums, and says whether lanes repeat others' operands."""
+    is_integer = codes.dtype == I64
+    if i.modifiers != ({"neg_lo": "[1,1,0]"} if is_integer and lanes == 32 else {}):
         raise Fault(f"operands that are not signed: {i.modifiers}")
     groups = 1 if tile.repeated else lanes // SIDE
     count = depth // groups // 4
@@ -92,7 +94,7 @@ def compile_bytes(i: Instruction, tile: Layout, depth: int, lanes: int) -> Calla
         words = w.file(source[0])[source[1]]
         if tile.repeated and (words[:, :, :SIDE] != words[:, :, SIDE:]).any():
             raise Fault("the upper lanes do not repeat the lower lanes' operands")
-        of_lanes = np.ascontiguousarray(words.transpose(1, 2, 0)).view(np.int8).astype(np.int64)
+        of_lanes = codes[np.ascontiguousarray(words.transpose(1, 2, 0)).view(np.uint8)]
         of_groups = of_lanes.reshape(len(w.number), lanes // SIDE, SIDE, -1)[:, :groups]
         return of_groups.transpose(0, 2, 1, 3).reshape(len(w.number), SIDE, -1)
 
@@ -101,16 +103,19 @@ def compile_bytes(i: Instruction, tile: Layout, depth: int, lanes: int) -> Calla
         product = operand(w, a) @ operand(w, b).transpose(0, 2, 1)
         total = product[:, tile.row, sum_column].transpose(1, 0, 2)
         if start:
-            total = total + w.file(start[0])[start[1]].view(np.int32)
-        w.file(to[0])[to[1]] = (total & 0xFFFFFFFF).astype(U32)
+            total = total + w.file(start[0])[start[1]].view(I32 if is_integer else F32)
+        result = (total & 0xFFFFFFFF).astype(U32) if is_integer else total.astype(F32).view(U32)
+        w.file(to[0])[to[1]] = result
 
     return step
 
 
 def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Waves], object] | None:
     """The function that executes an instruction, or None if it is not of this kind."""
-    if found := re.fullmatch(r"v_(wmma|mfma)_i32_16x16x(\d+)_?iu?8", i.name):
-        return compile_bytes(i, layout(family, found.group(1), SIDE, lanes), int(found.group(2)), lanes)
+    if found := re.fullmatch(r"v_(wmma|mfma)_(i32_16x16x(\d+)_?iu?8|f32_16x16x(\d+)_fp8_fp8)", i.name):
+        codes = np.arange(256, dtype=np.uint8).view(np.int8).astype(I64) if found.group(3) else values(is_old(family))
+        depth = int(found.group(3) or found.group(4))
+        return compile_bytes(i, layout(family, found.group(1), SIDE, lanes), depth, lanes, codes)
     found = re.fullmatch(r"v_(wmma|mfma)_f32_16x16x(\d+)_(b?)f16", i.name)
     if not found:
         return None

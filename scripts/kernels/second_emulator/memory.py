@@ -7,7 +7,7 @@ import numpy as np
 from disassembly import Instruction, registers
 from fault import Fault
 from operands import fixed, scalar, scalar_wide, to_scalar, vector, vector_wide
-from state import I64, U16, U32, U64, Array, Waves
+from state import I64, U16, U32, U64, Array, Waves, spread
 
 # The address of the first byte. The contents of registers that nothing has set lie far above all addresses.
 BASE = 0x1_0000_0000
@@ -120,7 +120,7 @@ def global_load(i: Instruction, size: int, half: str | None, signed: bool) -> Ca
         raise Fault(f"{i.operands[0]} does not fit {size} bytes")
 
     def step(w: Waves) -> None:
-        addresses = np.broadcast_to(where(w), w.active.shape)
+        addresses = spread(where(w), w.active.shape)
         words = w.launch.memory.load(addresses[w.active], size)
         target = w.file(kind)
         for k in range(count):
@@ -144,7 +144,7 @@ def global_store(i: Instruction, size: int, high: bool) -> Callable[[Waves], obj
         raise Fault(f"{i.operands[1]} does not fit {size} bytes")
 
     def step(w: Waves) -> None:
-        addresses = np.broadcast_to(where(w), w.active.shape)[w.active]
+        addresses = spread(where(w), w.active.shape)[w.active]
         words = w.file(kind)[first : first + count, w.active].T
         w.launch.memory.store(addresses, words >> U32(16) if high else words, size)
 
@@ -159,7 +159,7 @@ def global_add(i: Instruction) -> Callable[[Waves], object]:
     to = registers(i.operands[0])[1] if returns else None
 
     def step(w: Waves) -> None:
-        addresses, values = np.broadcast_to(where(w), w.active.shape), np.broadcast_to(added(w), w.active.shape)
+        addresses, values = spread(where(w), w.active.shape), spread(added(w), w.active.shape)
         for place in zip(*np.nonzero(w.active)):
             one = addresses[place][None]
             old = w.launch.memory.load(one, 4)
@@ -188,7 +188,7 @@ def scalar_load(i: Instruction, size: int) -> Callable[[Waves], object]:
         addresses = base(w) + constant
         if offset:
             addresses = addresses + offset(w)
-        words = w.launch.memory.load(np.broadcast_to(addresses, w.number.shape), size)
+        words = w.launch.memory.load(spread(addresses, w.number.shape), size)
         if write:
             write(w, words[:, 0])
         else:

@@ -7,7 +7,7 @@ import numpy as np
 
 from disassembly import registers
 from fault import Fault
-from state import F32, M0, TRAP, U32, U64, VCC, Array, Waves
+from state import F32, M0, TRAP, U32, U64, VCC, Array, Waves, spread
 
 Read = Callable[[Waves], Array]
 Write = Callable[[Waves, Array], None]
@@ -106,7 +106,7 @@ def to_scalar(text: str) -> Write:
 def to_scalar_wide(text: str) -> Write:
     """Writes 64 bits per wave."""
     if text == "exec":
-        return lambda w, value: w.set_exec(np.broadcast_to(value, w.exec.shape).copy())
+        return lambda w, value: w.set_exec(spread(value, w.exec.shape).copy())
     if text == "null":
         return lambda w, value: None
     at = fixed(text)

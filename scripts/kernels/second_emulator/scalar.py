@@ -11,7 +11,7 @@ import numpy as np
 from disassembly import Instruction
 from fault import Fault
 from operands import mask, scalar, scalar_wide, to_mask, to_scalar, to_scalar_wide
-from state import F32, F64, I32, I64, U32, U64, Array, Waves
+from state import F32, F64, I32, I64, U32, U64, Array, Waves, spread
 
 Step = Callable[[Waves], object]
 
@@ -176,7 +176,7 @@ def arithmetic(write, a, b, read, operation, carry) -> Step:
         x, y = read(a(w)), read(b(w))
         result = operation(x, y, w.scc)
         if carry:
-            w.scc = np.broadcast_to(carry(x, y, result), w.scc.shape)
+            w.scc = spread(carry(x, y, result), w.scc.shape)
         write(w, result.astype(U32))
 
     return step
@@ -187,7 +187,7 @@ def testing(write, a, b, operation) -> Step:
 
     def step(w: Waves) -> None:
         result = operation(a(w), b(w))
-        w.scc = np.broadcast_to(result != 0, w.scc.shape)
+        w.scc = spread(result != 0, w.scc.shape)
         write(w, result)
 
     return step
@@ -197,7 +197,7 @@ def compare(operation, a, b) -> Step:
     """A comparison that sets SCC."""
 
     def step(w: Waves) -> None:
-        w.scc = np.broadcast_to(operation(a(w), b(w)), w.scc.shape)
+        w.scc = spread(operation(a(w), b(w)), w.scc.shape)
 
     return step
 

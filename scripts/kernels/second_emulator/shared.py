@@ -12,7 +12,7 @@ import numpy as np
 from disassembly import Instruction, registers
 from fault import Fault
 from operands import vector
-from state import I32, I64, U32, UNDEFINED, Array, Waves
+from state import I32, I64, U32, UNDEFINED, Array, Waves, spread
 
 
 class Shared:
@@ -94,7 +94,7 @@ def compile_shared(i: Instruction) -> Callable[[Waves], object] | None:
         kind, to, _ = registers(i.operands[0])
 
         def load(w: Waves) -> None:
-            at = np.broadcast_to(address(w), w.active.shape).astype(I64)
+            at = spread(address(w), w.active.shape).astype(I64)
             for part, offset in enumerate(offsets):
                 values = w.launch.shared.load(w, at + offset, size)
                 for k in range(words):
@@ -105,7 +105,7 @@ def compile_shared(i: Instruction) -> Callable[[Waves], object] | None:
     data = [registers(text) for text in i.operands[1:]]
 
     def store(w: Waves) -> None:
-        at = np.broadcast_to(address(w), w.active.shape).astype(I64)
+        at = spread(address(w), w.active.shape).astype(I64)
         for offset, (kind, first, _) in zip(offsets, data, strict=True):
             values = w.file(kind)[first : first + words, w.active].T
             w.launch.shared.store(w, at + offset, values, size)

@@ -22,6 +22,11 @@ VCC, TRAP, M0, SCALARS = 106, 108, 124, 128
 Array = np.ndarray
 
 
+def spread(value: Array, shape: tuple[int, ...]) -> Array:
+    """The value for each place of an array of this shape. np.broadcast_to takes long, and is seldom needed."""
+    return value if np.shape(value) == shape else np.broadcast_to(value, shape)
+
+
 class GlobalMemory(Protocol):
     """What instructions do with the global memory: see memory.py."""
 
@@ -84,7 +89,7 @@ class Waves:
 
     def mask(self, bits: Array) -> Array:
         """[wave]: a mask of lanes from its bits."""
-        bits = np.broadcast_to(bits, (len(self.number), self.lanes))
+        bits = spread(bits, (len(self.number), self.lanes))
         packed = np.packbits(bits, axis=1, bitorder="little")
         return packed.view(U32 if self.lanes == 32 else U64)[:, 0].astype(U64)
 

@@ -1,15 +1,21 @@
-"""Tests that the checks notice a wrong instruction: each changes one instruction of a kernel, whose check must fail."""
+"""Tests that the cases notice a wrong instruction: each changes one instruction of a kernel, of which a case must fail.
+The cases are those of the folder that KERNEL_CASES names, or of target/kernel_cases."""
+import os
 import random
 import re
 import unittest
 from functools import cache
 from pathlib import Path
 
-from cases import Case, all_cases
-from checks import Result, run_case
+from bench import run_case
+from checks import Options, chosen
 from kernel_object import KernelObject, disassemble, find_objdump, load, offset_of, read
+from launch import Compiled
+from table import Case, load_cases
 
-OBJECTS = Path(__file__).parents[3] / "hip/kernels/objects"
+ROOT = Path(__file__).parents[3]
+OBJECTS = ROOT / "hip/kernels/objects"
+CASES = Path(os.environ.get("KERNEL_CASES", ROOT / "target/kernel_cases"))
 OBJDUMP = find_objdump()
 
 
@@ -20,9 +26,15 @@ def listing(architecture: str, kernel: str) -> tuple[bytes, str]:
     return data, disassemble(data, OBJDUMP, [kernel])
 
 
-def case_of(kernel: str) -> Case:
-    """The first check of a kernel."""
-    return next(case for case in all_cases() if case.kernel == kernel)
+@cache
+def all_cases() -> list[Case]:
+    """The whole table."""
+    return load_cases(CASES)
+
+
+def run_until_wrong(code: KernelObject, cases: list[Case], compiled: dict[int, Compiled]) -> str:
+    """What is wrong in the first case that finds anything, or nothing."""
+    return next((result.wrong for case in cases if (result := run_case(code, case, compiled)).wrong), "")
 
 
 class Changed:
@@ -30,30 +42,33 @@ class Changed:
 
     def __init__(self, architecture: str, kernel: str) -> None:
         data, text = listing(architecture, kernel)
-        self.code: KernelObject = load(architecture, data, text)
-        self.case = case_of(kernel)
-        self.compiled = {}
-        self.original = run_case(self.code, self.case, self.compiled)
+        self.code = load(architecture, data, text)
+        # Some instructions of dense compute with other numbers than zeros only if there are 512 inputs.
+        options = Options(CASES, OBJDUMP, cost=3_000_000)
+        self.cases = [case for case in chosen(self.code, all_cases(), options) if case.kernel == kernel]
+        self.compiled: dict[int, Compiled] = {}
+        self.wrong = run_until_wrong(self.code, self.cases, self.compiled)
 
     def places(self, pattern: str) -> list[int]:
         """The executed instructions that match."""
         return [place for place in sorted(self.compiled) if re.match(pattern, self.code.program.text[place])]
 
-    def run(self, place: int, text: str) -> Result:
-        """The check with another instruction at a place."""
+    def run(self, place: int, text: str) -> str:
+        """What is wrong with another instruction at a place."""
         program = self.code.program
         before, program.text[place] = program.text[place], text
         compiled = {k: v for k, v in self.compiled.items() if k != place}
-        result = run_case(self.code, self.case, compiled)
+        wrong = run_until_wrong(self.code, self.cases, compiled)
         program.text[place] = before
-        return result
+        return wrong
 
 
 @unittest.skipUnless(OBJDUMP, "needs llvm-objdump")
+@unittest.skipUnless(CASES.is_dir(), "needs the cases that the example kernel_cases writes")
 class Mutations(unittest.TestCase):
     def changed(self, architecture: str, kernel: str) -> Changed:
         changed = Changed(architecture, kernel)
-        self.assertEqual(changed.original.wrong, "")
+        self.assertEqual(changed.wrong, "")
         return changed
 
     def test_another_register(self) -> None:
@@ -73,7 +88,7 @@ class Mutations(unittest.TestCase):
                     lambda m: m[1] + str(int(m[2]) + 1) + (f":{int(m[3]) + 1}" if m[3] else ""), text, count=1,
                 )
                 with self.subTest(architecture=architecture, kernel=kernel, old=text, new=new):
-                    self.assertNotEqual(changed.run(place, new).wrong, "")
+                    self.assertNotEqual(changed.run(place, new), "")
 
     def test_a_wait_that_is_missing(self) -> None:
         """Without the wait, a register is used too early."""
@@ -87,7 +102,7 @@ class Mutations(unittest.TestCase):
             changed = self.changed(architecture, kernel)
             with self.subTest(architecture=architecture, wait=wait):
                 place = changed.places(wait)[0]
-                self.assertRegex(changed.run(place, "s_nop 0").wrong, "before waiting for its (vm|km|ds) load")
+                self.assertRegex(changed.run(place, "s_nop 0"), "before waiting for its (vm|km|ds) load")
 
     def test_a_wait_before_a_barrier_that_is_missing(self) -> None:
         for architecture, kernel, wait in (
@@ -99,25 +114,25 @@ class Mutations(unittest.TestCase):
             with self.subTest(architecture):
                 barrier = changed.places("s_barrier")[-1]
                 place = max(place for place in changed.places(wait) if place < barrier)
-                self.assertRegex(changed.run(place, "s_nop 0").wrong, "reaches a barrier")
+                self.assertRegex(changed.run(place, "s_nop 0"), "reaches a barrier")
 
     def test_a_barrier_that_is_missing(self) -> None:
         for architecture, barrier in (("gfx1100", "s_barrier"), ("gfx1200", "s_barrier_wait"), ("gfx942", "s_barrier")):
             changed = self.changed(architecture, "planes_f32")
             with self.subTest(architecture):
                 place = changed.places(barrier)[0]
-                self.assertRegex(changed.run(place, "s_nop 0").wrong, "without a barrier")
+                self.assertRegex(changed.run(place, "s_nop 0"), "without a barrier")
 
     def test_a_wrong_address(self) -> None:
         changed = self.changed("gfx1100", "activation_f32")
         place = changed.places("global_store")[0]
         text = changed.code.program.text[place].split(" offset")[0]
-        self.assertRegex(changed.run(place, f"{text} offset:-4096").wrong, "lie in no buffer")
+        self.assertRegex(changed.run(place, f"{text} offset:-4096"), "lie in no buffer")
 
     def test_an_unknown_instruction(self) -> None:
         changed = self.changed("gfx1100", "activation_f32")
         place = changed.places("v_")[0]
-        self.assertRegex(changed.run(place, "v_frobnicate_b32 v1, v2").wrong, "unknown instruction")
+        self.assertRegex(changed.run(place, "v_frobnicate_b32 v1, v2"), "unknown instruction")
 
     def test_one_bit_of_an_object(self) -> None:
         """In the file, a bit of the number of a matrix product's first register is flipped. The disassembler then reads
@@ -127,7 +142,8 @@ class Mutations(unittest.TestCase):
         broken = bytearray(data)
         broken[offset_of(data, int(found.group(1), 16)) + 4] ^= 8
         code = load("gfx1100", bytes(broken), disassemble(bytes(broken), OBJDUMP, ["attention_f16_d16"]))
-        self.assertNotEqual(run_case(code, case_of("attention_f16_d16"), {}).wrong, "")
+        cases = [case for case in all_cases() if case.kernel == "attention_f16_d16"]
+        self.assertNotEqual(run_until_wrong(code, cases[:1], {}), "")
 
 
 if __name__ == "__main__":

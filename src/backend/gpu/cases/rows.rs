@@ -1,8 +1,8 @@
 //! Elementwise functions, LayerNorm and softmax.
 
-use super::super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
 use super::arena::{Arena, Expected, Place};
-use super::case::{Case, Trial, some};
+use super::case::{Case, Launch, some};
+use super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
 use crate::runtime::ffi::arguments::{ActivationArguments, LayerNormArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
@@ -111,7 +111,7 @@ fn output(arena: &mut Arena, element: ElementType, count: usize, in_place: Optio
 
 fn activation_case(element: ElementType, shape: (usize, usize), with: With) -> Case {
     let (rows, width) = shape;
-    Case::new(("activation", element, ""), with.text(shape), move |arena, function| {
+    Case::new(("activation", element, ""), with.text(shape), rows * width, move |arena| {
         // Arguments near zero, of an ordinary size, and far from zero.
         let numbers = noise(10, rows * width);
         let input: Vec<f32> =
@@ -131,15 +131,15 @@ fn activation_case(element: ElementType, shape: (usize, usize), with: With) -> C
             activation: with.activation,
         };
         let values = elementwise(&x, width, operands.extras(with));
-        let expected = Expected { place: output, element, values, allowed: allowed(element) };
-        Trial::new(function, grid((rows * width).div_ceil(2048), 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, allowed(element));
+        Launch::new(grid((rows * width).div_ceil(2048), 1, 256), arguments, vec![expected])
     })
 }
 
 fn layer_norm_case(element: ElementType, limit: usize, shape: (usize, usize), with: With) -> Case {
     let (rows, width) = shape;
     let suffix = format!("_w{limit}");
-    Case::new(("layer_norm", element, &suffix), with.text(shape), move |arena, function| {
+    Case::new(("layer_norm", element, &suffix), with.text(shape), rows * width, move |arena| {
         let (alpha, epsilon) = (0.75_f32, 1e-3_f32);
         let (input, x) = arena.numbers(element, &noise(20, rows * width));
         let residual = with.has_residual.then(|| arena.numbers(element, &noise(21, rows * width)));
@@ -172,14 +172,14 @@ fn layer_norm_case(element: ElementType, limit: usize, shape: (usize, usize), wi
             epsilon: f64::from(epsilon),
         };
         let values = layer_norm(&x, norm, operands.extras(with));
-        let expected = Expected { place: output, element, values, allowed: allowed(element) };
+        let expected = Expected::new(output, element, values, allowed(element));
         let blocks = if limit == 8192 { rows } else { rows.div_ceil(8) };
-        Trial::new(function, grid(blocks, 1, 256), arguments, vec![expected])
+        Launch::new(grid(blocks, 1, 256), arguments, vec![expected])
     })
 }
 
 fn softmax_case(element: ElementType, (rows, width): (usize, usize)) -> Case {
-    Case::new(("softmax", element, ""), format!("{rows} x {width}"), move |arena, function| {
+    Case::new(("softmax", element, ""), format!("{rows} x {width}"), rows * width, move |arena| {
         let numbers: Vec<f32> = noise(30, rows * width).iter().map(|x| x * 4.0).collect();
         let (input, x) = arena.numbers(element, &numbers);
         let (bias, bias_values) = arena.numbers(element, &noise(31, width));
@@ -198,7 +198,7 @@ fn softmax_case(element: ElementType, (rows, width): (usize, usize)) -> Case {
         let extras = Extras { bias: Some(&bias_values), bias_rows: 1, ..Extras::default() };
         let sums = elementwise(&x, width, extras);
         let values = sums.chunks(width).flat_map(|row| softmax(row, 1.0)).collect();
-        let expected = Expected { place: output, element, values, allowed: allowed(element) / 4.0 };
-        Trial::new(function, grid(rows.div_ceil(8), 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, allowed(element) / 4.0);
+        Launch::new(grid(rows.div_ceil(8), 1, 256), arguments, vec![expected])
     })
 }

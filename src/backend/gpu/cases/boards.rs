@@ -1,10 +1,10 @@
 //! Input planes, the transforms of a convolution, and squeeze-and-excitation.
 
-use super::super::reference::boards::{
+use super::arena::Expected;
+use super::case::{Case, Launch, some};
+use super::reference::boards::{
     Planes, SqueezeExcite, means, planes, squeeze_excite, winograd_input, winograd_output,
 };
-use super::arena::Expected;
-use super::case::{Case, Trial, some};
 use crate::gemm::chain::WholeConvolution;
 use crate::gemm::own::{TileSize, tile_sizes};
 use crate::network::layers::component_type;
@@ -51,7 +51,8 @@ fn planes_case(element: ElementType, (count, extra, valued_plane): (usize, usize
     let positions = 3;
     let valued = valued_plane.map_or(String::new(), |plane| format!(", value in plane {plane}"));
     let shape = format!("{positions} positions, {count} planes and {extra} constants{valued}");
-    Case::new(("planes", element, ""), shape, move |arena, function| {
+    let cost = positions * SQUARES * (count + extra);
+    Case::new(("planes", element, ""), shape, cost, move |arena| {
         let mask = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let masks: Vec<u64> = (0..(positions * MASKS) as u64).map(mask).collect();
         let values = [0.25_f32, 0.5, 99.0];
@@ -73,14 +74,15 @@ fn planes_case(element: ElementType, (count, extra, valued_plane): (usize, usize
         let how = Planes { mask_stride: MASKS, planes: count, extra, valued_plane };
         let values = planes(&masks, &values, &constants, how);
         // The numbers are only moved, so they must be exact.
-        let expected = Expected { place: output, element, values, allowed: 1e-9 };
-        Trial::new(function, grid(positions, 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, 1e-9);
+        Launch::new(grid(positions, 1, 256), arguments, vec![expected])
     })
 }
 
 fn winograd_input_case(element: ElementType, positions: usize, channels: usize) -> Case {
     let shape = format!("{positions} positions, {channels} channels");
-    Case::new(("winograd_input", element, ""), shape, move |arena, function| {
+    let cost = positions * SQUARES * channels * 16;
+    Case::new(("winograd_input", element, ""), shape, cost, move |arena| {
         let components = component_type(element);
         // There are gaps between the components, which the kernel must not write.
         let stride = TILES * positions * channels + 8;
@@ -97,8 +99,8 @@ fn winograd_input_case(element: ElementType, positions: usize, channels: usize) 
             activation: 0,
         };
         let values = winograd_input(&x, channels, stride);
-        let expected = Expected { place: output, element: components, values, allowed: allowed(components) };
-        Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, vec![expected])
+        let expected = Expected::new(output, components, values, allowed(components));
+        Launch::new(grid(channels.div_ceil(64), positions, 128), arguments, vec![expected])
     })
 }
 
@@ -106,7 +108,8 @@ fn winograd_input_case(element: ElementType, positions: usize, channels: usize) 
 fn winograd_output_case(element: ElementType, positions: usize, channels: usize, is_whole: bool) -> Case {
     let what = if is_whole { "residual in place, function 6" } else { "means" };
     let shape = format!("{positions} positions, {channels} channels, {what}");
-    Case::new(("winograd_output", element, ""), shape, move |arena, function| {
+    let cost = positions * SQUARES * channels * 16;
+    Case::new(("winograd_output", element, ""), shape, cost, move |arena| {
         let components = component_type(element);
         let count = positions * SQUARES * channels;
         let stride = TILES * positions * channels + 8;
@@ -133,16 +136,12 @@ fn winograd_output_case(element: ElementType, positions: usize, channels: usize,
         let residual = residual.as_ref().map(|(_, values)| values.as_slice());
         let sizes = (positions, channels, stride);
         let sums = winograd_output(&sums, sizes, Some(&bias_values), residual);
-        let means = means_place.map(|place| Expected {
-            place,
-            element: ElementType::Fp32,
-            values: means(&sums, channels),
-            allowed: MEAN_ERROR,
-        });
+        let means = means_place
+            .map(|place| Expected::new(place, ElementType::Fp32, means(&sums, channels), MEAN_ERROR));
         let values = sums.iter().map(|&sum| activation(code, sum)).collect();
-        let results = Expected { place: output, element, values, allowed: allowed(element) };
+        let results = Expected::new(output, element, values, allowed(element));
         let expected = std::iter::once(results).chain(means).collect();
-        Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, expected)
+        Launch::new(grid(channels.div_ceil(64), positions, 128), arguments, expected)
     })
 }
 
@@ -154,7 +153,8 @@ fn convolution_case(
 ) -> Case {
     let text = format!("{positions} positions, {inputs} inputs, {outputs} outputs");
     let suffix = format!("_{}x{}", size.rows, size.columns);
-    let case = Case::new(("convolution", element, &suffix), text, move |arena, function| {
+    let cost = COMPONENTS * TILES * positions * inputs * outputs;
+    let case = Case::new(("convolution", element, &suffix), text, cost, move |arena| {
         let components = component_type(element);
         let rows = TILES * positions;
         let scale = 1.0 / (inputs as f32).sqrt();
@@ -208,19 +208,20 @@ fn convolution_case(
         // Each step reads numbers that the one before has rounded, and the last one adds 36 of them with factors.
         let one = allowed(components);
         let expected = vec![
-            Expected { place: transformed, element: components, values: v, allowed: one },
-            Expected { place: products, element: components, values: sums, allowed: 2.0 * one },
-            Expected { place: residual, element, values: boards, allowed: allowed(element) + 32.0 * one },
+            Expected::new(transformed, components, v, one),
+            Expected::new(products, components, sums, 2.0 * one),
+            Expected::new(residual, element, boards, allowed(element) + 32.0 * one),
         ];
         let arguments = ConvolutionArguments { counters, ..arguments };
-        Trial::new(function, grid(blocks, 1, size.threads), arguments, expected)
+        Launch::new(grid(blocks, 1, size.threads), arguments, expected)
     });
     case.optional()
 }
 
 fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usize, usize, usize)) -> Case {
     let shape = format!("{positions} positions, {channels} channels, {hidden} hidden units");
-    Case::new(("squeeze_excite", element, ""), shape, move |arena, function| {
+    let cost = positions * channels * (SQUARES + 3 * hidden);
+    Case::new(("squeeze_excite", element, ""), shape, cost, move |arena| {
         let count = positions * SQUARES * channels;
         let scaled = |seed: u32, outputs: usize, inputs: usize| -> Vec<f32> {
             let scale = 2.0 / (inputs as f32).sqrt();
@@ -256,7 +257,7 @@ fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usi
             activation: code,
         };
         let values = squeeze_excite(&x, &r, &mean_values, layers);
-        let expected = Expected { place: residual, element, values, allowed: allowed(element) };
-        Trial::new(function, grid(positions, 1, 256), arguments, vec![expected])
+        let expected = Expected::new(residual, element, values, allowed(element));
+        Launch::new(grid(positions, 1, 256), arguments, vec![expected])
     })
 }

@@ -1,8 +1,8 @@
 //! The products of few rows.
 
-use super::super::reference::rows::{Extras, Norm, layer_norm};
 use super::arena::Expected;
-use super::case::{Case, Trial, some};
+use super::case::{Case, Launch, some};
+use super::reference::rows::{Extras, Norm, layer_norm};
 use crate::runtime::ffi::arguments::DenseArguments;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
@@ -27,7 +27,8 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
 fn case(element: ElementType, (rows, inputs, outputs): (usize, usize, usize), normalises: bool) -> Case {
     let family = if normalises { "norm_dense" } else { "dense" };
     let shape = format!("{rows} rows, {inputs} inputs, {outputs} outputs");
-    Case::new((family, element, ""), shape, move |arena, function| {
+    let cost = rows * inputs * outputs;
+    Case::new((family, element, ""), shape, cost, move |arena| {
         let epsilon = 1e-3_f32;
         let scale = 2.0 / (inputs as f32).sqrt();
         let scaled: Vec<f32> = noise(51, outputs * inputs).iter().map(|x| x * scale).collect();
@@ -70,7 +71,7 @@ fn case(element: ElementType, (rows, inputs, outputs): (usize, usize, usize), no
         let values = pairs.map(product).collect();
         // The normalised input is rounded to the type before it is multiplied.
         let roundings = if normalises { 2.0 } else { 1.0 };
-        let expected = Expected { place: output, element, values, allowed: roundings * allowed(element) };
-        Trial::new(function, grid(outputs / 16, rows.div_ceil(16), 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, roundings * allowed(element));
+        Launch::new(grid(outputs / 16, rows.div_ceil(16), 256), arguments, vec![expected])
     })
 }

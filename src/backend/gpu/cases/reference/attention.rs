@@ -6,23 +6,18 @@ const SQUARES: usize = 64;
 
 /// The layout of queries, keys, values and outputs, as `AttentionArguments` in kernels.h describes it.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Layout {
-    pub(in super::super) positions: usize,
-    pub(in super::super) heads: usize,
-    pub(in super::super) depth: usize,
-    pub(in super::super) stride: usize,
-    pub(in super::super) key_offset: usize,
-    pub(in super::super) value_offset: usize,
-    pub(in super::super) output_stride: usize,
+pub(crate) struct Layout {
+    pub(crate) positions: usize,
+    pub(crate) heads: usize,
+    pub(crate) depth: usize,
+    pub(crate) stride: usize,
+    pub(crate) key_offset: usize,
+    pub(crate) value_offset: usize,
+    pub(crate) output_stride: usize,
 }
 
 /// `softmax(scale * Q K^T + logits) V`. Elements between the rows of the output are not a number.
-pub(in super::super) fn attention(
-    qkv: &[f64],
-    logits: Option<&[f64]>,
-    layout: Layout,
-    scale: f64,
-) -> Vec<f64> {
+pub(crate) fn attention(qkv: &[f64], logits: Option<&[f64]>, layout: Layout, scale: f64) -> Vec<f64> {
     let Layout { positions, heads, depth, stride, key_offset, value_offset, output_stride } = layout;
     let mut output = vec![f64::NAN; positions * SQUARES * output_stride];
     for position in 0..positions {

@@ -1,8 +1,8 @@
 //! Cases of the attention kernels: every head size, in one of them without smolgen's logits.
 
-use super::super::reference::attention::{Layout, attention};
 use super::arena::Expected;
-use super::case::{Case, Trial, some};
+use super::case::{Case, Launch, some};
+use super::reference::attention::{Layout, attention};
 use crate::runtime::ffi::arguments::AttentionArguments;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
@@ -52,7 +52,8 @@ fn case(
     let element = kernel.1;
     let logits_text = if has_logits { ", logits" } else { "" };
     let shape = format!("{positions} positions, {heads} heads of {depth}{logits_text}");
-    Case::new(kernel, shape, move |arena, function| {
+    let cost = positions * heads * SQUARES * SQUARES * 2 * depth;
+    Case::new(kernel, shape, cost, move |arena| {
         let width = heads * depth;
         // There are gaps between the rows, which the kernel must neither read nor write.
         let layout = Layout {
@@ -82,10 +83,11 @@ fn case(
             value_offset: value_offset as i32,
             output_stride: output_stride as i32,
             scale,
+            reserved: 0,
         };
         let logits = logits.as_ref().map(|(_, values)| values.as_slice());
         let values = attention(&x, logits, layout, f64::from(scale));
-        let expected = Expected { place: output, element, values, allowed: allowed(element) };
-        Trial::new(function, attention_grid(heads, positions, together), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, allowed(element));
+        Launch::new(attention_grid(heads, positions, together), arguments, vec![expected])
     })
 }

@@ -1,7 +1,7 @@
 //! The rounding of rows to 8 bits, integers or e4m3, and products of such rows. They work on fp16.
 
 use super::arena::Expected;
-use super::case::{Case, Trial, some};
+use super::case::{Case, Launch, some};
 use crate::gemm::own::{TileSize, product_arguments, tile_sizes};
 use crate::runtime::activations::activation;
 use crate::runtime::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
@@ -9,7 +9,7 @@ use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmOperands, GemmShape};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::fp8::Fp8Format;
 use crate::runtime::kernels::grid;
-use crate::runtime::numbers::{allowed, decode, noise};
+use crate::runtime::numbers::{allowed, noise};
 
 /// The code of mish.
 const MISH: i32 = 6;
@@ -21,9 +21,11 @@ enum Factors {
     Floats(Fp8Format),
 }
 
-/// The cases for fp16. `format` is the variant of e4m3 that the card multiplies. A card that multiplies none has no such
-/// kernels.
-pub(super) fn cases(element: ElementType, format: Fp8Format, is_quick: bool) -> Vec<Case> {
+/// The variants of e4m3. A card multiplies at most one of them.
+const FORMATS: [Fp8Format; 2] = [Fp8Format::Ocp, Fp8Format::Fnuz];
+
+/// The cases for fp16.
+pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     if element != ElementType::Fp16 {
         return Vec::new();
     }
@@ -32,24 +34,23 @@ pub(super) fn cases(element: ElementType, format: Fp8Format, is_quick: bool) -> 
     for size in tile_sizes() {
         let shapes = vec![(37, 72, 112), (133, 140, 96), (256, 256, 512)];
         for shape in some(shapes, is_quick, 1) {
-            let factors = [Factors::Integers, Factors::Floats(format)];
-            cases.extend(factors.map(|factors| product_case(size, shape, factors)));
+            cases.push(product_case(size, shape, Factors::Integers));
+            cases.extend(FORMATS.map(|format| product_case(size, shape, Factors::Floats(format))));
         }
     }
     let rows = some(vec![(13, 144), (8, 1040), (1, 32)], is_quick, 1);
-    cases.extend(rows.into_iter().map(|(rows, width)| quantise_fp8_case(rows, width, format)));
+    for format in FORMATS {
+        cases.extend(rows.iter().map(|&(rows, width)| quantise_fp8_case(rows, width, format)));
+    }
     cases
 }
 
-/// The byte at a place of a row. Both limits are in each row. Results are compared in pairs as fp16. So that each pair is
-/// a number, the bytes in odd places are none from -4 to -1 or from 124 on.
+/// The byte at a place of a row. Both limits are in each row.
 fn byte_at(index: usize, width: usize) -> i8 {
-    let mixed = |place: usize, count: usize| ((index * 37 + place * 11) % count) as i8 - 60;
     match index % width {
         0 => -128,
         2 => 127,
-        place if place % 2 == 1 => mixed(place, 56),
-        place => mixed(place, 120),
+        place => ((index * 37 + place * 11) % 256) as u8 as i8,
     }
 }
 
@@ -60,7 +61,8 @@ fn as_bytes(numbers: &[i8]) -> Vec<u8> {
 /// Rounds rows of multiples of 1/64 times the factors' inverses, so that the bytes are exact.
 fn quantise_case(rows: usize, width: usize) -> Case {
     let element = ElementType::Fp16;
-    Case::new(("quantise", element, ""), format!("{rows} rows, {width} inputs"), move |arena, function| {
+    let shape = format!("{rows} rows, {width} inputs");
+    Case::new(("quantise", element, ""), shape, rows * width, move |arena| {
         let bytes: Vec<i8> = (0..rows * width).map(|index| byte_at(index, width)).collect();
         let factor = |column: usize| if column.is_multiple_of(3) { 2.0 } else { 1.0 };
         let zero = |row: usize| row as f32 / 4.0 - 1.0;
@@ -71,7 +73,7 @@ fn quantise_case(rows: usize, width: usize) -> Case {
         let factors: Vec<f32> = (0..width).map(factor).collect();
         let (x, _) = arena.numbers(element, &values);
         let (factors, _) = arena.numbers(ElementType::Fp32, &factors);
-        let rounded = arena.room(element, rows * width / 2);
+        let rounded = arena.room(ElementType::Int8, rows * width);
         let scales = arena.room(ElementType::Fp32, 2 * rows);
         let arguments = QuantiseArguments {
             x: x.address,
@@ -81,14 +83,14 @@ fn quantise_case(rows: usize, width: usize) -> Case {
             rows: rows as i32,
             width: width as i32,
         };
-        let pairs = decode(element, &as_bytes(&bytes));
+        let exact = bytes.iter().map(|&byte| f64::from(byte)).collect();
         let of_rows = (0..rows).flat_map(|row| [1.0 / 64.0, f64::from(zero(row))]).collect();
         let fp32 = ElementType::Fp32;
         let expected = vec![
-            Expected { place: rounded, element, values: pairs, allowed: 1e-9 },
-            Expected { place: scales, element: fp32, values: of_rows, allowed: allowed(fp32) },
+            Expected::new(rounded, ElementType::Int8, exact, 1e-9),
+            Expected::new(scales, fp32, of_rows, allowed(fp32)),
         ];
-        Trial::new(function, grid(rows.div_ceil(8), 1, 256), arguments, expected)
+        Launch::new(grid(rows.div_ceil(8), 1, 256), arguments, expected)
     })
 }
 
@@ -98,8 +100,8 @@ fn quantise_fp8_case(rows: usize, width: usize, format: Fp8Format) -> Case {
     let case = Case::new(
         ("quantise_fp8", element, ""),
         format!("{rows} rows, {width} inputs"),
-        move |arena, function| {
-            // Codes that make no pair that is not a number as fp16, because results are compared in pairs.
+        rows * width,
+        move |arena| {
             let code = |index: usize| match index % width {
                 2 => format.round(format.largest()),
                 place => ((index * 37 + place * 11) % 0x70) as u8,
@@ -109,7 +111,7 @@ fn quantise_fp8_case(rows: usize, width: usize, format: Fp8Format) -> Case {
             let number = |(index, code): (usize, &u8)| format.value(*code) * scale(index / width);
             let values: Vec<f32> = codes.iter().enumerate().map(number).collect();
             let (x, _) = arena.numbers(element, &values);
-            let rounded = arena.room(element, rows * width / 2);
+            let rounded = arena.room(ElementType::Fp8(format), rows * width);
             let scales = arena.room(ElementType::Fp32, rows);
             let arguments = QuantiseArguments {
                 x: x.address,
@@ -121,14 +123,16 @@ fn quantise_fp8_case(rows: usize, width: usize, format: Fp8Format) -> Case {
             };
             let fp32 = ElementType::Fp32;
             let of_rows = (0..rows).map(|row| f64::from(scale(row))).collect();
+            let element = ElementType::Fp8(format);
+            let exact = codes.iter().map(|&code| f64::from(format.value(code))).collect();
             let expected = vec![
-                Expected { place: rounded, element, values: decode(element, &codes), allowed: 1e-9 },
-                Expected { place: scales, element: fp32, values: of_rows, allowed: allowed(fp32) },
+                Expected::new(rounded, element, exact, 1e-9),
+                Expected::new(scales, fp32, of_rows, allowed(fp32)),
             ];
-            Trial::new(function, grid(rows.div_ceil(8), 1, 256), arguments, expected)
+            Launch::new(grid(rows.div_ceil(8), 1, 256), arguments, expected)
         },
     );
-    case.optional()
+    case.of_fp8(format)
 }
 
 fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize), factors: Factors) -> Case {
@@ -141,7 +145,8 @@ fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize), 
         Factors::Integers => ("gemm_bytes", 2),
         Factors::Floats(_) => ("gemm_fp8", 1),
     };
-    let case = Case::new((family, element, &suffix), text, move |arena, function| {
+    let cost = rows * outputs * inputs;
+    let case = Case::new((family, element, &suffix), text, cost, move |arena| {
         // The bytes, and their values. Those in e4m3 are as large as the integers.
         let bytes = |seed: u32, count: usize| -> (Vec<u8>, Vec<f64>) {
             let numbers: Vec<i8> = noise(seed, count).iter().map(|number| (number * 127.0) as i8).collect();
@@ -180,25 +185,12 @@ fn product_case(size: TileSize, (rows, outputs, inputs): (usize, usize, usize), 
             activation(MISH, product + biases[column])
         };
         let values = (0..rows * outputs).map(value).collect();
-        let expected = Expected { place: output, element, values, allowed: allowed(element) };
+        let expected = Expected::new(output, element, values, allowed(element));
         let tiles = rows.div_ceil(tile_rows) * outputs.div_ceil(columns);
-        Trial::new(function, grid(tiles, 1, threads), arguments, vec![expected])
+        Launch::new(grid(tiles, 1, threads), arguments, vec![expected])
     });
-    case.optional()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Otherwise the doctor would take what the kernel writes there for damage.
-    #[test]
-    fn all_pairs_of_rounded_bytes_are_numbers() {
-        for (rows, width) in [(13, 144), (8, 1040), (1, 32)] {
-            let bytes: Vec<i8> = (0..rows * width).map(|index| byte_at(index, width)).collect();
-            let pairs = decode(ElementType::Fp16, &as_bytes(&bytes));
-            let place = pairs.iter().position(|pair| pair.is_nan());
-            assert_eq!(place, None, "{rows} rows of {width}");
-        }
+    match factors {
+        Factors::Integers => case.optional(),
+        Factors::Floats(format) => case.of_fp8(format),
     }
 }

@@ -1,10 +1,8 @@
 //! The policies of the legal moves, and the last layers of the scalar heads.
 
-use super::super::reference::heads::{
-    Moves, QueriesAndKeys, ScalarHead, attention_policy, policy, scalar_head,
-};
 use super::arena::{Arena, Expected};
-use super::case::{Case, Trial, some};
+use super::case::{Case, Launch, some};
+use super::reference::heads::{Moves, QueriesAndKeys, ScalarHead, attention_policy, policy, scalar_head};
 use crate::runtime::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
@@ -56,7 +54,8 @@ fn temperature_text(inverse_temperature: f32) -> String {
 
 fn policy_case(element: ElementType, (width, bias_width, inverse_temperature): (usize, usize, f32)) -> Case {
     let shape = format!("{width} logits, {bias_width} biases, {}", temperature_text(inverse_temperature));
-    Case::new(("policy", element, ""), shape, move |arena, function| {
+    let cost = legal_moves().1.len();
+    Case::new(("policy", element, ""), shape, cost, move |arena| {
         let (first_moves, moves) = legal_moves();
         let positions = first_moves.len() - 1;
         let places: Vec<u16> = (0..POLICY_MOVES).map(|i| (i * 7 % width) as u16).collect();
@@ -80,14 +79,15 @@ fn policy_case(element: ElementType, (width, bias_width, inverse_temperature): (
         };
         let bias = bias.as_ref().map(|(_, values)| values.as_slice());
         let values = policy(&x, bias, width, moves, f64::from(inverse_temperature));
-        let expected = Expected { place: output, element: ElementType::Fp32, values, allowed: SUM_ERROR };
-        Trial::new(function, grid(positions, 1, 512), arguments, vec![expected])
+        let expected = Expected::new(output, ElementType::Fp32, values, SUM_ERROR);
+        Launch::new(grid(positions, 1, 512), arguments, vec![expected])
     })
 }
 
 fn attention_policy_case(element: ElementType, (depth, inverse_temperature): (usize, f32)) -> Case {
     let shape = format!("depth {depth}, {}", temperature_text(inverse_temperature));
-    Case::new(("attention_policy", element, ""), shape, move |arena, function| {
+    let cost = legal_moves().1.len() * depth;
+    Case::new(("attention_policy", element, ""), shape, cost, move |arena| {
         let (first_moves, moves) = legal_moves();
         let positions = first_moves.len() - 1;
         // Moves from square to square, and promotions.
@@ -117,8 +117,8 @@ fn attention_policy_case(element: ElementType, (depth, inverse_temperature): (us
         let (promotions, scale) = (&promotion_values[..], f64::from(scale));
         let from = QueriesAndKeys { queries, keys, promotions, stride, depth, scale };
         let values = attention_policy(from, moves, f64::from(inverse_temperature));
-        let expected = Expected { place: output, element: ElementType::Fp32, values, allowed: SUM_ERROR };
-        Trial::new(function, grid(positions, 1, 512), arguments, vec![expected])
+        let expected = Expected::new(output, ElementType::Fp32, values, SUM_ERROR);
+        Launch::new(grid(positions, 1, 512), arguments, vec![expected])
     })
 }
 
@@ -127,7 +127,8 @@ fn scalar_head_case(
     (positions, hidden, outputs, finish): (usize, usize, usize, i32),
 ) -> Case {
     let shape = format!("{positions} positions, {hidden} hidden units, {outputs} outputs, finish {finish}");
-    Case::new(("scalar_head", element, ""), shape, move |arena, function| {
+    let cost = positions * hidden * outputs;
+    Case::new(("scalar_head", element, ""), shape, cost, move |arena| {
         let activation = 1;
         let scale = 4.0 / (hidden as f32).sqrt();
         let scaled: Vec<f32> = noise(122, outputs * hidden).iter().map(|x| x * scale).collect();
@@ -158,7 +159,7 @@ fn scalar_head_case(
             finish,
         };
         let values = scalar_head(&x, head);
-        let expected = Expected { place: output, element: ElementType::Fp32, values, allowed: SUM_ERROR };
-        Trial::new(function, grid(positions.div_ceil(8), 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, ElementType::Fp32, values, SUM_ERROR);
+        Launch::new(grid(positions.div_ceil(8), 1, 256), arguments, vec![expected])
     })
 }

@@ -54,6 +54,11 @@ pub(crate) struct Expected {
     pub(super) least: f64,
 }
 
+/// The error that a result of the type may have if it is rounded once. It is twice as large as that rounding.
+pub(super) fn allowed(element: ElementType) -> f64 {
+    numbers::allowed(element) / 2.0
+}
+
 impl Expected {
     /// All of an array, with errors of at most `allowed`: relative ones, or absolute ones of numbers below 1.
     pub(super) fn new(place: Place, element: ElementType, values: Vec<f64>, allowed: f64) -> Expected {

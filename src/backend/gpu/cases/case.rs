@@ -15,7 +15,7 @@ pub(crate) struct Case {
     /// The kernel's whole name.
     pub(crate) kernel: String,
     pub(crate) shape: String,
-    /// The multiply-adds, or else the elements. Where launches are slow, cases with large numbers can be left out.
+    /// See [`cost`].
     pub(crate) cost: usize,
     /// Whether the kernel exists only where there are matrix instructions.
     pub(crate) needs_matrix_instructions: bool,
@@ -84,6 +84,11 @@ impl Launch {
     pub(super) fn new<A: KernelArguments>(grid: Grid, arguments: A, expected: Vec<Expected>) -> Launch {
         Launch { grid, arguments: ArgumentWords::of(arguments), expected }
     }
+}
+
+/// The cost of a launch where launches are slow: its multiply-adds, and for each result as much as for 64 of them.
+pub(super) fn cost(multiply_adds: usize, results: usize) -> usize {
+    multiply_adds + 64 * results
 }
 
 /// The first `quick` of `all`, or all of them.

@@ -1,9 +1,9 @@
 //! Chains of up to three GEMMs and LayerNorms, with weights of the elements' type or of 8 bits.
 
-use super::arena::{Arena, Expected};
-use super::case::{Case, Launch, some};
+use super::arena::{Arena, Expected, allowed};
+use super::case::{Case, Launch, cost, some};
 use super::gemm::partial_sums;
-use super::reference::gemms::{Epilogue, dot};
+use super::reference::gemms::{Epilogue, dot, rounded};
 use super::reference::rows::{Extras, Norm, layer_norm};
 use super::weights::{Layout, Weights};
 use crate::gemm::chain::{self, Link};
@@ -13,7 +13,7 @@ use crate::runtime::ffi::arguments::{ChainArguments, LONGEST_CHAIN, LayerNormArg
 use crate::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape, WeightLayout};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
-use crate::runtime::numbers::{allowed, encode, noise};
+use crate::runtime::numbers::noise;
 
 const NONE: i32 = 0;
 const MISH: i32 = 6;
@@ -53,8 +53,9 @@ impl Chain {
 
     fn cost(&self) -> usize {
         let Chain { rows, squares, inputs, outputs, .. } = *self;
-        let first = squares * FIRST_OUTPUTS * (inputs + SECOND_OUTPUTS);
-        rows * (first + SECOND_OUTPUTS * outputs)
+        let first = squares * FIRST_OUTPUTS;
+        let multiply_adds = rows * (first * (inputs + SECOND_OUTPUTS) + SECOND_OUTPUTS * outputs);
+        cost(multiply_adds, rows * (first + 2 * SECOND_OUTPUTS + 2 * outputs))
     }
 }
 
@@ -70,10 +71,11 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             Chain { outputs: 1032, ..PLAIN },
             // Many blocks that run at once show whether each of them sees what the others have written.
             Chain { rows: 600, ..PLAIN },
-            Chain { outputs: 88, ..edge },
-            Chain { squares: 4, inputs: 264, outputs: 1032, splits: [5, 1, 1], ..edge },
+            Chain { squares: 2, outputs: 88, ..edge },
+            Chain { rows: 5, squares: 4, inputs: 264, outputs: 1032, splits: [5, 1, 1], ..edge },
             Chain { squares: 1, outputs: 136, ..edge },
-            Chain { inputs: 256, outputs: 40, splits: [2, 2, 1], ..edge },
+            Chain { rows: 33, inputs: 256, outputs: 40, splits: [2, 2, 1], ..edge },
+            Chain { squares: 64, outputs: 1032, ..edge },
         ];
         cases.extend(
             some(shapes.clone(), is_quick, 1).into_iter().map(|shape| case(element, size, shape, false)),
@@ -144,11 +146,6 @@ fn norm(
     (arguments, output, compute)
 }
 
-/// The values after a rounding to the type.
-fn rounded(element: ElementType, values: &[f64]) -> Vec<f64> {
-    encode(element, &values.iter().map(|&value| value as f32).collect::<Vec<f32>>()).1
-}
-
 fn case(element: ElementType, size: TileSize, shape: Chain, is_of_bytes: bool) -> Case {
     let suffix = format!("_{}x{}_{}", size.rows, size.columns, size.threads);
     let family = if is_of_bytes { "gemm_chain_byte_weights" } else { "gemm_chain" };
@@ -204,7 +201,10 @@ fn case(element: ElementType, size: TileSize, shape: Chain, is_of_bytes: bool) -
         let mut arguments = ChainArguments { counters, ..chain.arguments };
         if !partials.is_empty() {
             let workspace = arena.room(ElementType::Fp32, partials.len());
-            expected.push(Expected::new(workspace, ElementType::Fp32, partials, PARTIAL_ERROR));
+            // Sums after the first link change with numbers that the link before has rounded in the other way.
+            let read_rounded = splits.iter().skip(1).any(|&splits| splits > 1);
+            let allowed = PARTIAL_ERROR + if read_rounded { allowed(element) / 4.0 } else { 0.0 };
+            expected.push(Expected::new(workspace, ElementType::Fp32, partials, allowed));
             arguments.workspace = workspace.address;
         }
         Launch::new(grid(chain.blocks, 1, size.threads), arguments, expected)

@@ -5,6 +5,7 @@ use super::case::{Case, Launch};
 use super::{ELEMENTS, cases};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::fp8::Fp8Format;
+use std::collections::BTreeMap;
 
 /// The address at which the arrays of a launch begin while its arguments are searched for addresses. No number or pair of
 /// numbers in a structure of arguments looks like an address from here on.
@@ -72,6 +73,20 @@ pub fn kernel_cases() -> Vec<KernelCase> {
     ELEMENTS.into_iter().flat_map(|element| cases(element, false)).map(KernelCase).collect()
 }
 
+/// The cases that cost at most `largest`, and of each kernel at least the one that costs least.
+pub fn affordable_cases(largest: usize) -> Vec<KernelCase> {
+    let mut cases = kernel_cases();
+    let mut least: BTreeMap<(String, Option<&str>), usize> = BTreeMap::new();
+    for case in &cases {
+        let cost = least.entry((case.kernel().to_owned(), case.fp8())).or_insert(usize::MAX);
+        *cost = case.cost().min(*cost);
+    }
+    cases.retain(|case| {
+        case.cost() <= largest || least.get(&(case.kernel().to_owned(), case.fp8())) == Some(&case.cost())
+    });
+    cases
+}
+
 impl KernelCase {
     /// The kernel's name.
     pub fn kernel(&self) -> &str {
@@ -88,7 +103,7 @@ impl KernelCase {
         &self.0.shape
     }
 
-    /// The multiply-adds, or else the elements.
+    /// The multiply-adds, and for each result as much as for 64 of them.
     pub fn cost(&self) -> usize {
         self.0.cost
     }

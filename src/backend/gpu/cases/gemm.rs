@@ -1,7 +1,7 @@
 //! GEMMs of any size, with weights of the elements' type or of 8 bits.
 
-use super::arena::Expected;
-use super::case::{Case, Launch, some};
+use super::arena::{Expected, allowed};
+use super::case::{Case, Launch, cost, some};
 use super::reference::gemms::{Epilogue, dot};
 use super::weights::{Layout, Weights};
 use crate::gemm::own::{TileSize, tile_sizes};
@@ -10,7 +10,7 @@ use crate::runtime::ffi::arguments::GemmArguments;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
-use crate::runtime::numbers::{allowed, noise};
+use crate::runtime::numbers::noise;
 
 const NONE: i32 = 0;
 const MISH: i32 = 6;
@@ -74,7 +74,8 @@ impl Shape {
     }
 
     fn cost(&self) -> usize {
-        self.products * self.rows * self.outputs * self.inputs
+        let results = self.products * self.rows * self.outputs;
+        cost(results * self.inputs, results)
     }
 }
 
@@ -355,7 +356,8 @@ pub(super) fn partial_sums<'a>(
 
 /// The end of products whose summed axis has several parts.
 fn sum_case(element: ElementType, shape: Shape) -> Case {
-    let cost = shape.splits * shape.products * shape.rows * shape.outputs;
+    let results = shape.products * shape.rows * shape.outputs;
+    let cost = cost(results * shape.splits, results);
     Case::new(("gemm_sum", element, ""), shape.text(), cost, move |arena| {
         let Shape { rows, outputs, products, splits, gap, .. } = shape;
         let width = outputs.next_multiple_of(8);

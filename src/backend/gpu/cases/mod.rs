@@ -31,7 +31,7 @@ use crate::runtime::ffi::gemm::ElementType;
 
 pub(crate) use arena::Arena;
 pub(crate) use case::Case;
-pub use export::{CaseArray, Expectation, KernelCase, KernelLaunch, Pointer, kernel_cases};
+pub use export::{CaseArray, Expectation, KernelCase, KernelLaunch, Pointer, affordable_cases, kernel_cases};
 
 /// The types of the kernels' elements.
 pub(crate) const ELEMENTS: [ElementType; 3] = [ElementType::Fp16, ElementType::Bf16, ElementType::Fp32];

@@ -1,7 +1,7 @@
 //! The layouts of a GEMM's weights, and the kernel that makes one of them.
 
 use super::arena::{Arena, Expected};
-use super::case::{Case, Launch, some};
+use super::case::{Case, Launch, cost, some};
 use crate::network::preshuffle;
 use crate::runtime::ffi::gemm::{ElementType, GemmShape};
 use crate::runtime::ffi::hip::Address;
@@ -139,7 +139,7 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
 fn preshuffle_case((products, outputs, inputs): Size) -> Case {
     let element = ElementType::Fp16;
     let text = format!("{products} x {outputs} outputs, {inputs} inputs");
-    let cost = products * outputs * inputs;
+    let cost = cost(0, products * outputs * inputs);
     let case = Case::new((preshuffle::KERNEL, element, ""), text, cost, move |arena| {
         let stride = inputs + 8;
         let (plain, _) = encode(element, &noise(66, products * outputs * stride));

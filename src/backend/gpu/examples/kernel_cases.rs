@@ -10,7 +10,7 @@
 //! |---|---|
 //! | `kernel`, `family` | the kernel's name, and that name without type and size |
 //! | `shape` | the shape in words |
-//! | `cost` | the multiply-adds, or else the elements; cases above LARGEST_COST are left out |
+//! | `cost` | the multiply-adds, and for each result as much as for 64 of them. Cases above LARGEST_COST are left out, unless they are the cheapest of their kernel |
 //! | `needs_matrix_instructions` | whether the kernel exists only where there are matrix instructions |
 //! | `is_optional` | whether some architectures have other kernels instead |
 //! | `fp8` | the variant of e4m3 for which the results hold, `"ocp"` or `"fnuz"`, or null |
@@ -32,7 +32,7 @@
 //! most `allowed`, and what was found must be a number. All other bytes must stay as they were.
 #![allow(clippy::print_stdout, reason = "a program")]
 
-use rukh_gpu::cases::{KernelCase, kernel_cases};
+use rukh_gpu::cases::{KernelCase, affordable_cases};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
@@ -91,13 +91,13 @@ fn described(case: &KernelCase, bytes: &mut Bytes) -> io::Result<Value> {
     }))
 }
 
-/// Writes the cases that cost at most `largest`. Returns their number and the number of bytes of their arrays.
+/// Writes the cases that cost at most `largest`, and the cheapest of each kernel. Returns their number and the number of bytes of their arrays.
 fn write(folder: &Path, largest: usize) -> io::Result<(usize, usize)> {
     std::fs::create_dir_all(folder)?;
     let mut bytes = Bytes { file: BufWriter::new(File::create(folder.join("arrays.bin"))?), count: 0 };
     let mut text = BufWriter::new(File::create(folder.join("cases.json"))?);
     let mut count = 0;
-    for case in kernel_cases().iter().filter(|case| case.cost() <= largest) {
+    for case in &affordable_cases(largest) {
         write!(text, "{}{}", if count == 0 { "[\n" } else { ",\n" }, described(case, &mut bytes)?)?;
         count += 1;
     }

@@ -16,7 +16,10 @@ pub(crate) struct Layout {
     pub(crate) output_stride: usize,
 }
 
-/// `softmax(scale * Q K^T + logits) V`. Elements between the rows of the output are not a number.
+/// Scores are limited to fp16's range, so that no overflow of a GEMM becomes a NaN.
+const LARGEST_SCORE: f64 = 65504.0;
+
+/// `softmax(clamp(scale * Q K^T + logits)) V`. Elements between the rows of the output are not a number.
 pub(crate) fn attention(qkv: &[f64], logits: Option<&[f64]>, layout: Layout, scale: f64) -> Vec<f64> {
     let Layout { positions, heads, depth, stride, key_offset, value_offset, output_stride } = layout;
     let mut output = vec![f64::NAN; positions * SQUARES * output_stride];
@@ -29,7 +32,8 @@ pub(crate) fn attention(qkv: &[f64], logits: Option<&[f64]>, layout: Layout, sca
                 let score = |key: usize| {
                     let dot: f64 = row(query, 0).iter().zip(row(key, key_offset)).map(|(q, k)| q * k).sum();
                     let place = ((position * heads + head) * SQUARES + query) * SQUARES + key;
-                    scale * dot + logits.map_or(0.0, |logits| logits[place])
+                    let score = scale * dot + logits.map_or(0.0, |logits| logits[place]);
+                    score.clamp(-LARGEST_SCORE, LARGEST_SCORE)
                 };
                 let weights = softmax(&(0..SQUARES).map(score).collect::<Vec<_>>(), 1.0);
                 let start = (SQUARES * position + query) * output_stride + head * depth;

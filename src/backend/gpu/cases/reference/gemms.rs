@@ -1,6 +1,8 @@
 //! Matrix products and what follows them.
 
 use crate::runtime::activations::activation;
+use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::numbers::encode;
 
 /// The number of rows of a gate: one for each square.
 const SQUARES: usize = 64;
@@ -8,6 +10,11 @@ const SQUARES: usize = 64;
 /// The sum over k of `x[k] * w[k]`.
 pub(crate) fn dot(x: &[f64], w: &[f64]) -> f64 {
     x.iter().zip(w).map(|(x, w)| x * w).sum()
+}
+
+/// The values after a rounding to the type, as the next step of a launch reads them.
+pub(crate) fn rounded(element: ElementType, values: &[f64]) -> Vec<f64> {
+    encode(element, &values.iter().map(|&value| value as f32).collect::<Vec<f32>>()).1
 }
 
 /// What follows the sums of a GEMM: `act(sum + bias) * multiply + add + residual`.

@@ -135,10 +135,6 @@ fn byte_at(index: usize, width: usize) -> i8 {
     }
 }
 
-fn as_bytes(numbers: &[i8]) -> Vec<u8> {
-    numbers.iter().map(|number| number.to_le_bytes()[0]).collect()
-}
-
 /// Rounds rows of multiples of 1/64 times the factors' inverses, so that the bytes are exact.
 fn quantise_case(rows: usize, width: usize) -> Case {
     let element = ElementType::Fp16;

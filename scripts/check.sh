@@ -147,10 +147,10 @@ run_second_emulator() {
     "$1" scripts/kernels/second_emulator --processes 2 "$KERNEL_CASES"
 }
 
-# Runs the kernels' source on the host under sanitizers, and compares the results with plain C++.
+# Runs the kernels' source on the host under sanitizers, and compares the results with those of the table of cases.
 step_kernels_host() {
     if command -v "${CXX:-g++}" >/dev/null; then
-        unless_unchanged kernels_host hip/kernels scripts/kernels/host.sh "$("${CXX:-g++}" --version)" -- \
+        unless_unchanged kernels_host hip/kernels src/backend/gpu scripts/kernels/host.sh "$("${CXX:-g++}" --version)" -- \
             scripts/kernels/host.sh
     else
         skip "there is no C++ compiler: install g++ 12 or newer, or name one in CXX"

@@ -234,6 +234,7 @@ typedef struct AttentionArguments {
     rukh_i32 value_offset;
     rukh_i32 output_stride;
     float scale;
+    rukh_i32 reserved;
 } AttentionArguments;
 
 // For first_moves[position] <= i < first_moves[position + 1], probabilities[i] is the softmax of the moves' logits

@@ -3,6 +3,7 @@
 // layouts has therefore read and written every fragment where the machine keeps it.
 #pragma once
 #include "fibers.h"
+#include "kernel_list.h"
 #include <cmath>
 
 #ifndef MATRIX_LAYOUT
@@ -14,7 +15,11 @@
 
 #define GPU_METHOD inline
 #define GPU_FUNCTION static GPU_METHOD
-#define GPU_KERNEL(threads, name, Arguments) extern "C" void name(Arguments arguments)
+// Every kernel is in a list, by its name.
+#define GPU_KERNEL(threads, name, Arguments)                                                                   \
+    extern "C" void name(Arguments arguments);                                                                 \
+    static const host::Listed name##_listed{#name, threads, &name};                                            \
+    extern "C" void name(Arguments arguments)
 #define GPU_SHARED(Type, name, count)                                                                          \
     static host::Shared<Type, count> name##_storage;                                                           \
     Type* const name = name##_storage.values

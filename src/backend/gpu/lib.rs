@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`profile`] | where the time of a pass goes, and what the device can do at most |
 //! | [`doctor`] | whether an unknown card works, stage by stage |
+//! | [`cases`] | what each kernel must compute, for shapes of all kinds |
 //! | [`tune`](mod@tune) | what is fastest, if there is more time than at the first start |
 //! | [`backend`] | the [`rukh_backend::Backend`]: makes batches of requests, and gives them to slots |
 //! | [`startup`] | how a device becomes slots whose figures are right |
@@ -27,6 +28,7 @@
 //! measured in [`measure`] and kept in [`table`]; [`gemm`] applies them, and a step of [`pass`] launches the result.
 //! A fault comes out of [`runtime`] as an error of a slot, and [`rukh_backend::wrap`] makes the backend anew.
 
+pub mod cases;
 pub mod doctor;
 pub mod helper;
 

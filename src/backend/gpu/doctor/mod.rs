@@ -6,13 +6,12 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`devices`] | stage 1: libraries, devices, code objects |
-//! | [`kernels`] | stage 2: our kernels against references |
+//! | [`kernels`] | stage 2: our kernels against their cases |
 //! | [`gemms`] | stage 3: every algorithm for every GEMM |
 //! | [`graphs`] | stage 4: graphs and branches against single steps |
 //! | [`network`] | stage 5: the network against the processor |
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
 //! | [`speed`] | stage 7: the network's speed by batch size and setting |
-//! | [`reference`](mod@reference) | what kernels must compute |
 //! | [`bench`] | a stream for single launches |
 //! | [`subject`] | what a stage examines |
 //! | [`reporter`] | tells the parent process what a stage does and finds |
@@ -27,7 +26,6 @@ mod gemms;
 mod graphs;
 mod kernels;
 mod network;
-mod reference;
 mod reporter;
 mod speed;
 mod stage;

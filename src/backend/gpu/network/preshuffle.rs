@@ -7,7 +7,7 @@
 use crate::runtime::ffi::arguments::{GemmArguments, PreshuffleArguments};
 use crate::runtime::ffi::gemm::GemmShape;
 use crate::runtime::ffi::hip::Address;
-use crate::runtime::ffi::module::Function;
+use crate::runtime::ffi::module::{Function, Grid};
 use crate::runtime::ffi::program::Step;
 use crate::runtime::kernels::grid;
 
@@ -39,6 +39,12 @@ pub(crate) fn bytes(shape: &GemmShape) -> usize {
 /// The step that writes the preshuffled weights of a layer to `output`, which has room for [`bytes`]. The weights must
 /// have rows of whole vectors.
 pub(crate) fn step(function: Function, shape: &GemmShape, weights: Address, output: Address) -> Step {
+    let (grid, arguments) = launch(shape, weights, output);
+    Step::kernel(KERNEL.to_owned(), function, grid, arguments)
+}
+
+/// The grid and the arguments of [`step`].
+pub(crate) fn launch(shape: &GemmShape, weights: Address, output: Address) -> (Grid, PreshuffleArguments) {
     let (_, gemm) = row_and_gemm_bytes(shape);
     let element = shape.input_type.bytes();
     let arguments = PreshuffleArguments {
@@ -52,7 +58,7 @@ pub(crate) fn step(function: Function, shape: &GemmShape, weights: Address, outp
         reserved: 0,
     };
     let blocks = (gemm / VECTOR_BYTES).div_ceil(THREADS);
-    Step::kernel(KERNEL.to_owned(), function, grid(blocks, shape.batch, THREADS as u32), arguments)
+    (grid(blocks, shape.batch, THREADS as u32), arguments)
 }
 
 /// The arguments of a GEMM whose weights are preshuffled.

@@ -98,6 +98,7 @@ fn attention(
         value_offset: 2 * d_model as i32,
         output_stride: d_model as i32,
         scale: query_scale(depth),
+        reserved: 0,
     };
     steps.kernel(format!("{name} attention"), launch, arguments);
     Ok(mixed)

@@ -162,6 +162,7 @@ mod tests {
             value_offset: 64,
             output_stride: 32,
             scale: 1.0,
+            reserved: 0,
         };
         let work = arguments.work(grid(4, 3, 128), ElementType::Fp16);
         assert_eq!(work.operations, 3.0 * 4.0 * 64.0 * 64.0 * 32.0);

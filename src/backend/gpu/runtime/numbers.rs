@@ -37,7 +37,12 @@ pub(crate) fn noise(seed: u32, count: usize) -> Vec<f32> {
 /// The difference of two numbers relative to the expected one, or absolute if that is smaller than 1. It is infinite if
 /// either is not a number.
 pub(crate) fn error(found: f64, expected: f64) -> f64 {
-    let error = (found - expected).abs() / expected.abs().max(1.0);
+    error_above(found, expected, 1.0)
+}
+
+/// The [`error`] of a number that is compared with `least` if it is smaller than that.
+pub(crate) fn error_above(found: f64, expected: f64, least: f64) -> f64 {
+    let error = (found - expected).abs() / expected.abs().max(least);
     if error.is_nan() { f64::INFINITY } else { error }
 }
 

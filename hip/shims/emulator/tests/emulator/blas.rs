@@ -527,6 +527,27 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     );
 }
 
+/// The number with a code in e4m3, whose largest number is `largest`. NaNs have the value of a number that does not exist.
+fn fp8_value(code: u8, largest: f64) -> f64 {
+    let bias = if largest == 240.0 { 8 } else { 7 };
+    let (exponent, mantissa) = (i32::from(code >> 3 & 15), f64::from(code & 7) / 8.0);
+    let magnitude = match exponent {
+        0 => mantissa * 2f64.powi(1 - bias),
+        _ => (1.0 + mantissa) * 2f64.powi(exponent - bias),
+    };
+    if code < 0x80 { magnitude } else { -magnitude }
+}
+
+/// Codes in e4m3 of all kinds but NaNs, and their values.
+fn codes(lib: &Libraries, seed: u32, count: usize, largest: f64) -> (*mut u8, Vec<f64>) {
+    let code = |number: f32| match (number * 127.9).floor() as i8 as u8 {
+        0x7f | 0x80 | 0xff => 0x38,
+        code => code,
+    };
+    let codes: Vec<u8> = noise(seed, count).into_iter().map(code).collect();
+    (lib.upload(&codes), codes.iter().map(|&code| fp8_value(code, largest)).collect())
+}
+
 /// Factors in e4m3 with a scale for each row of D and for each column.
 #[test]
 fn hipblaslt_multiplies_8_bit_floats_with_a_scale_for_each_row_and_column() {
@@ -535,10 +556,9 @@ fn hipblaslt_multiplies_8_bit_floats_with_a_scale_for_each_row_and_column() {
     let functions = &lib.hipblaslt;
     let kind = if largest == 240.0 { hip::HIP_R_8F_E4M3_FNUZ } else { hip::HIP_R_8F_E4M3 };
     let (m, n, k) = (24, 10, 32);
-    let codes = |seed: u32, count: usize| crate::bytes::codes(lib, seed, count, largest);
-    let ((a, of_a), (b, of_b)) = (codes(81, m * k), codes(82, n * k));
-    let (row_scales, of_rows) = crate::kernels::Type::F32.upload(lib, &noise(83, m));
-    let (column_scales, of_columns) = crate::kernels::Type::F32.upload(lib, &noise(84, n));
+    let ((a, of_a), (b, of_b)) = (codes(lib, 81, m * k, largest), codes(lib, 82, n * k, largest));
+    let (of_rows, of_columns) = (noise(83, m), noise(84, n));
+    let (row_scales, column_scales) = (lib.upload(&of_rows), lib.upload(&of_columns));
     let d = lib.empty::<u16>(m * n);
     let (mut handle, mut description) = (std::ptr::null_mut(), std::ptr::null_mut());
     let mut layouts = [std::ptr::null_mut(); 3];
@@ -604,11 +624,11 @@ fn hipblaslt_multiplies_8_bit_floats_with_a_scale_for_each_row_and_column() {
         )
     });
     lib.check(lib.wait(stream));
-    let found = crate::kernels::Type::F16.download(lib, d.cast(), m * n);
-    for (index, found) in found.into_iter().enumerate() {
+    for (index, found) in lib.download(d, m * n).into_iter().enumerate() {
+        let found = f16::from_bits(found).to_f64();
         let (column, row) = (index / m, index % m);
         let terms = || of_a[row * k..][..k].iter().zip(&of_b[column * k..]).map(|(a, b)| a * b);
-        let scale = of_rows[row] * of_columns[column];
+        let scale = f64::from(of_rows[row]) * f64::from(of_columns[column]);
         let (expected, size) =
             (terms().sum::<f64>() * scale, terms().map(f64::abs).sum::<f64>() * scale.abs());
         if expected.abs() < 6e4 {

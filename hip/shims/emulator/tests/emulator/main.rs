@@ -4,13 +4,7 @@
 #![allow(clippy::multiple_unsafe_ops_per_block, reason = "a sequence of C calls is one step of a test")]
 
 mod blas;
-mod boards;
-mod byte_weights;
-pub(crate) mod bytes;
-mod dense;
 mod device;
-mod gemm;
-mod heads;
 mod kernels;
 mod speed;
 mod waits;
@@ -112,6 +106,12 @@ impl Libraries {
             (self.hip.hipMemcpy)(memory.cast(), values.as_ptr().cast(), size_of_val(values), kind)
         });
         memory
+    }
+
+    /// Frees device memory.
+    pub(crate) fn free<T>(&self, memory: *mut T) {
+        // SAFETY: the memory was allocated, and no stream uses it any more.
+        self.check(unsafe { (self.hip.hipFree)(memory.cast()) });
     }
 
     /// Reads numbers from device memory.

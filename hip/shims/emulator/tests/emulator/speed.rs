@@ -5,8 +5,8 @@ use std::time::Instant;
 use half::f16;
 use rocblas_sys as rb;
 
-use crate::kernels::{Attention, Type, attention_blocks, attention_name, module, run};
-use crate::{argument, has_matrix_instructions, libraries, noise};
+use crate::kernels::{kernel_names, run};
+use crate::{argument, libraries, noise};
 
 #[test]
 fn instructions_per_second() {
@@ -34,24 +34,21 @@ fn attention_and_product_of_a_layer() {
     let qkv = lib.upload(&halves(positions * 64 * 3 * width));
     let logits = lib.upload(&halves(positions * heads * 4096));
     let output = lib.empty::<u16>(positions * 64 * width);
-    let arguments = Attention {
-        qkv: qkv.cast(),
-        logits: logits.cast(),
-        output: output.cast(),
-        heads: heads as i32,
-        depth: depth as i32,
-        stride: 3 * width as i32,
-        key_offset: width as i32,
-        value_offset: 2 * width as i32,
-        output_stride: width as i32,
-        scale: 0.2,
-    };
-    let module = module(lib);
+    // `AttentionArguments` of kernels.h.
+    let addresses = [qkv.expose_provenance(), logits.expose_provenance(), output.expose_provenance()];
+    let counts = [heads, depth, 3 * width, width, 2 * width, width].map(|count| (count as u32).to_le_bytes());
+    let mut arguments: Vec<u8> = addresses.iter().flat_map(|address| address.to_le_bytes()).collect();
+    arguments.extend(counts.concat());
+    arguments.extend([0.2_f32.to_le_bytes(), [0; 4]].concat());
+    // The usual kernel for heads of 32, with one or two heads in a block, or the one that all architectures have.
+    let names = kernel_names();
+    let kernels = [("attention_f16_d32", 1), ("attention_f16_d32_x2", 2), ("attention_any_f16", 1)];
+    let (kernel, together) = kernels.into_iter().find(|(name, _)| names.contains(*name)).unwrap();
     let start = Instant::now();
-    let matrix = has_matrix_instructions().then(|| attention_name(Type::F16, 32));
-    let kernel = matrix.unwrap_or_else(|| "attention_any_f16".to_owned());
-    let (blocks, threads) = attention_blocks(&kernel, heads);
-    let count = run(lib, module, &kernel, (blocks, positions as u32), threads, arguments) as f64;
+    let before = lib.instructions();
+    let grid = ((heads / together) as u32, positions as u32);
+    run(lib, kernel, grid, 128 * together as u32, &mut arguments);
+    let count = (lib.instructions() - before) as f64;
     let seconds = start.elapsed().as_secs_f64();
     println!("attention: {:.1} million wave instructions in {:.0} ms", count / 1e6, seconds * 1e3);
 

@@ -17,7 +17,10 @@ macro_rules! kernel_arguments {
             $(pub(crate) $field: $type,)*
         }
 
-        // SAFETY: the structure is `repr(C)` with the fields of kernels.h, and the assertions below check its size.
+        const _: () = assert!(size_of::<$name>() == 0 $(+ size_of::<$type>())*);
+
+        // SAFETY: the structure is `repr(C)` with the fields of kernels.h and nothing between them, as the assertion above
+        // and those below check.
         unsafe impl KernelArguments for $name {}
     )*};
 }
@@ -163,6 +166,7 @@ kernel_arguments! {
         value_offset: i32,
         output_stride: i32,
         scale: f32,
+        reserved: i32,
     }
     /// The softmax over the legal moves, with logits computed from queries and keys.
     AttentionPolicyArguments {

@@ -9,17 +9,32 @@ use super::hipblaslt::{self, HipblasLt};
 use super::module::{Function, Grid};
 use super::rocblas::{self, Rocblas};
 use super::stream::{Event, EventKind, Graph, Stream};
-use std::mem::MaybeUninit;
 use std::sync::Arc;
-
-/// A kernel's argument structure, as words because a word may be replaced when the kernel is enqueued.
-type ArgumentWords = Box<[MaybeUninit<u64>]>;
 
 /// A structure that a kernel takes as its only argument.
 ///
 /// # Safety
-/// The type must be `repr(C)` and have the fields of the kernel's structure.
+/// The type must be `repr(C)`, have the fields of the kernel's structure and no bytes between or after them.
 pub(crate) unsafe trait KernelArguments: Copy {}
+
+/// A kernel's argument structure, as words because a word may be replaced when the kernel is enqueued.
+#[derive(Clone)]
+pub(crate) struct ArgumentWords(Box<[u64]>);
+
+impl ArgumentWords {
+    pub(crate) fn of<A: KernelArguments>(arguments: A) -> ArgumentWords {
+        const { assert!(size_of::<A>().is_multiple_of(size_of::<u64>())) };
+        let mut words = vec![0_u64; size_of::<A>() / size_of::<u64>()].into_boxed_slice();
+        // SAFETY: the words have the size of the structure, as the assertion above checks, and all of its bytes are set.
+        unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
+        ArgumentWords(words)
+    }
+
+    /// The bytes of the structure in memory.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        self.0.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+}
 
 /// The index of a stream that a pass runs on. Lane 0 is the batch's main stream, and the other lanes run branches in
 /// parallel to it.
@@ -159,14 +174,6 @@ pub(crate) struct LanePlaces {
     pub(crate) counters: Option<usize>,
 }
 
-fn words_of<A: KernelArguments>(arguments: A) -> ArgumentWords {
-    const { assert!(size_of::<A>().is_multiple_of(size_of::<u64>())) };
-    let mut words = vec![MaybeUninit::uninit(); size_of::<A>() / size_of::<u64>()].into_boxed_slice();
-    // SAFETY: the words have the size of the structure, as the assertion above checks.
-    unsafe { words.as_mut_ptr().cast::<A>().write_unaligned(arguments) };
-    words
-}
-
 /// A kernel launch, a GEMM, or a wait of one lane for another.
 pub(crate) struct Step {
     name: String,
@@ -208,8 +215,12 @@ impl Step {
         grid: Grid,
         arguments: A,
     ) -> Step {
-        let operation = Operation::Kernel { function, grid, arguments: words_of(arguments) };
-        Step::of(name, operation, Work::default())
+        Step::launch(name, function, grid, ArgumentWords::of(arguments))
+    }
+
+    /// A kernel launch whose arguments are words already.
+    pub(crate) fn launch(name: String, function: Function, grid: Grid, arguments: ArgumentWords) -> Step {
+        Step::of(name, Operation::Kernel { function, grid, arguments }, Work::default())
     }
 
     /// GEMMs of these shapes by our own kernel. `sum` adds up the partial sums of a GEMM whose summed axis is
@@ -221,7 +232,7 @@ impl Step {
         (arguments, places): (A, LanePlaces),
         shapes: impl IntoIterator<Item = GemmShape>,
     ) -> Step {
-        let operation = Operation::OwnGemm { launch, sum, arguments: words_of(arguments), places };
+        let operation = Operation::OwnGemm { launch, sum, arguments: ArgumentWords::of(arguments), places };
         let work = shapes.into_iter().map(|shape| Work::of_gemm(&shape)).fold(Work::default(), Work::and);
         Step::of(name, operation, work)
     }
@@ -292,19 +303,19 @@ impl Step {
             Operation::Kernel { function, grid, arguments } => {
                 // SAFETY: the forward pass filled the structure for this kernel, with addresses in memory that lives as
                 // long as the program. The slot waits for the stream before it drops the program.
-                unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
+                unsafe { function.launch(stream, *grid, arguments.0.as_ptr().cast()) }
             }
             Operation::OwnGemm { launch, sum, arguments, places } => {
                 let mut arguments = arguments.clone();
-                if let Some(word) = places.workspace.and_then(|place| arguments.get_mut(place)) {
-                    word.write(blas.workspace.address().0);
+                if let Some(word) = places.workspace.and_then(|place| arguments.0.get_mut(place)) {
+                    *word = blas.workspace.address().0;
                 }
-                if let Some(word) = places.counters.and_then(|place| arguments.get_mut(place)) {
-                    word.write(blas.counters.address().0);
+                if let Some(word) = places.counters.and_then(|place| arguments.0.get_mut(place)) {
+                    *word = blas.counters.address().0;
                 }
                 std::iter::once(launch).chain(sum).try_for_each(|(function, grid)| {
                     // SAFETY: as above. The numbers of partial sums and of counters were limited to the memory there.
-                    unsafe { function.launch(stream, *grid, arguments.as_ptr().cast()) }
+                    unsafe { function.launch(stream, *grid, arguments.0.as_ptr().cast()) }
                 })
             }
             Operation::Rocblas { shape, operands, solution } => {

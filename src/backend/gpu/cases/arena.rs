@@ -20,52 +20,85 @@ const GUARD_BYTE: u8 = 0xfd;
 const UNWRITTEN_BYTE: u8 = 0xff;
 
 /// The arrays of a launch.
-pub(super) struct Arena {
+pub(crate) struct Arena {
     base: Address,
     bytes: Vec<u8>,
+    arrays: Vec<Array>,
+}
+
+/// The place of an array in the arena, and the type of its elements; `None` for other things than numbers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Array {
+    pub(super) start: usize,
+    pub(super) bytes: usize,
+    pub(super) element: Option<ElementType>,
 }
 
 /// The place of one of a launch's arrays in the device's memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) address: Address,
-    start: usize,
+    pub(super) start: usize,
     bytes: usize,
 }
 
 /// What an array must hold after a launch.
-pub(super) struct Expected {
+pub(crate) struct Expected {
     pub(super) place: Place,
     pub(super) element: ElementType,
     /// The elements. The kernel must not write those that are not a number.
     pub(super) values: Vec<f64>,
-    /// The largest [`numbers::error`].
+    /// The largest [`numbers::error_above`] of `least`.
     pub(super) allowed: f64,
+    /// The size below which all numbers may have the same error.
+    pub(super) least: f64,
+}
+
+/// The error that a result of the type may have if it is rounded once. It is twice as large as that rounding.
+pub(super) fn allowed(element: ElementType) -> f64 {
+    numbers::allowed(element) / 2.0
+}
+
+impl Expected {
+    /// All of an array, with errors of at most `allowed`: relative ones, or absolute ones of numbers below 1.
+    pub(super) fn new(place: Place, element: ElementType, values: Vec<f64>, allowed: f64) -> Expected {
+        Expected { place, element, values, allowed, least: 1.0 }
+    }
+
+    /// This expectation, with relative errors also of smaller numbers, from `least` on.
+    pub(super) fn above(self, least: f64) -> Expected {
+        Expected { least, ..self }
+    }
 }
 
 /// How a launch turned out.
 #[derive(PartialEq, Debug)]
-pub(super) struct Judgement {
+pub(crate) struct Judgement {
     /// The largest [`numbers::error`] of a figure, and what it is measured by.
-    pub(super) error: f64,
-    pub(super) allowed: f64,
+    pub(crate) error: f64,
+    pub(crate) allowed: f64,
     /// The first figure with an error that is too large, in words.
-    pub(super) wrong: Option<String>,
+    pub(crate) wrong: Option<String>,
     /// The first byte that was changed although it belongs to no result, in words.
-    pub(super) damage: Option<String>,
+    pub(crate) damage: Option<String>,
 }
 
 impl Arena {
     /// An arena in device memory that begins at `base`.
-    pub(super) fn new(base: Address) -> Arena {
-        let mut arena = Arena { base, bytes: Vec::new() };
+    pub(crate) fn new(base: Address) -> Arena {
+        let mut arena = Arena { base, bytes: Vec::new(), arrays: Vec::new() };
         arena.guard();
         arena
     }
 
     /// The contents to upload.
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes
+    }
+
+    /// The arrays, in the order of their places.
+    pub(super) fn arrays(&self) -> &[Array] {
+        &self.arrays
     }
 
     fn guard(&mut self) {
@@ -75,35 +108,40 @@ impl Arena {
 
     /// Adds an array with these bytes.
     pub(super) fn put(&mut self, bytes: &[u8]) -> Place {
-        let start = self.bytes.len();
-        self.bytes.extend_from_slice(bytes);
+        self.add(bytes, None)
+    }
+
+    fn add(&mut self, contents: &[u8], element: Option<ElementType>) -> Place {
+        let (start, bytes) = (self.bytes.len(), contents.len());
+        self.bytes.extend_from_slice(contents);
+        self.arrays.push(Array { start, bytes, element });
         self.guard();
-        Place { address: self.base.offset(start), start, bytes: bytes.len() }
+        Place { address: self.base.offset(start), start, bytes }
     }
 
     /// Adds an array of numbers. Returns their values after rounding, too.
     pub(super) fn numbers(&mut self, element: ElementType, values: &[f32]) -> (Place, Vec<f64>) {
         let (bytes, rounded) = numbers::encode(element, values);
-        (self.put(&bytes), rounded)
+        (self.add(&bytes, Some(element)), rounded)
     }
 
     /// Adds an array of `count` elements that the kernel writes.
     pub(super) fn room(&mut self, element: ElementType, count: usize) -> Place {
-        self.put(&vec![UNWRITTEN_BYTE; count * element.bytes()])
+        self.add(&vec![UNWRITTEN_BYTE; count * element.bytes()], Some(element))
     }
 
     /// Compares the memory after a launch with what it must be.
-    pub(super) fn judge(&self, after: &[u8], expected: &[Expected]) -> Judgement {
+    pub(crate) fn judge(&self, after: &[u8], expected: &[Expected]) -> Judgement {
         let mut judgement = Judgement { error: 0.0, allowed: f64::INFINITY, wrong: None, damage: None };
         let mut is_result = vec![false; self.bytes.len()];
-        for Expected { place, element, values, allowed } in expected {
+        for Expected { place, element, values, allowed, least } in expected {
             let found = numbers::decode(*element, &after[place.start..place.start + place.bytes]);
             let size = element.bytes();
             let written = values.iter().zip(found).enumerate().filter(|(_, (value, _))| !value.is_nan());
             for (index, (value, found)) in written {
                 let start = place.start + index * size;
                 is_result[start..start + size].fill(true);
-                let error = numbers::error(found, *value);
+                let error = numbers::error_above(found, *value, *least);
                 if error / allowed >= judgement.error / judgement.allowed {
                     (judgement.error, judgement.allowed) = (error, *allowed);
                 }
@@ -153,7 +191,7 @@ mod tests {
         let values = vec![1.0, 2.0, 3.0, f64::NAN];
         let mut after = arena.bytes().to_vec();
         after[output.start..output.start + 6].copy_from_slice(&numbers::encode(F16, &[1.0, 2.0, 3.0]).0);
-        (arena, vec![Expected { place: output, element: F16, values, allowed: 1e-3 }], after)
+        (arena, vec![Expected::new(output, F16, values, 1e-3)], after)
     }
 
     #[test]

@@ -6,23 +6,21 @@ const SQUARES: usize = 64;
 
 /// The layout of queries, keys, values and outputs, as `AttentionArguments` in kernels.h describes it.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Layout {
-    pub(in super::super) positions: usize,
-    pub(in super::super) heads: usize,
-    pub(in super::super) depth: usize,
-    pub(in super::super) stride: usize,
-    pub(in super::super) key_offset: usize,
-    pub(in super::super) value_offset: usize,
-    pub(in super::super) output_stride: usize,
+pub(crate) struct Layout {
+    pub(crate) positions: usize,
+    pub(crate) heads: usize,
+    pub(crate) depth: usize,
+    pub(crate) stride: usize,
+    pub(crate) key_offset: usize,
+    pub(crate) value_offset: usize,
+    pub(crate) output_stride: usize,
 }
 
-/// `softmax(scale * Q K^T + logits) V`. Elements between the rows of the output are not a number.
-pub(in super::super) fn attention(
-    qkv: &[f64],
-    logits: Option<&[f64]>,
-    layout: Layout,
-    scale: f64,
-) -> Vec<f64> {
+/// Scores are limited to fp16's range, so that no overflow of a GEMM becomes a NaN.
+const LARGEST_SCORE: f64 = 65504.0;
+
+/// `softmax(clamp(scale * Q K^T + logits)) V`. Elements between the rows of the output are not a number.
+pub(crate) fn attention(qkv: &[f64], logits: Option<&[f64]>, layout: Layout, scale: f64) -> Vec<f64> {
     let Layout { positions, heads, depth, stride, key_offset, value_offset, output_stride } = layout;
     let mut output = vec![f64::NAN; positions * SQUARES * output_stride];
     for position in 0..positions {
@@ -34,7 +32,8 @@ pub(in super::super) fn attention(
                 let score = |key: usize| {
                     let dot: f64 = row(query, 0).iter().zip(row(key, key_offset)).map(|(q, k)| q * k).sum();
                     let place = ((position * heads + head) * SQUARES + query) * SQUARES + key;
-                    scale * dot + logits.map_or(0.0, |logits| logits[place])
+                    let score = scale * dot + logits.map_or(0.0, |logits| logits[place]);
+                    score.clamp(-LARGEST_SCORE, LARGEST_SCORE)
                 };
                 let weights = softmax(&(0..SQUARES).map(score).collect::<Vec<_>>(), 1.0);
                 let start = (SQUARES * position + query) * output_stride + head * depth;

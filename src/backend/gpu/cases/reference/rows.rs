@@ -8,12 +8,12 @@ const SQUARES: usize = 64;
 /// What a kernel for rows reads besides its input. The bias has `bias_rows` rows, and the gates, multiply and add, have
 /// one row for each square.
 #[derive(Clone, Copy, Default)]
-pub(in super::super) struct Extras<'a> {
-    pub(in super::super) bias: Option<&'a [f64]>,
-    pub(in super::super) bias_rows: usize,
-    pub(in super::super) gates: Option<(&'a [f64], &'a [f64])>,
+pub(crate) struct Extras<'a> {
+    pub(crate) bias: Option<&'a [f64]>,
+    pub(crate) bias_rows: usize,
+    pub(crate) gates: Option<(&'a [f64], &'a [f64])>,
     /// The code of the activation.
-    pub(in super::super) activation: i32,
+    pub(crate) activation: i32,
 }
 
 impl Extras<'_> {
@@ -31,7 +31,7 @@ impl Extras<'_> {
 }
 
 /// `act(input + bias) * multiply + add`
-pub(in super::super) fn elementwise(input: &[f64], width: usize, extras: Extras<'_>) -> Vec<f64> {
+pub(crate) fn elementwise(input: &[f64], width: usize, extras: Extras<'_>) -> Vec<f64> {
     let element = |(place, &x): (usize, &f64)| {
         let (row, i) = (place / width, place % width);
         extras.gated(extras.activated(x, row, i, width), row, i, width)
@@ -41,16 +41,16 @@ pub(in super::super) fn elementwise(input: &[f64], width: usize, extras: Extras<
 
 /// The parameters of a LayerNorm.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Norm<'a> {
-    pub(in super::super) gammas: &'a [f64],
-    pub(in super::super) betas: &'a [f64],
-    pub(in super::super) residual: Option<&'a [f64]>,
-    pub(in super::super) alpha: f64,
-    pub(in super::super) epsilon: f64,
+pub(crate) struct Norm<'a> {
+    pub(crate) gammas: &'a [f64],
+    pub(crate) betas: &'a [f64],
+    pub(crate) residual: Option<&'a [f64]>,
+    pub(crate) alpha: f64,
+    pub(crate) epsilon: f64,
 }
 
 /// `LN(alpha * act(input + bias) + residual) * multiply + add`
-pub(in super::super) fn layer_norm(input: &[f64], norm: Norm<'_>, extras: Extras<'_>) -> Vec<f64> {
+pub(crate) fn layer_norm(input: &[f64], norm: Norm<'_>, extras: Extras<'_>) -> Vec<f64> {
     let Norm { gammas, betas, residual, alpha, epsilon } = norm;
     let width = gammas.len();
     let mut output = Vec::with_capacity(input.len());
@@ -72,7 +72,7 @@ pub(in super::super) fn layer_norm(input: &[f64], norm: Norm<'_>, extras: Extras
 }
 
 /// The softmax of `scale` times the logits.
-pub(in super::super) fn softmax(logits: &[f64], scale: f64) -> Vec<f64> {
+pub(crate) fn softmax(logits: &[f64], scale: f64) -> Vec<f64> {
     let most = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let powers: Vec<f64> = logits.iter().map(|logit| ((logit - most) * scale).exp()).collect();
     let sum: f64 = powers.iter().sum();

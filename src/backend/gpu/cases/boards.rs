@@ -1,10 +1,11 @@
 //! Input planes, the transforms of a convolution, and squeeze-and-excitation.
 
-use super::super::reference::boards::{
+use super::arena::{Expected, allowed};
+use super::case::{Case, Launch, cost, some};
+use super::reference::boards::{
     Planes, SqueezeExcite, means, planes, squeeze_excite, winograd_input, winograd_output,
 };
-use super::arena::Expected;
-use super::case::{Case, Trial, some};
+use super::reference::gemms::{dot, rounded};
 use crate::gemm::chain::WholeConvolution;
 use crate::gemm::own::{TileSize, tile_sizes};
 use crate::network::layers::component_type;
@@ -15,7 +16,7 @@ use crate::runtime::ffi::arguments::{
 use crate::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
-use crate::runtime::numbers::{allowed, noise};
+use crate::runtime::numbers::noise;
 use rukh_backend::winograd::{COMPONENTS, TILES};
 
 const SQUARES: usize = 64;
@@ -32,17 +33,32 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let mut cases: Vec<Case> = planes.collect();
     for (positions, channels) in some(vec![(2, 72), (1, 8), (3, 136), (3, 384)], is_quick, 1) {
         cases.push(winograd_input_case(element, positions, channels));
-        for is_whole in [false, true] {
-            cases.push(winograd_output_case(element, positions, channels, is_whole));
+        for how in [Ending::Means, Ending::InPlace, Ending::All] {
+            cases.push(winograd_output_case(element, positions, channels, how));
         }
     }
     // The kernels of whole convolutions have 128 threads, which their names do not say.
     for size in tile_sizes().into_iter().filter(|size| size.rows == 64 && size.threads == 128) {
-        let shapes = vec![(37, 72, 40), (2, 16, 136)];
+        // Groups of 16 positions, of which the last has fewer.
+        let shapes = vec![
+            (37, 72, 40, Ending::InPlace),
+            (2, 16, 136, Ending::InPlace),
+            (17, 8, 72, Ending::All),
+            (5, 16, 136, Ending::All),
+            (2, 72, 72, Ending::Means),
+        ];
         let shapes = some(shapes, is_quick, 1).into_iter();
         cases.extend(shapes.map(|shape| convolution_case(element, size, shape)));
     }
-    let shapes = vec![(3, 200, 24), (1, 16, 8), (2, 384, 32), (2, 1024, 512)];
+    let in_residual = Squeezed::InResidual;
+    let shapes = vec![
+        (3, 200, 24, in_residual),
+        (1, 16, 8, in_residual),
+        (2, 384, 32, in_residual),
+        (2, 1024, 512, in_residual),
+        (1, 264, 40, Squeezed::Apart),
+        (2, 1024, 72, Squeezed::InBranch),
+    ];
     cases.extend(some(shapes, is_quick, 1).into_iter().map(|shape| squeeze_excite_case(element, shape)));
     cases
 }
@@ -51,7 +67,8 @@ fn planes_case(element: ElementType, (count, extra, valued_plane): (usize, usize
     let positions = 3;
     let valued = valued_plane.map_or(String::new(), |plane| format!(", value in plane {plane}"));
     let shape = format!("{positions} positions, {count} planes and {extra} constants{valued}");
-    Case::new(("planes", element, ""), shape, move |arena, function| {
+    let cost = cost(0, positions * SQUARES * (count + extra));
+    Case::new(("planes", element, ""), shape, cost, move |arena| {
         let mask = |i: u64| (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         let masks: Vec<u64> = (0..(positions * MASKS) as u64).map(mask).collect();
         let values = [0.25_f32, 0.5, 99.0];
@@ -60,7 +77,8 @@ fn planes_case(element: ElementType, (count, extra, valued_plane): (usize, usize
         let (table, constants) = arena.numbers(element, &noise(60, SQUARES * extra));
         let arguments = PlanesArguments {
             masks: arena.put(&mask_bytes).address,
-            values: arena.put(&value_bytes).address,
+            // Without a plane that has values there need be none.
+            values: valued_plane.map_or(Address::NULL, |_| arena.put(&value_bytes).address),
             table: if extra > 0 { table.address } else { Address::NULL },
             output: Address::NULL,
             mask_stride: MASKS as i32,
@@ -73,14 +91,15 @@ fn planes_case(element: ElementType, (count, extra, valued_plane): (usize, usize
         let how = Planes { mask_stride: MASKS, planes: count, extra, valued_plane };
         let values = planes(&masks, &values, &constants, how);
         // The numbers are only moved, so they must be exact.
-        let expected = Expected { place: output, element, values, allowed: 1e-9 };
-        Trial::new(function, grid(positions, 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, 1e-9);
+        Launch::new(grid(positions, 1, 256), arguments, vec![expected])
     })
 }
 
 fn winograd_input_case(element: ElementType, positions: usize, channels: usize) -> Case {
     let shape = format!("{positions} positions, {channels} channels");
-    Case::new(("winograd_input", element, ""), shape, move |arena, function| {
+    let cost = cost(0, positions * SQUARES * channels * 2);
+    Case::new(("winograd_input", element, ""), shape, cost, move |arena| {
         let components = component_type(element);
         // There are gaps between the components, which the kernel must not write.
         let stride = TILES * positions * channels + 8;
@@ -97,29 +116,45 @@ fn winograd_input_case(element: ElementType, positions: usize, channels: usize) 
             activation: 0,
         };
         let values = winograd_input(&x, channels, stride);
-        let expected = Expected { place: output, element: components, values, allowed: allowed(components) };
-        Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, vec![expected])
+        let expected = Expected::new(output, components, values, allowed(components));
+        Launch::new(grid(channels.div_ceil(64), positions, 128), arguments, vec![expected])
     })
 }
 
-/// A whole case has a residual, which is the output, too, and an activation; the other one has means.
-fn winograd_output_case(element: ElementType, positions: usize, channels: usize, is_whole: bool) -> Case {
-    let what = if is_whole { "residual in place, function 6" } else { "means" };
+/// What the second transform does besides transforming.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// It takes means.
+    Means,
+    /// It adds a residual, which is the output, too, and applies a function.
+    InPlace,
+    /// It does both, with a residual apart.
+    All,
+}
+
+fn winograd_output_case(element: ElementType, positions: usize, channels: usize, ending: Ending) -> Case {
+    let what = match ending {
+        Ending::Means => "means",
+        Ending::InPlace => "residual in place, function 6",
+        Ending::All => "means, residual, function 6",
+    };
     let shape = format!("{positions} positions, {channels} channels, {what}");
-    Case::new(("winograd_output", element, ""), shape, move |arena, function| {
+    let cost = cost(0, positions * SQUARES * channels * 2);
+    Case::new(("winograd_output", element, ""), shape, cost, move |arena| {
         let components = component_type(element);
         let count = positions * SQUARES * channels;
         let stride = TILES * positions * channels + 8;
         let numbers: Vec<f32> = noise(80, COMPONENTS * stride).iter().map(|x| x * 0.25).collect();
         let (input, sums) = arena.numbers(components, &numbers);
         let (bias, bias_values) = arena.numbers(element, &noise(81, channels));
-        let residual = is_whole.then(|| arena.numbers(element, &noise(82, count)));
+        let residual = (ending != Ending::Means).then(|| arena.numbers(element, &noise(82, count)));
         let output = match &residual {
-            Some((place, _)) => *place,
-            None => arena.room(element, count),
+            Some((place, _)) if ending == Ending::InPlace => *place,
+            _ => arena.room(element, count),
         };
-        let means_place = (!is_whole).then(|| arena.room(ElementType::Fp32, positions * channels));
-        let code = if is_whole { 6 } else { 0 };
+        let has_means = ending != Ending::InPlace;
+        let means_place = has_means.then(|| arena.room(ElementType::Fp32, positions * channels));
+        let code = if ending == Ending::Means { 0 } else { 6 };
         let arguments = WinogradArguments {
             input: input.address,
             output: output.address,
@@ -133,94 +168,138 @@ fn winograd_output_case(element: ElementType, positions: usize, channels: usize,
         let residual = residual.as_ref().map(|(_, values)| values.as_slice());
         let sizes = (positions, channels, stride);
         let sums = winograd_output(&sums, sizes, Some(&bias_values), residual);
-        let means = means_place.map(|place| Expected {
-            place,
-            element: ElementType::Fp32,
-            values: means(&sums, channels),
-            allowed: MEAN_ERROR,
-        });
+        let means = means_place
+            .map(|place| Expected::new(place, ElementType::Fp32, means(&sums, channels), MEAN_ERROR));
         let values = sums.iter().map(|&sum| activation(code, sum)).collect();
-        let results = Expected { place: output, element, values, allowed: allowed(element) };
+        let results = Expected::new(output, element, values, allowed(element));
         let expected = std::iter::once(results).chain(means).collect();
-        Trial::new(function, grid(channels.div_ceil(64), positions, 128), arguments, expected)
+        Launch::new(grid(channels.div_ceil(64), positions, 128), arguments, expected)
     })
 }
 
-/// A whole convolution with a residual and an activation. The shape is positions, inputs, outputs.
+/// A whole convolution. The shape is positions, inputs, outputs. If it has means, there are gaps between the components,
+/// too.
 fn convolution_case(
     element: ElementType,
     size: TileSize,
-    (positions, inputs, outputs): (usize, usize, usize),
+    (positions, inputs, outputs, ending): (usize, usize, usize, Ending),
 ) -> Case {
-    let text = format!("{positions} positions, {inputs} inputs, {outputs} outputs");
+    let has_means = ending != Ending::InPlace;
+    let what = match ending {
+        Ending::Means => ", means",
+        Ending::InPlace => "",
+        Ending::All => ", means, residual apart",
+    };
+    let text = format!("{positions} positions, {inputs} inputs, {outputs} outputs{what}");
     let suffix = format!("_{}x{}", size.rows, size.columns);
-    let case = Case::new(("convolution", element, &suffix), text, move |arena, function| {
+    let sums = COMPONENTS * TILES * positions;
+    let cost = cost(sums * inputs * outputs, sums * (inputs + 2 * outputs));
+    let case = Case::new(("convolution", element, &suffix), text, cost, move |arena| {
         let components = component_type(element);
         let rows = TILES * positions;
+        let gap = if has_means { 8 } else { 0 };
+        let (input_stride, output_stride) = (rows * inputs + gap, rows * outputs + gap);
         let scale = 1.0 / (inputs as f32).sqrt();
         let scaled: Vec<f32> = noise(71, COMPONENTS * outputs * inputs).iter().map(|x| x * scale).collect();
+        let count = positions * SQUARES * outputs;
         let (board, x) = arena.numbers(element, &noise(70, positions * SQUARES * inputs));
         let (weights, w) = arena.numbers(components, &scaled);
         let (bias, bias_values) = arena.numbers(element, &noise(72, outputs));
-        let (residual, added) = arena.numbers(element, &noise(73, positions * SQUARES * outputs));
-        let transformed = arena.room(components, COMPONENTS * rows * inputs);
-        let products = arena.room(components, COMPONENTS * rows * outputs);
-        let code = 6;
-        let transform = |input, output, channels: usize| WinogradArguments {
+        let residual = (ending != Ending::Means).then(|| arena.numbers(element, &noise(73, count)));
+        let result = match &residual {
+            Some((place, _)) if ending == Ending::InPlace => *place,
+            _ => arena.room(element, count),
+        };
+        let means_place = has_means.then(|| arena.room(ElementType::Fp32, positions * outputs));
+        let transformed = arena.room(components, COMPONENTS * input_stride);
+        let products = arena.room(components, COMPONENTS * output_stride);
+        let code = if ending == Ending::Means { 0 } else { 6 };
+        let transform = |input, output, stride: usize, channels: usize| WinogradArguments {
             input,
             output,
             bias: Address::NULL,
             residual: Address::NULL,
             means: Address::NULL,
-            component_stride: (rows * channels) as i64,
+            component_stride: stride as i64,
             channels: channels as i32,
             activation: 0,
         };
         let whole = WholeConvolution {
             element,
-            input: transform(board.address, transformed.address, inputs),
+            input: transform(board.address, transformed.address, input_stride, inputs),
             shape: GemmShape {
                 batch: COMPONENTS,
-                batch_strides: [outputs * inputs, rows * inputs, rows * outputs],
+                batch_strides: [outputs * inputs, input_stride, output_stride],
                 ..GemmShape::plain(rows, outputs, inputs, components)
             },
             operands: GemmOperands::plain(weights.address, transformed.address, products.address),
             output: WinogradArguments {
                 bias: bias.address,
-                residual: residual.address,
+                residual: residual.as_ref().map_or(Address::NULL, |(place, _)| place.address),
+                means: means_place.map_or(Address::NULL, |place| place.address),
                 activation: code,
-                ..transform(products.address, residual.address, outputs)
+                ..transform(products.address, result.address, output_stride, outputs)
             },
         };
         let (arguments, blocks) = whole.lay_out(size);
         let counters = arena.put(&vec![0; 4 * whole.counters(size)]).address;
-        let v = winograd_input(&x, inputs, rows * inputs);
+        let v = winograd_input(&x, inputs, input_stride);
+        let read = rounded(components, &v);
         let sum = |index: usize| {
-            let (component, row, output) = (index / outputs / rows, index / outputs % rows, index % outputs);
-            let v = &v[(component * rows + row) * inputs..][..inputs];
+            let (component, place) = (index / output_stride, index % output_stride);
+            if place >= rows * outputs {
+                return f64::NAN;
+            }
+            let (row, output) = (place / outputs, place % outputs);
             let w = &w[(component * outputs + output) * inputs..][..inputs];
-            v.iter().zip(w).map(|(v, w)| v * w).sum::<f64>()
+            dot(&read[component * input_stride + row * inputs..][..inputs], w)
         };
-        let sums: Vec<f64> = (0..COMPONENTS * rows * outputs).map(sum).collect();
-        let boards =
-            winograd_output(&sums, (positions, outputs, rows * outputs), Some(&bias_values), Some(&added));
-        let boards = boards.iter().map(|&sum| activation(code, sum)).collect();
-        // Each step reads numbers that the one before has rounded, and the last one adds 36 of them with factors.
+        let sums: Vec<f64> = (0..COMPONENTS * output_stride).map(sum).collect();
+        let added = residual.as_ref().map(|(_, values)| values.as_slice());
+        let boards = winograd_output(
+            &rounded(components, &sums),
+            (positions, outputs, output_stride),
+            Some(&bias_values),
+            added,
+        );
+        // A number that is rounded in the other way changes the next steps. The last one adds 36 of them with factors.
         let one = allowed(components);
-        let expected = vec![
-            Expected { place: transformed, element: components, values: v, allowed: one },
-            Expected { place: products, element: components, values: sums, allowed: 2.0 * one },
-            Expected { place: residual, element, values: boards, allowed: allowed(element) + 32.0 * one },
+        let means = means_place.map(|place| {
+            Expected::new(place, ElementType::Fp32, means(&boards, outputs), MEAN_ERROR + 8.0 * one)
+        });
+        let boards = boards.iter().map(|&sum| activation(code, sum)).collect();
+        let mut expected = vec![
+            Expected::new(transformed, components, v, one),
+            Expected::new(products, components, sums, 2.0 * one),
+            Expected::new(result, element, boards, allowed(element) + 16.0 * one),
         ];
+        expected.extend(means);
         let arguments = ConvolutionArguments { counters, ..arguments };
-        Trial::new(function, grid(blocks, 1, size.threads), arguments, expected)
+        Launch::new(grid(blocks, 1, size.threads), arguments, expected)
     });
     case.optional()
 }
 
-fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usize, usize, usize)) -> Case {
-    let shape = format!("{positions} positions, {channels} channels, {hidden} hidden units");
-    Case::new(("squeeze_excite", element, ""), shape, move |arena, function| {
+/// The output of squeeze-and-excitation.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Squeezed {
+    Apart,
+    InBranch,
+    InResidual,
+}
+
+fn squeeze_excite_case(
+    element: ElementType,
+    (positions, channels, hidden, place): (usize, usize, usize, Squeezed),
+) -> Case {
+    let place_text = match place {
+        Squeezed::Apart => "",
+        Squeezed::InBranch => ", in the branch",
+        Squeezed::InResidual => ", in the residual",
+    };
+    let shape = format!("{positions} positions, {channels} channels, {hidden} hidden units{place_text}");
+    let cost = cost(positions * channels * 3 * hidden, positions * channels * SQUARES);
+    Case::new(("squeeze_excite", element, ""), shape, cost, move |arena| {
         let count = positions * SQUARES * channels;
         let scaled = |seed: u32, outputs: usize, inputs: usize| -> Vec<f32> {
             let scale = 2.0 / (inputs as f32).sqrt();
@@ -233,11 +312,16 @@ fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usi
         let (squeeze_bias, squeeze_biases) = arena.numbers(element, &noise(94, hidden));
         let (excite, excite_values) = arena.numbers(element, &scaled(95, 2 * channels, hidden));
         let (excite_bias, excite_biases) = arena.numbers(element, &noise(96, 2 * channels));
+        let output = match place {
+            Squeezed::Apart => arena.room(element, count),
+            Squeezed::InBranch => branch,
+            Squeezed::InResidual => residual,
+        };
         let code = 1;
         let arguments = SqueezeExciteArguments {
             branch: branch.address,
             residual: residual.address,
-            output: residual.address,
+            output: output.address,
             means: means.address,
             squeeze: squeeze.address,
             squeeze_bias: squeeze_bias.address,
@@ -256,7 +340,7 @@ fn squeeze_excite_case(element: ElementType, (positions, channels, hidden): (usi
             activation: code,
         };
         let values = squeeze_excite(&x, &r, &mean_values, layers);
-        let expected = Expected { place: residual, element, values, allowed: allowed(element) };
-        Trial::new(function, grid(positions, 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, allowed(element));
+        Launch::new(grid(positions, 1, 256), arguments, vec![expected])
     })
 }

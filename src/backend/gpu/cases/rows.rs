@@ -1,16 +1,19 @@
 //! Elementwise functions, LayerNorm and softmax.
 
-use super::super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
-use super::arena::{Arena, Expected, Place};
-use super::case::{Case, Trial, some};
+use super::arena::{Arena, Expected, Place, allowed};
+use super::case::{Case, Launch, cost, some};
+use super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
 use crate::runtime::ffi::arguments::{ActivationArguments, LayerNormArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
-use crate::runtime::numbers::{allowed, noise};
+use crate::runtime::numbers::noise;
 
 /// The number of rows of a gate.
 const SQUARES: usize = 64;
+
+/// The size from which probabilities have relative errors.
+const LEAST_PROBABILITY: f64 = 1e-3;
 
 pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let mut cases: Vec<Case> =
@@ -19,23 +22,47 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let wide = With { is_in_place: true, ..with_bias(6) };
     let shapes =
         vec![((130, 96), gated), ((1, 8), With::default()), ((640, 1536), wide), ((192, 4096), with_bias(7))];
+    let gates = |activation: i32| With { has_gates: true, bias_rows: 64, ..with_bias(activation) };
+    let shapes = [shapes, vec![((70, 40), gates(0)), ((7, 24), gates(2)), ((130, 40), gates(4))]].concat();
     cases.extend(
         some(shapes, is_quick, 2).into_iter().map(|(shape, with)| activation_case(element, shape, with)),
     );
     let plain = With::default();
     let joined = With { bias_rows: 1, has_residual: true, is_in_place: true, ..plain };
     let all = With { has_gates: true, activation: 6, ..joined };
+    // A bias and gates for each square, a residual apart, and numbers far from zero.
+    let squares = With { bias_rows: 64, activation: 7, is_in_place: false, ..all };
+    let far = With { mean: 100.0, is_in_place: false, ..joined };
+    let alone = With { has_residual: false, activation: 6, ..far };
     for (limit, shapes) in [
-        (256, vec![((13, 200), all), ((1, 8), plain), ((640, 256), joined)]),
-        (512, vec![((9, 264), all), ((640, 512), joined)]),
-        (768, vec![((5, 520), all), ((640, 768), joined)]),
-        (1024, vec![((3, 776), all), ((640, 1024), joined)]),
-        (8192, vec![((3, 1032), all), ((67, 1536), joined), ((2, 8192), plain)]),
+        (
+            256,
+            vec![
+                ((13, 200), all),
+                ((1, 8), plain),
+                ((640, 256), joined),
+                ((130, 248), squares),
+                ((1, 64), alone),
+            ],
+        ),
+        (512, vec![((9, 264), all), ((640, 512), joined), ((8, 264), far), ((9, 512), squares)]),
+        (768, vec![((5, 520), all), ((640, 768), joined), ((17, 768), squares)]),
+        (1024, vec![((3, 776), all), ((640, 1024), joined), ((1, 1024), plain), ((2, 776), alone)]),
+        (
+            8192,
+            vec![
+                ((3, 1032), all),
+                ((67, 1536), joined),
+                ((2, 8192), plain),
+                ((2, 1032), far),
+                ((1, 6144), squares),
+            ],
+        ),
     ] {
         let shapes = some(shapes, is_quick, 1);
         cases.extend(shapes.into_iter().map(|(shape, with)| layer_norm_case(element, limit, shape, with)));
     }
-    let shapes = vec![(3, 1858), (5, 13), (1, 8), (13, 200), (70, 4096)];
+    let shapes = vec![(3, 1858), (5, 13), (1, 8), (13, 200), (70, 4096), (9, 64), (11, 77), (2, 4096)];
     cases.extend(some(shapes, is_quick, 2).into_iter().map(|shape| softmax_case(element, shape)));
     cases
 }
@@ -50,6 +77,8 @@ struct With {
     /// Whether the output is the residual, or the input if there is no residual.
     is_in_place: bool,
     activation: i32,
+    /// What is added to the input of a LayerNorm.
+    mean: f32,
 }
 
 fn with_bias(activation: i32) -> With {
@@ -58,7 +87,7 @@ fn with_bias(activation: i32) -> With {
 
 impl With {
     fn text(self, (rows, width): (usize, usize)) -> String {
-        let With { bias_rows, has_gates, has_residual, is_in_place, activation } = self;
+        let With { bias_rows, has_gates, has_residual, is_in_place, activation, mean } = self;
         let mut text = format!("{rows} x {width}, function {activation}");
         if bias_rows > 0 {
             text += &format!(", {bias_rows} x bias");
@@ -68,7 +97,7 @@ impl With {
         {
             text += if is_there { name } else { "" };
         }
-        text
+        if mean != 0.0 { format!("{text}, around {mean}") } else { text }
     }
 }
 
@@ -111,7 +140,7 @@ fn output(arena: &mut Arena, element: ElementType, count: usize, in_place: Optio
 
 fn activation_case(element: ElementType, shape: (usize, usize), with: With) -> Case {
     let (rows, width) = shape;
-    Case::new(("activation", element, ""), with.text(shape), move |arena, function| {
+    Case::new(("activation", element, ""), with.text(shape), cost(0, rows * width), move |arena| {
         // Arguments near zero, of an ordinary size, and far from zero.
         let numbers = noise(10, rows * width);
         let input: Vec<f32> =
@@ -131,17 +160,18 @@ fn activation_case(element: ElementType, shape: (usize, usize), with: With) -> C
             activation: with.activation,
         };
         let values = elementwise(&x, width, operands.extras(with));
-        let expected = Expected { place: output, element, values, allowed: allowed(element) };
-        Trial::new(function, grid((rows * width).div_ceil(2048), 1, 256), arguments, vec![expected])
+        let expected = Expected::new(output, element, values, allowed(element));
+        Launch::new(grid((rows * width).div_ceil(2048), 1, 256), arguments, vec![expected])
     })
 }
 
 fn layer_norm_case(element: ElementType, limit: usize, shape: (usize, usize), with: With) -> Case {
     let (rows, width) = shape;
     let suffix = format!("_w{limit}");
-    Case::new(("layer_norm", element, &suffix), with.text(shape), move |arena, function| {
+    Case::new(("layer_norm", element, &suffix), with.text(shape), cost(0, rows * width), move |arena| {
         let (alpha, epsilon) = (0.75_f32, 1e-3_f32);
-        let (input, x) = arena.numbers(element, &noise(20, rows * width));
+        let numbers: Vec<f32> = noise(20, rows * width).iter().map(|x| x + with.mean).collect();
+        let (input, x) = arena.numbers(element, &numbers);
         let residual = with.has_residual.then(|| arena.numbers(element, &noise(21, rows * width)));
         let (gammas, gamma_values) = arena.numbers(element, &noise(22, width));
         let (betas, beta_values) = arena.numbers(element, &noise(23, width));
@@ -172,14 +202,16 @@ fn layer_norm_case(element: ElementType, limit: usize, shape: (usize, usize), wi
             epsilon: f64::from(epsilon),
         };
         let values = layer_norm(&x, norm, operands.extras(with));
-        let expected = Expected { place: output, element, values, allowed: allowed(element) };
+        // Far from zero, fp32 has fewer digits for the distances from the mean.
+        let allowed = allowed(element) + 3e-6 * f64::from(with.mean);
+        let expected = Expected::new(output, element, values, allowed);
         let blocks = if limit == 8192 { rows } else { rows.div_ceil(8) };
-        Trial::new(function, grid(blocks, 1, 256), arguments, vec![expected])
+        Launch::new(grid(blocks, 1, 256), arguments, vec![expected])
     })
 }
 
 fn softmax_case(element: ElementType, (rows, width): (usize, usize)) -> Case {
-    Case::new(("softmax", element, ""), format!("{rows} x {width}"), move |arena, function| {
+    Case::new(("softmax", element, ""), format!("{rows} x {width}"), cost(0, rows * width), move |arena| {
         let numbers: Vec<f32> = noise(30, rows * width).iter().map(|x| x * 4.0).collect();
         let (input, x) = arena.numbers(element, &numbers);
         let (bias, bias_values) = arena.numbers(element, &noise(31, width));
@@ -198,7 +230,8 @@ fn softmax_case(element: ElementType, (rows, width): (usize, usize)) -> Case {
         let extras = Extras { bias: Some(&bias_values), bias_rows: 1, ..Extras::default() };
         let sums = elementwise(&x, width, extras);
         let values = sums.chunks(width).flat_map(|row| softmax(row, 1.0)).collect();
-        let expected = Expected { place: output, element, values, allowed: allowed(element) / 4.0 };
-        Trial::new(function, grid(rows.div_ceil(8), 1, 256), arguments, vec![expected])
+        // Most probabilities of a wide row are small, so that their errors are relative ones.
+        let expected = Expected::new(output, element, values, allowed(element)).above(LEAST_PROBABILITY);
+        Launch::new(grid(rows.div_ceil(8), 1, 256), arguments, vec![expected])
     })
 }

@@ -14,16 +14,16 @@ const POINTS: [f64; 5] = [0.0, NEAR as f64, -NEAR as f64, FAR as f64, -FAR as f6
 
 /// How bitboards become planes.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Planes {
-    pub(in super::super) mask_stride: usize,
-    pub(in super::super) planes: usize,
-    pub(in super::super) extra: usize,
+pub(crate) struct Planes {
+    pub(crate) mask_stride: usize,
+    pub(crate) planes: usize,
+    pub(crate) extra: usize,
     /// The plane that `values` are for.
-    pub(in super::super) valued_plane: Option<usize>,
+    pub(crate) valued_plane: Option<usize>,
 }
 
 /// `[B][64][planes + extra]`: each plane's bits, then the square's row of the table.
-pub(in super::super) fn planes(masks: &[u64], values: &[f32], table: &[f64], how: Planes) -> Vec<f64> {
+pub(crate) fn planes(masks: &[u64], values: &[f32], table: &[f64], how: Planes) -> Vec<f64> {
     let Planes { mask_stride, planes, extra, valued_plane } = how;
     let mut output = Vec::new();
     for (position, masks) in masks.chunks(mask_stride).enumerate() {
@@ -65,7 +65,7 @@ fn output_transform() -> [[f64; SIDE]; RESULT] {
 
 /// `B^T x B` of each tile. `input` is `[B][64][channels]`. The result is `[36][stride]`, of which `[4 B][channels]` are
 /// numbers.
-pub(in super::super) fn winograd_input(input: &[f64], channels: usize, stride: usize) -> Vec<f64> {
+pub(crate) fn winograd_input(input: &[f64], channels: usize, stride: usize) -> Vec<f64> {
     let transform = input_transform();
     let positions = input.len() / (SQUARES * channels);
     let mut output = vec![f64::NAN; COMPONENTS * stride];
@@ -91,7 +91,7 @@ pub(in super::super) fn winograd_input(input: &[f64], channels: usize, stride: u
 }
 
 /// `A^T M A + bias + residual`, `[B][64][channels]`, from the sums `[36][stride]` of `positions` boards.
-pub(in super::super) fn winograd_output(
+pub(crate) fn winograd_output(
     sums: &[f64],
     (positions, channels, stride): (usize, usize, usize),
     bias: Option<&[f64]>,
@@ -115,7 +115,7 @@ pub(in super::super) fn winograd_output(
 }
 
 /// The mean of each channel over the squares, `[B][channels]`.
-pub(in super::super) fn means(x: &[f64], channels: usize) -> Vec<f64> {
+pub(crate) fn means(x: &[f64], channels: usize) -> Vec<f64> {
     let of_board = |board: &[f64]| -> Vec<f64> {
         let sum = |channel: usize| board.iter().skip(channel).step_by(channels).sum::<f64>();
         (0..channels).map(|channel| sum(channel) / SQUARES as f64).collect()
@@ -125,16 +125,16 @@ pub(in super::super) fn means(x: &[f64], channels: usize) -> Vec<f64> {
 
 /// The layers of squeeze-and-excitation, as `SqueezeExciteArguments` in kernels.h describes them.
 #[derive(Clone, Copy)]
-pub(in super::super) struct SqueezeExcite<'a> {
-    pub(in super::super) squeeze: &'a [f64],
-    pub(in super::super) squeeze_bias: &'a [f64],
-    pub(in super::super) excite: &'a [f64],
-    pub(in super::super) excite_bias: &'a [f64],
-    pub(in super::super) activation: i32,
+pub(crate) struct SqueezeExcite<'a> {
+    pub(crate) squeeze: &'a [f64],
+    pub(crate) squeeze_bias: &'a [f64],
+    pub(crate) excite: &'a [f64],
+    pub(crate) excite_bias: &'a [f64],
+    pub(crate) activation: i32,
 }
 
 /// `act(sigmoid(scales) * branch + shifts + residual)`
-pub(in super::super) fn squeeze_excite(
+pub(crate) fn squeeze_excite(
     branch: &[f64],
     residual: &[f64],
     means: &[f64],

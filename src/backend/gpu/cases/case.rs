@@ -1,51 +1,58 @@
-//! A launch to examine.
+//! A launch of a kernel, and what it must compute.
 
 use super::arena::{Arena, Expected};
-use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::ElementType;
-use crate::runtime::ffi::module::{Function, Grid};
-use crate::runtime::ffi::program::{KernelArguments, Step};
-use crate::runtime::kernels::Kernels;
+use crate::runtime::ffi::module::Grid;
+use crate::runtime::ffi::program::{ArgumentWords, KernelArguments};
+use crate::runtime::fp8::Fp8Format;
 
 /// A kernel with a shape.
-pub(super) struct Case {
+pub(crate) struct Case {
     /// The kernel's name without type and size.
-    pub(super) family: &'static str,
+    pub(crate) family: &'static str,
     /// What follows the type in the kernel's name; `None` if the kernel is the same for all types.
-    pub(super) suffix: Option<String>,
+    pub(crate) suffix: Option<String>,
     /// The kernel's whole name.
-    pub(super) kernel: String,
-    pub(super) shape: String,
+    pub(crate) kernel: String,
+    pub(crate) shape: String,
+    /// See [`cost`].
+    pub(crate) cost: usize,
     /// Whether the kernel exists only where there are matrix instructions.
-    pub(super) needs_matrix_instructions: bool,
+    pub(crate) needs_matrix_instructions: bool,
     /// Whether some architectures have other kernels instead.
-    pub(super) is_optional: bool,
-    pub(super) make: Make,
+    pub(crate) is_optional: bool,
+    /// The variant of e4m3 that the card must multiply.
+    pub(crate) fp8: Option<Fp8Format>,
+    pub(crate) make: Make,
 }
 
 /// Makes the arrays of a launch in an arena.
-type Make = Box<dyn Fn(&mut Arena, Function) -> Trial>;
+type Make = Box<dyn Fn(&mut Arena) -> Launch + Send + Sync>;
 
 /// A launch, and what it must compute.
-pub(super) struct Trial {
-    pub(super) step: Step,
-    pub(super) expected: Vec<Expected>,
+pub(crate) struct Launch {
+    pub(crate) grid: Grid,
+    pub(crate) arguments: ArgumentWords,
+    pub(crate) expected: Vec<Expected>,
 }
 
 impl Case {
-    /// The kernel `<family>_<type><suffix>` with a shape, for the report.
+    /// The kernel `<family>_<type><suffix>` with a shape.
     pub(super) fn new(
         (family, element, suffix): (&'static str, ElementType, &str),
         shape: String,
-        make: impl Fn(&mut Arena, Function) -> Trial + 'static,
+        cost: usize,
+        make: impl Fn(&mut Arena) -> Launch + Send + Sync + 'static,
     ) -> Case {
         Case {
             family,
             suffix: Some(suffix.to_owned()),
             kernel: format!("{family}_{}{suffix}", element.name()),
             shape,
+            cost,
             needs_matrix_instructions: false,
             is_optional: false,
+            fp8: None,
             make: Box::new(make),
         }
     }
@@ -60,33 +67,28 @@ impl Case {
         Case { suffix: None, kernel: self.family.to_owned(), ..self }
     }
 
-    /// The kernel's function.
-    ///
-    /// # Errors
-    /// The card's code lacks the kernel.
-    pub(super) fn function(&self, kernels: &Kernels) -> Result<Function> {
-        match &self.suffix {
-            Some(suffix) => kernels.function(self.family, suffix),
-            None => kernels.typeless(self.family),
-        }
-    }
-
     /// This case, of a kernel instead of which some architectures have others.
     pub(super) fn optional(self) -> Case {
         Case { is_optional: true, ..self }
     }
+
+    /// This case, of a kernel that exists only where the card multiplies e4m3, and whose results are right only if it is
+    /// this variant.
+    pub(super) fn of_fp8(self, format: Fp8Format) -> Case {
+        Case { is_optional: true, fp8: Some(format), ..self }
+    }
 }
 
-impl Trial {
+impl Launch {
     /// A launch with one structure of arguments.
-    pub(super) fn new<A: KernelArguments>(
-        function: Function,
-        grid: Grid,
-        arguments: A,
-        expected: Vec<Expected>,
-    ) -> Trial {
-        Trial { step: Step::kernel("an examined kernel".to_owned(), function, grid, arguments), expected }
+    pub(super) fn new<A: KernelArguments>(grid: Grid, arguments: A, expected: Vec<Expected>) -> Launch {
+        Launch { grid, arguments: ArgumentWords::of(arguments), expected }
     }
+}
+
+/// The cost of a launch where launches are slow: its multiply-adds, and for each result as much as for 64 of them.
+pub(super) fn cost(multiply_adds: usize, results: usize) -> usize {
+    multiply_adds + 64 * results
 }
 
 /// The first `quick` of `all`, or all of them.

@@ -5,9 +5,11 @@
 //! | [`boards`] | planes, the transforms of a convolution, squeeze-and-excitation |
 //! | [`heads`] | policies, and the last layers of the scalar heads |
 //! | [`attention`] | attention |
+//! | [`gemms`] | matrix products and what follows them |
 //! | [`rows`] | elementwise functions, LayerNorm, softmax |
 
-pub(super) mod attention;
-pub(super) mod boards;
-pub(super) mod heads;
-pub(super) mod rows;
+pub(crate) mod attention;
+pub(crate) mod boards;
+pub(crate) mod gemms;
+pub(crate) mod heads;
+pub(crate) mod rows;

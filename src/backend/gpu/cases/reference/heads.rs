@@ -12,10 +12,10 @@ const PROMOTIONS: usize = 4096;
 /// The legal moves of a batch: where each position's moves begin, and then the number of all moves; the moves; and the
 /// place of each of the 1858 moves among a position's logits.
 #[derive(Clone, Copy)]
-pub(in super::super) struct Moves<'a> {
-    pub(in super::super) first_moves: &'a [u32],
-    pub(in super::super) moves: &'a [u16],
-    pub(in super::super) places: &'a [u16],
+pub(crate) struct Moves<'a> {
+    pub(crate) first_moves: &'a [u32],
+    pub(crate) moves: &'a [u16],
+    pub(crate) places: &'a [u16],
 }
 
 impl Moves<'_> {
@@ -34,7 +34,7 @@ impl Moves<'_> {
 }
 
 /// The policy whose logits are rows of `width`. Logit i has the bias i modulo the number of biases.
-pub(in super::super) fn policy(
+pub(crate) fn policy(
     logits: &[f64],
     bias: Option<&[f64]>,
     width: usize,
@@ -48,17 +48,17 @@ pub(in super::super) fn policy(
 
 /// Queries and keys, `[B * 64][stride]`, and the rows that promotions add, `[3][depth]`.
 #[derive(Clone, Copy)]
-pub(in super::super) struct QueriesAndKeys<'a> {
-    pub(in super::super) queries: &'a [f64],
-    pub(in super::super) keys: &'a [f64],
-    pub(in super::super) promotions: &'a [f64],
-    pub(in super::super) stride: usize,
-    pub(in super::super) depth: usize,
-    pub(in super::super) scale: f64,
+pub(crate) struct QueriesAndKeys<'a> {
+    pub(crate) queries: &'a [f64],
+    pub(crate) keys: &'a [f64],
+    pub(crate) promotions: &'a [f64],
+    pub(crate) stride: usize,
+    pub(crate) depth: usize,
+    pub(crate) scale: f64,
 }
 
 /// The policy whose logits are products of queries and keys.
-pub(in super::super) fn attention_policy(
+pub(crate) fn attention_policy(
     from: QueriesAndKeys<'_>,
     moves: Moves<'_>,
     inverse_temperature: f64,
@@ -81,19 +81,19 @@ pub(in super::super) fn attention_policy(
 
 /// The last layer of a scalar head.
 #[derive(Clone, Copy)]
-pub(in super::super) struct ScalarHead<'a> {
-    pub(in super::super) hidden_bias: Option<&'a [f64]>,
+pub(crate) struct ScalarHead<'a> {
+    pub(crate) hidden_bias: Option<&'a [f64]>,
     /// `[outputs][hidden]`
-    pub(in super::super) weights: &'a [f64],
-    pub(in super::super) bias: Option<&'a [f64]>,
-    pub(in super::super) hidden: usize,
-    pub(in super::super) activation: i32,
+    pub(crate) weights: &'a [f64],
+    pub(crate) bias: Option<&'a [f64]>,
+    pub(crate) hidden: usize,
+    pub(crate) activation: i32,
     /// The code of the function of the outputs: none, softmax, tanh, ReLU.
-    pub(in super::super) finish: i32,
+    pub(crate) finish: i32,
 }
 
 /// `finish(weights act(input + hidden_bias) + bias)`, `[B][outputs]`
-pub(in super::super) fn scalar_head(input: &[f64], head: ScalarHead<'_>) -> Vec<f64> {
+pub(crate) fn scalar_head(input: &[f64], head: ScalarHead<'_>) -> Vec<f64> {
     let rows = input.chunks(head.hidden).flat_map(|x| {
         let hidden = |(i, &x): (usize, &f64)| {
             activation(head.activation, x + head.hidden_bias.map_or(0.0, |bias| bias[i]))

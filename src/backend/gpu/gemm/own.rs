@@ -15,6 +15,7 @@ use crate::runtime::ffi::module::{Function, Module};
 use crate::runtime::ffi::program::{LanePlaces, Step};
 use crate::runtime::kernels::{VECTOR, activation_code, grid};
 use rukh_net::architecture::Activation;
+use serde::{Deserialize, Serialize};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -83,7 +84,7 @@ const COST_OF_A_SUM: f64 = 2.0;
 const COST_OF_A_LAUNCH: f64 = 100_000.0;
 
 /// One way to compute a GEMM with our own kernels.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub(crate) struct OwnChoice {
     /// The index in [`TILES`], or its length for [`ANY`].
     tile: usize,

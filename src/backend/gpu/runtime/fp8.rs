@@ -4,8 +4,10 @@
 //! older variant (FNUZ in LLVM's names): its exponents are smaller by one, so that the largest number is 240 instead of
 //! 448, and the code of the negative zero is its only NaN.
 
+use serde::{Deserialize, Serialize};
+
 /// A variant of e4m3.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Debug, Serialize, Deserialize)]
 pub(crate) enum Fp8Format {
     /// That of gfx12, gfx950, and NVIDIA's cards.
     Ocp,

@@ -60,11 +60,6 @@ impl GemmLibrary {
     fn has_hipblaslt(self) -> bool {
         matches!(self, GemmLibrary::Auto | GemmLibrary::Library | GemmLibrary::HipblasLt)
     }
-
-    /// The choice with this [`GemmLibrary::key`].
-    pub(crate) fn from_key(key: &str) -> Option<GemmLibrary> {
-        GemmLibrary::ALL.into_iter().find(|library| library.key() == key)
-    }
 }
 
 /// The libraries that a backend uses. None of their functions has been called yet.

@@ -25,9 +25,4 @@ impl WeightBits {
             WeightBits::Auto => "auto",
         }
     }
-
-    /// The choice with this [`WeightBits::key`].
-    pub(crate) fn from_key(key: &str) -> Option<WeightBits> {
-        WeightBits::ALL.into_iter().find(|bits| bits.key() == key)
-    }
 }

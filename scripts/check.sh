@@ -124,6 +124,10 @@ step_kernels() {
     fi
 }
 
+# The sources of the table of cases.
+CASES=(src/backend/gpu/cases
+    src/backend/gpu/{gemm/{chain,own},network/preshuffle,runtime/{activations,fp8,kernels,numbers,ffi/arguments}}.rs)
+
 # Runs the kernels of every stored code object on the second emulator, which shares no code with the tests' emulator.
 # The launches, and what they must compute, are those of the table in Rust. Cases that take long are left out.
 step_second_emulator() {
@@ -133,8 +137,7 @@ step_second_emulator() {
         skip "the second emulator needs LLVM 19 (apt-get install --no-install-recommends llvm-19) and numpy (pip)"
         return
     fi
-    unless_unchanged second_emulator hip/kernels/objects scripts/kernels/second_emulator src/backend/gpu/cases \
-        src/backend/gpu/{gemm/{chain,own},network/preshuffle,runtime/{activations,fp8,kernels,numbers,ffi/arguments}}.rs \
+    unless_unchanged second_emulator hip/kernels/objects scripts/kernels/second_emulator "${CASES[@]}" \
         "$("$python" --version)" -- run_second_emulator "$python"
 }
 
@@ -142,7 +145,7 @@ run_second_emulator() {
     export KERNEL_CASES=target/kernel_cases
     # Every kernel has a case that costs less than this.
     cargo build --quiet --workspace --example kernel_cases
-    target/debug/examples/kernel_cases "$KERNEL_CASES" 7000000
+    "${CARGO_TARGET_DIR:-target}/debug/examples/kernel_cases" "$KERNEL_CASES" 7000000
     "$1" -m unittest discover --quiet --start-directory scripts/kernels/second_emulator
     "$1" scripts/kernels/second_emulator --processes 2 "$KERNEL_CASES"
 }
@@ -150,7 +153,7 @@ run_second_emulator() {
 # Runs the kernels' source on the host under sanitizers, and compares the results with those of the table of cases.
 step_kernels_host() {
     if command -v "${CXX:-g++}" >/dev/null; then
-        unless_unchanged kernels_host hip/kernels src/backend/gpu scripts/kernels/host.sh "$("${CXX:-g++}" --version)" -- \
+        unless_unchanged kernels_host hip/kernels "${CASES[@]}" scripts/kernels/host.sh "$("${CXX:-g++}" --version)" -- \
             scripts/kernels/host.sh
     else
         skip "there is no C++ compiler: install g++ 12 or newer, or name one in CXX"

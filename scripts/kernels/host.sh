@@ -13,8 +13,8 @@ compiler=${1:-${CXX:-g++}}
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# Larger cases would take minutes.
-largest_cost=400000
+# Up to here every tile is examined on both sides of its edges. Larger cases would take minutes.
+largest_cost=3100000
 if [ -z "${KERNEL_CASES:-}" ]; then
     KERNEL_CASES=$work/cases
     cargo run --quiet --package rukh-gpu --example kernel_cases "$KERNEL_CASES" "$largest_cost"

@@ -195,8 +195,8 @@ impl<T> OnceLock<T> {
 
 /// Runs `body` in every interleaving of its threads with at most `preemptions` preemptions, and with every value that
 /// the memory orderings allow. The environment variable `LOOM_MAX_PREEMPTIONS` overrides `preemptions`.
-#[cfg(all(feature = "loom", test))]
-pub(crate) fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
+#[cfg(feature = "loom")]
+pub fn check_model(preemptions: usize, body: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = builder.preemption_bound.or(Some(preemptions));
     builder.max_branches = builder.max_branches.max(20_000);

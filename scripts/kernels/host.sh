@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Runs the GPU kernels' own source on the host, thread by thread, under AddressSanitizer and UndefinedBehaviorSanitizer, on
-# the cases that the package rukh-gpu has for all kernels: once for each layout that a matrix instruction has on some GPU
-# (hip/kernels/matrix.h).
+# Runs the GPU kernels' own source on the host, thread by thread, under AddressSanitizer and UndefinedBehaviorSanitizer,
+# on the cases that the package rukh-gpu has for all kernels: once for each layout that a matrix instruction has on some
+# GPU (hip/kernels/matrix.h).
 #
 # usage: scripts/kernels/host.sh [COMPILER]      default: $CXX, else g++; g++ 12 or newer, or clang with its sanitizers
 # environment:
@@ -13,8 +13,8 @@ compiler=${1:-${CXX:-g++}}
 work=$(mktemp -d)
 trap 'rm -r "$work"' EXIT
 
-# Larger cases would take minutes.
-largest_cost=400000
+# Up to here every tile is examined on both sides of its edges. Larger cases would take minutes.
+largest_cost=3100000
 if [ -z "${KERNEL_CASES:-}" ]; then
     KERNEL_CASES=$work/cases
     # For fewer packages, Cargo would build what the checks have built again.

@@ -1,4 +1,5 @@
-// Reads the cases that the example kernel_cases of the package rukh-gpu has written; the example documents their format.
+// Reads the cases that the example kernel_cases of the package rukh-gpu has written; the example documents their
+// format.
 #pragma once
 #include <cctype>
 #include <cstdio>

@@ -1,11 +1,12 @@
-// Runs the kernels on the cases of a folder (cases.h), with each array between two guard pages, and compares what they have
-// written with what they must write.
+// Runs the kernels on the cases of a folder (cases.h), with each array between two guard pages, and compares what they
+// have written with what they must write.
 //
 // usage: cases_test FOLDER
 #include "cases.h"
 #include "../all.hip"
 #include "guarded_memory.h"
 #include <cmath>
+#include <ctime>
 #include <map>
 #include <memory>
 #include <set>
@@ -106,7 +107,7 @@ int main(int count, char** words) {
     std::set<std::string> examined;
     struct Family {
         size_t cases = 0;
-        double worst = 0.0;
+        double worst = 0.0, seconds = 0.0;
     };
     std::map<std::string, Family> families;
     for (size_t i = 0; i < reader.count(); i++) {
@@ -120,11 +121,14 @@ int main(int count, char** words) {
         examined.insert(head.kernel);
         Family& family = families[head.family];
         family.cases++;
+        const clock_t start = clock();
         family.worst = std::fmax(family.worst, run(*kernel->second, reader.whole(i)));
+        family.seconds += (double)(clock() - start) / CLOCKS_PER_SEC;
     }
     for (const auto& [name, kernel] : kernels)
         if (!examined.count(name)) cases::fail(name + " has no case");
     for (const auto& [name, family] : families)
-        std::printf("%-24s %4zu cases, errors of at most %.2f of what is allowed\n", name.c_str(), family.cases, family.worst);
+        std::printf("%-24s %4zu cases, errors of at most %.2f of what is allowed, %5.1f s\n", name.c_str(),
+                    family.cases, family.worst, family.seconds);
     return 0;
 }

@@ -177,8 +177,8 @@ fn winograd_output_case(element: ElementType, positions: usize, channels: usize,
     })
 }
 
-/// A whole convolution. The shape is positions, inputs, outputs. If it has means, there are gaps between the components,
-/// too.
+/// A whole convolution. The shape is positions, inputs, outputs. If it has means, there are gaps between the
+/// components, too.
 fn convolution_case(
     element: ElementType,
     size: TileSize,

@@ -212,8 +212,8 @@ fn quantise_fp8_case(rows: usize, width: usize, format: Fp8Format) -> Case {
     case.of_fp8(format)
 }
 
-/// Rows of ordinary numbers. The bytes must be the nearest ones, and the largest and the least numbers have the bytes 127
-/// and -128. The first row has one sign, and all numbers of the second are the same.
+/// Rows of ordinary numbers. The bytes must be the nearest ones, and the largest and the least numbers have the bytes
+/// 127 and -128. The first row has one sign, and all numbers of the second are the same.
 fn ordinary_rows_case((rows, width, has_factors): (usize, usize, bool)) -> Case {
     let element = ElementType::Fp16;
     let factors_text = if has_factors { ", factors" } else { "" };

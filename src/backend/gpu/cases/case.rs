@@ -72,8 +72,8 @@ impl Case {
         Case { is_optional: true, ..self }
     }
 
-    /// This case, of a kernel that exists only where the card multiplies e4m3, and whose results are right only if it is
-    /// this variant.
+    /// This case, of a kernel that exists only where the card multiplies e4m3, and whose results are right only if it
+    /// is this variant.
     pub(super) fn of_fp8(self, format: Fp8Format) -> Case {
         Case { is_optional: true, fp8: Some(format), ..self }
     }

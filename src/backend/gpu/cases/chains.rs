@@ -1,6 +1,6 @@
 //! Chains of up to three GEMMs and LayerNorms, with weights of the elements' type or of 8 bits.
 
-use super::arena::{Arena, Expected, allowed};
+use super::arena::{Arena, Expected, Place, allowed};
 use super::case::{Case, Launch, cost, some};
 use super::gemm::partial_sums;
 use super::reference::gemms::{Epilogue, dot, rounded};
@@ -96,7 +96,7 @@ fn norm(
     product: Address,
     is_full: bool,
     seed: u32,
-) -> (LayerNormArguments, super::arena::Place, impl Fn(&[f64]) -> Vec<f64> + use<>) {
+) -> (LayerNormArguments, Place, impl Fn(&[f64]) -> Vec<f64> + use<>) {
     let (alpha, epsilon) = (0.75_f32, 1e-3_f32);
     let mut numbers = |seed: u32, count: usize| arena.numbers(element, &noise(seed, count));
     let (residual, added) = numbers(seed + 1, rows * width);

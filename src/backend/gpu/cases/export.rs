@@ -1,14 +1,14 @@
 //! The cases as plain data, for whoever launches kernels without this package.
 
-use super::arena::{Arena, Expected};
+use super::arena::{Arena, Array, Expected};
 use super::case::{Case, Launch};
 use super::{ELEMENTS, cases};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::fp8::Fp8Format;
 use std::collections::BTreeMap;
 
-/// The address at which the arrays of a launch begin while its arguments are searched for addresses. No number or pair of
-/// numbers in a structure of arguments looks like an address from here on.
+/// The address at which the arrays of a launch begin while its arguments are searched for addresses. No number or pair
+/// of numbers in a structure of arguments looks like an address from here on.
 const BASE: usize = 0x00de_adbe << 32;
 
 /// The bytes of an address.
@@ -126,7 +126,7 @@ impl KernelCase {
         })
     }
 
-    /// The variant of e4m3 that an architecture multiplies, as [`KernelCase::fp8`] names it.
+    /// Whether the results hold for an architecture.
     pub fn holds_for(&self, architecture: &str) -> bool {
         self.0.fp8.is_none_or(|format| Fp8Format::of(architecture) == Some(format))
     }
@@ -136,7 +136,7 @@ impl KernelCase {
         let mut arena = Arena::new(Address::NULL.offset(BASE));
         let Launch { grid, arguments, expected } = (self.0.make)(&mut arena);
         let places = arena.arrays().to_vec();
-        let array = |place: &super::arena::Array| {
+        let array = |place: &Array| {
             let expected = expected.iter().find(|expected| expected.place.start == place.start);
             let element = expected.map(|expected| expected.element).or(place.element);
             CaseArray {

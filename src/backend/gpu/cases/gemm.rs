@@ -1,6 +1,6 @@
 //! GEMMs of any size, with weights of the elements' type or of 8 bits.
 
-use super::arena::{Expected, allowed};
+use super::arena::{Arena, Expected, Place, allowed};
 use super::case::{Case, Launch, cost, some};
 use super::reference::gemms::{Epilogue, dot};
 use super::weights::{Layout, Weights};
@@ -46,8 +46,8 @@ struct Shape {
     layout: Layout,
 }
 
-/// Two parts of 64 bytes of the summed axis are a multiple of a step in all kernels. Parts of so many bytes have ends in
-/// the same places for all of them.
+/// Some kernels multiply 64 bytes of a row in a step, and others 128. Rows of so many bytes are divided into three or
+/// four parts in the same places by all of them.
 const BYTES_IN_3_PARTS: usize = 352;
 const BYTES_IN_4_PARTS: usize = 320;
 
@@ -230,17 +230,14 @@ struct EpilogueArrays {
     residual: Option<Vec<f64>>,
     /// The arguments that the epilogue reads; the others are those of no product.
     arguments: GemmArguments,
-    output: super::arena::Place,
+    output: Place,
 }
 
 impl EpilogueArrays {
-    fn new(arena: &mut super::arena::Arena, element: ElementType, shape: Shape) -> EpilogueArrays {
+    fn new(arena: &mut Arena, element: ElementType, shape: Shape) -> EpilogueArrays {
         let Shape { rows, outputs, products, gap, .. } = shape;
         let stride = outputs + gap;
-        let mut numbers = |seed: u32, count: usize| {
-            let (place, values) = arena.numbers(element, &noise(seed, count));
-            (place, values)
-        };
+        let mut numbers = |seed: u32, count: usize| arena.numbers(element, &noise(seed, count));
         let bias = shape.has_bias.then(|| numbers(62, outputs));
         // Nothing lies behind the last output of the last row.
         let gates = shape.is_gated.then(|| [67, 68].map(|seed| numbers(seed, SQUARES * stride - gap)));
@@ -250,7 +247,7 @@ impl EpilogueArrays {
             Some((place, _)) if shape.residual == Residual::InPlace => *place,
             _ => arena.room(element, count),
         };
-        let address = |place: Option<super::arena::Place>| place.map_or(Address::NULL, |place| place.address);
+        let address = |place: Option<Place>| place.map_or(Address::NULL, |place| place.address);
         let of_gates = gates.as_ref().map(|[multiply, add]| [multiply.0, add.0]);
         let arguments = GemmArguments {
             output: output.address,

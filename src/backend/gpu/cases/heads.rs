@@ -15,7 +15,7 @@ const SQUARES: usize = 64;
 const POLICY_MOVES: usize = 1858;
 
 /// The largest error of a result in fp32, after a sum of hundreds of products of the same size.
-const SUM_ERROR: f64 = 1e-4;
+const SUM_ERROR: f64 = 2e-5;
 
 /// The size from which probabilities have relative errors.
 const LEAST_PROBABILITY: f64 = 1e-2;

@@ -84,8 +84,8 @@ impl Weights {
     }
 }
 
-/// The first `row_bytes` of the rows of some products, preshuffled. The rows are `stride` bytes apart. Places beyond the
-/// outputs and the inputs hold `beyond`.
+/// The first `row_bytes` of the rows of some products, preshuffled. The rows are `stride` bytes apart. Places beyond
+/// the outputs and the inputs hold `beyond`.
 fn preshuffled(
     plain: &[u8],
     (products, outputs, row_bytes): (usize, usize, usize),

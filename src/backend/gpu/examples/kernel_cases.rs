@@ -27,9 +27,9 @@
 //! | `element` | the type of its elements: f32, f16, bf16, i8, f8 and f8z (e4m3, `ocp` and `fnuz`), or u8 for anything else |
 //! | `expected` | what it must hold after the launch, or null if it must not change |
 //!
-//! `expected` has `start` and `count`, the place of little-endian doubles in `arrays.bin`, one for each element from the
-//! first. Of a NaN the element must stay as it was. Of any other value, |found - value| / max(least, |value|) must be at
-//! most `allowed`, and what was found must be a number. All other bytes must stay as they were.
+//! `expected` has `start` and `count`, the place of little-endian doubles in `arrays.bin`, one for each element from
+//! the first. Of a NaN the element must stay as it was. Of any other value, |found - value| / max(least, |value|) must be
+//! at most `allowed`, and what was found must be a number. All other bytes must stay as they were.
 #![allow(clippy::print_stdout, reason = "a program")]
 
 use rukh_gpu::cases::{KernelCase, affordable_cases};
@@ -91,7 +91,8 @@ fn described(case: &KernelCase, bytes: &mut Bytes) -> io::Result<Value> {
     }))
 }
 
-/// Writes the cases that cost at most `largest`, and the cheapest of each kernel. Returns their number and the number of bytes of their arrays.
+/// Writes the cases that cost at most `largest`, and the cheapest of each kernel. Returns their number and the number
+/// of bytes of their arrays.
 fn write(folder: &Path, largest: usize) -> io::Result<(usize, usize)> {
     std::fs::create_dir_all(folder)?;
     let mut bytes = Bytes { file: BufWriter::new(File::create(folder.join("arrays.bin"))?), count: 0 };

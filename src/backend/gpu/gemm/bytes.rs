@@ -1,7 +1,7 @@
 //! The launches of a GEMM of 8-bit numbers (`hip/kernels/bytes.hip`): one that rounds the rows of x, and one that
 //! multiplies them.
 
-use super::own::{OwnChoice, family, product_arguments, whole_choices};
+use super::own::{OwnChoice, family, gemm_arguments, whole_choices};
 use crate::network::layers::{ByteKind, ByteWeights};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::arguments::{GemmBytesArguments, QuantiseArguments};
@@ -82,7 +82,7 @@ pub(crate) fn launch(
 ) -> Option<ByteLaunch> {
     let function = kernel(shape, kernels, choice)?;
     let size = choice.size();
-    let product = product_arguments(shape, operands, bias, 1);
+    let product = gemm_arguments(shape, operands, bias, 1);
     let tiles = shape.rows.div_ceil(size.rows) * shape.outputs.div_ceil(size.columns);
     let arguments = GemmBytesArguments { product, row_scales, output_scales };
     Some(((function, grid(tiles, 1, size.threads)), arguments))

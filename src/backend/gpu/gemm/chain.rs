@@ -7,7 +7,7 @@
 //! one, its groups have 64 times as many rows.
 
 use super::own::{
-    OwnChoice, OwnKernels, TileSize, are_aligned, has_vectors, partial_bytes, product_arguments, tile_sizes,
+    OwnChoice, OwnKernels, TileSize, are_aligned, gemm_arguments, has_vectors, partial_bytes, tile_sizes,
 };
 use crate::network::byte_weights;
 use crate::runtime::ffi::arguments::{
@@ -203,7 +203,7 @@ impl WholeConvolution {
         let blocks = positions * transforms + tiles * shape.batch;
         let arguments = ConvolutionArguments {
             input: *input,
-            product: product_arguments(shape, *operands, Address::NULL, 1),
+            product: gemm_arguments(shape, *operands, Address::NULL, 1),
             output: *output,
             counters: Address::NULL,
             positions: positions as i32,
@@ -294,7 +294,7 @@ pub(crate) fn lay_out(links: &[Link], splits: &[usize], size: TileSize) -> LaidO
         let before_norm = [0, 1].map(|index| before_tiles[index] + tiles_of[index]);
         ended = [0, 1].map(|index| before_norm[index] + norms_of[index]);
         *to = ChainLink {
-            product: product_arguments(shape, *operands, *bias, splits),
+            product: gemm_arguments(shape, *operands, *bias, splits),
             norm: norm.unwrap_or(LayerNormArguments::NONE),
             first_block: blocks as i32,
             first_norm_block: (blocks + tiles * splits) as i32,

@@ -285,7 +285,7 @@ impl OwnKernels {
         let tile = choice.size_and_cost();
         let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
         let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
-        let arguments = product_arguments(shape, operands, bias, choice.splits);
+        let arguments = gemm_arguments(shape, operands, bias, choice.splits);
         Ok(Step::own_gemm(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
     }
 }
@@ -330,7 +330,7 @@ pub(crate) fn are_aligned(operands: &GemmOperands, bias: Address) -> bool {
 }
 
 /// The arguments of a GEMM with so many parts of the summed axis (split-K). The address of the partial sums is null.
-pub(crate) fn product_arguments(
+pub(crate) fn gemm_arguments(
     shape: &GemmShape,
     operands: GemmOperands,
     bias: Address,

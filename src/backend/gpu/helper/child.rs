@@ -71,13 +71,14 @@ impl ChildProcess {
         }
     }
 
-    /// Waits for the next event, until a point in time.
+    /// Waits for the next event, until a point in time. Other lines do not count, however many a library prints.
     pub fn hear<E: DeserializeOwned>(&mut self, until: Instant) -> Heard<E> {
         loop {
             match self.lines.recv_timeout(until.saturating_duration_since(Instant::now())) {
                 Ok(line) => match parse_event(&line) {
                     Some(event) => return Heard::Event(event),
-                    None => continue,
+                    None if Instant::now() < until => continue,
+                    None => return Heard::Nothing,
                 },
                 Err(RecvTimeoutError::Timeout) => return Heard::Nothing,
                 Err(RecvTimeoutError::Disconnected) => return Heard::End(self.end()),
@@ -127,5 +128,20 @@ pub fn each_line(output: impl Read, mut take: impl FnMut(String) -> bool) {
         if !take(String::from_utf8_lossy(&line).trim_end().to_owned()) {
             return;
         }
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_that_prints_without_end_says_nothing() {
+        let mut process =
+            ChildProcess::start(Path::new("yes"), "no event", Stdio::null()).expect("it starts");
+        let begin = Instant::now();
+        let heard = process.hear::<String>(begin + Duration::from_millis(50));
+        assert!(matches!(heard, Heard::Nothing));
+        assert!(begin.elapsed() < Duration::from_secs(20));
     }
 }

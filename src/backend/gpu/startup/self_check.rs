@@ -149,14 +149,8 @@ impl Reference {
         slot.evaluate(&requests, |answer| {
             let Some(expected) = expected.next() else { return };
             let priors: Vec<f32> = answer.priors().collect();
-            for Compared { name, figure, .. } in self.compared(expected, answer.value(), &priors) {
-                let largest = match name {
-                    "q" => &mut largest.q,
-                    "d" => &mut largest.d,
-                    "m" => &mut largest.m,
-                    "e" => &mut largest.e,
-                    _ => &mut largest.prior,
-                };
+            for Compared { figure, place, .. } in self.compared(expected, answer.value(), &priors) {
+                let largest = place(&mut largest);
                 *largest = largest.max(figure.absolute() as f32);
             }
         })?;
@@ -171,14 +165,15 @@ impl Reference {
         priors: &'a [f32],
     ) -> impl Iterator<Item = Compared> + use<'a> {
         let comparison = Comparison::new((value, priors), (expected.value, &expected.priors));
-        let compared = |name, figure, scale| Compared { name, figure, scale };
+        let compared = |name, figure, scale, place: Place| Compared { name, figure, scale, place };
         let values = [
-            compared("q", comparison.q(), 1.0),
-            compared("d", comparison.d(), 1.0),
-            compared("m", comparison.m(), MOVES_LEFT),
+            compared("q", comparison.q(), 1.0, |all| &mut all.q),
+            compared("d", comparison.d(), 1.0, |all| &mut all.d),
+            compared("m", comparison.m(), MOVES_LEFT, |all| &mut all.m),
         ];
-        let error = self.has_value_error.then(|| compared("e", comparison.e(), 1.0));
-        let priors = comparison.priors().map(move |figure| compared("a prior of", figure, 1.0));
+        let error = self.has_value_error.then(|| compared("e", comparison.e(), 1.0, |all| &mut all.e));
+        let priors =
+            comparison.priors().map(move |figure| compared("a prior of", figure, 1.0, |all| &mut all.prior));
         values.into_iter().chain(error).chain(priors)
     }
 
@@ -202,7 +197,12 @@ struct Compared {
     figure: Figure,
     /// What the tolerance is multiplied with.
     scale: f32,
+    /// Where its largest difference is noted.
+    place: Place,
 }
+
+/// One of the differences.
+type Place = fn(&mut Differences) -> &mut f32;
 
 /// The same with weights of these bits. Weights of 8 bits that the user asked for are allowed what 8-bit integers are.
 /// Otherwise they must be as near as weights of 16 bits.

@@ -527,7 +527,8 @@ fn hipblaslt_refuses_what_it_has_no_kernel_for() {
     );
 }
 
-/// The number with a code in e4m3, whose largest number is `largest`. NaNs have the value of a number that does not exist.
+/// The number with a code in e4m3, whose largest number is `largest`. NaNs have the value of a number that does not
+/// exist.
 fn fp8_value(code: u8, largest: f64) -> f64 {
     let bias = if largest == 240.0 { 8 } else { 7 };
     let (exponent, mantissa) = (i32::from(code >> 3 & 15), f64::from(code & 7) / 8.0);

@@ -1,5 +1,5 @@
-//! Runs the engine's kernels, from the code objects in hip/kernels/objects, on the cases that `rukh_gpu::cases` has for all
-//! of them.
+//! Runs the engine's kernels, from the code objects in hip/kernels/objects, on the cases that `rukh_gpu::cases` has for
+//! all of them.
 
 use std::collections::BTreeSet;
 use std::ffi::{CString, c_void};
@@ -74,8 +74,8 @@ pub(crate) fn kernel_names() -> BTreeSet<String> {
     symbols.filter_map(name).collect()
 }
 
-/// Launches a case with each array in memory of its own, so that an access beyond its ends is a fault. Returns the largest
-/// error as a share of what is allowed, or what is wrong.
+/// Launches a case with each array in memory of its own, so that an access beyond its ends is a fault. Returns the
+/// largest error as a share of what is allowed, or what is wrong.
 fn outcome(lib: &Libraries, case: &KernelCase) -> Result<f64, String> {
     let launch = case.launch();
     let memory: Vec<*mut u8> = launch.arrays.iter().map(|array| lib.upload(&array.bytes)).collect();

@@ -1,4 +1,4 @@
-//! What the kernels and the products must compute, as plain loops in fp64 over the contract in `hip/kernels/kernels.h`.
+//! What the kernels must compute, as plain loops in fp64 over the contract in `hip/kernels/kernels.h`.
 //!
 //! | module | what it computes |
 //! |---|---|

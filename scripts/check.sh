@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Runs the checks that a change must pass before it is merged, and stops at the first failure. Continuous integration
 # runs them, too. A step whose tools are not installed is skipped and says so; with CI set it fails instead. Tests that
-# need PyTorch are skipped in either case: CI runs them in a job of their own. A long check of a part that has not changed
-# since it passed is left out (`scripts/checks/passed.txt`).
+# need PyTorch are skipped in either case: CI runs them in a job of their own. A long check is left out if what it mainly
+# checks has not changed since it passed (`scripts/checks/passed.txt`).
 #
 # usage: scripts/check.sh [STEP ...]
 #   without arguments    all steps but those on request; each prints its time
@@ -49,11 +49,11 @@ step_test() {
 GPU_TESTS=(rocm:: rocm_ the_steps_of_a_pass_on_a_card of_8_bits_are_rated_by_a_ceiling batches_are_filled_as_far_as_the_card)
 
 # The GPU backend on emulated cards. A few tests run in any case: networks of three kinds on gfx1100 in fp16, a fault of
-# the card, and a start that measures nothing.
+# the card, and the check of its figures at the first start.
 step_gpu() {
     tests --test integration -- rocm::smoke \
         rocm_startup::figures_are_checked_once rocm_faults::the_search_in_which_the_card_fails
-    unless_unchanged gpu src/backend src/net hip tests/integration/rocm* Cargo.lock \
+    unless_unchanged gpu src/backend src/net hip tests/integration/{rocm*,profile.rs,full_batches.rs} Cargo.lock \
         "$(rustc --version)" -- all_gpu_tests
 }
 
@@ -72,7 +72,7 @@ step_quick() {
     step_signature
 }
 
-# Checks that the processor's products reach a good part of what its arithmetic can do.
+# Checks that GEMMs on the processor reach a good part of its peak rate.
 step_cpu_speed() {
     cargo build --quiet --profile quick --bin rukh
     python3 scripts/checks/cpu_speed.py target/quick/rukh
@@ -117,7 +117,7 @@ step_onnx() {
 # Checks for every architecture that the stored code objects match the kernels' source and that no kernel spills.
 step_kernels() {
     if [ -x /usr/lib/llvm-19/bin/clang ] || [ -n "${LLVM_BIN:-}" ]; then
-        unless_unchanged kernels hip/kernels scripts/kernels "${LLVM_BIN:-/usr/lib/llvm-19/bin}" -- \
+        unless_unchanged kernels hip/kernels scripts/kernels "$("${LLVM_BIN:-/usr/lib/llvm-19/bin}/clang" --version)" -- \
             scripts/kernels/compile.sh --check
     else
         skip "the kernels need clang 19: apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
@@ -143,9 +143,9 @@ step_second_emulator() {
 
 run_second_emulator() {
     export KERNEL_CASES=target/kernel_cases
-    # Every kernel has a case that costs less than this.
+    # The mutations run cases up to this cost, and the emulator cheaper ones.
     cargo build --quiet --workspace --example kernel_cases
-    "${CARGO_TARGET_DIR:-target}/debug/examples/kernel_cases" "$KERNEL_CASES" 7000000
+    "${CARGO_TARGET_DIR:-target}/debug/examples/kernel_cases" "$KERNEL_CASES" 3000000
     "$1" -m unittest discover --quiet --start-directory scripts/kernels/second_emulator
     "$1" scripts/kernels/second_emulator --processes 2 "$KERNEL_CASES"
 }
@@ -160,8 +160,8 @@ step_kernels_host() {
     fi
 }
 
-# Runs a thousand sequences of commands, graph searches of 100,000 nodes (if ../shared/nets has maia-1900), every network
-# of the repository on the emulated cards for which the step `test` has only some, and those of RUKH_TEST_NETS.
+# Runs a thousand sequences of commands, graph searches of 100,000 nodes (if ../shared/nets has maia-1900), the networks
+# that the step `gpu` leaves out on emulated cards, and those of RUKH_TEST_NETS.
 step_long() {
     local tests=(thousand_sequences graph:: rocm::every_network rocm::own::every_network
         rocm::byte_weights::every_network)

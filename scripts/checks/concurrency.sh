@@ -17,7 +17,7 @@ cd "$(dirname "$0")/../.."
 # feature. Fails if a package has no such tests.
 test_with() {
     local output arguments=()
-    # loom's stacks are too small for what an optimizer makes of these functions.
+    # Optimized functions overflow loom's small stacks.
     for package in base options chess net backend tree search; do
         arguments+=(--config "profile.dev.package.rukh-$package.opt-level=0")
     done

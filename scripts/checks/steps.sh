@@ -21,7 +21,7 @@ run_steps() {
     read -ra steps <<<"${*:-$defaults}"
     for step in "${steps[@]}"; do
         if ! declare -F "step_$step" >/dev/null; then
-            echo "unknown step $step; the steps are: $defaults${STEPS_ON_REQUEST:+ $STEPS_ON_REQUEST}" >&2
+            echo "unknown step $step; the steps are: $defaults${STEPS_BESIDE:+ $STEPS_BESIDE}${STEPS_ON_REQUEST:+ $STEPS_ON_REQUEST}" >&2
             exit 2
         fi
     done
@@ -59,12 +59,12 @@ end_group() {
     [ -z "${1:-}" ] || kill -- "-$1" 2>/dev/null || true
 }
 
-# The file with a line for each check that is left out where nothing changed: its name, and the hash of its inputs when it
-# last passed. It belongs to the repository, so that a fresh clone and continuous integration leave these checks out, too.
+# A line for each check that is left out where nothing changed: its name, and the hash of its inputs when it last passed.
+# The file belongs to the repository, so that a fresh clone and continuous integration leave these checks out, too.
 PASSED=scripts/checks/passed.txt
 
 # unless_unchanged NAME INPUT ... -- COMMAND ...: runs the command, unless it has already passed with the same inputs. An
-# input is a file, a folder, or any other word, such as a version. With RUKH_CHECK_ALL set it always runs.
+# input is a file or a folder of the repository, or a word, such as a version. With RUKH_CHECK_ALL set it always runs.
 unless_unchanged() {
     local name=$1 inputs=() key
     shift
@@ -84,10 +84,11 @@ unless_unchanged() {
     # If another step writes at the same time, one of the two lines may be lost, and its check is repeated next time.
     { grep -v "^$name " "$PASSED" || true; echo "$name $key"; } | sort >"$PASSED.$name"
     mv "$PASSED.$name" "$PASSED"
-    echo "passed; $PASSED says so and belongs into the commit"
+    echo "passed; $PASSED says so; commit it with your change"
 }
 
-# hash_of INPUT ...: the hash of files, of folders (without what git ignores), and of words.
+# hash_of INPUT ...: the hash of files and folders of the repository (without what git ignores), and of words. Fails if
+# git does.
 hash_of() {
     local input
     for input in "$@"; do

@@ -40,7 +40,7 @@ run() {
 }
 export -f run
 
-# The matrix layouts, the longest first. Layouts 1 and 3 have 32 and 64 lanes in a wave.
+# The matrix layouts, the longest first. Layout 3 has waves of 64 lanes, the others of 32.
 xargs -P "$(nproc)" -L 1 bash -c 'set -euo pipefail; run "$@"' run "$compiler" "$work" <<END
 3
 4

@@ -65,7 +65,7 @@ pub struct Attributes {
     pub recommended_batch_size: usize,
     /// The most positions that a batch may hold.
     pub maximum_batch_size: usize,
-    /// The sizes to which the device pads batches. It has none if a larger batch is never free.
+    /// The sizes to which the device pads batches. Empty if each added position costs time.
     pub batch_sizes: BatchSizes,
 }
 

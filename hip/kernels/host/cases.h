@@ -113,7 +113,6 @@ struct Pointer {
 };
 struct Case {
     std::string kernel, family, shape, fp8;
-    size_t cost;
     bool is_optional;
     int grid_x, grid_y, threads;
     std::vector<unsigned char> arguments;
@@ -139,7 +138,6 @@ class Reader {
         found.family = json["family"].text;
         found.shape = json["shape"].text;
         found.fp8 = json["fp8"].text;
-        found.cost = json["cost"].size();
         found.is_optional = json["is_optional"].truth;
         found.grid_x = (int)json["grid"].items[0].number;
         found.grid_y = (int)json["grid"].items[1].number;

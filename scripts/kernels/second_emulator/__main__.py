@@ -26,7 +26,7 @@ def main() -> None:
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--objdump", default=None, help="llvm-objdump of LLVM 19 or newer")
     parser.add_argument("--only", default="", help="run only kernels whose name contains this")
-    parser.add_argument("--cost", type=int, default=COST, help="leave out cases with more multiply-adds or elements")
+    parser.add_argument("--cost", type=int, default=COST, help="leave out cases that cost more: multiply-adds, and 64 for each result")
     parser.add_argument("--verbose", action="store_true", help="print every case")
     options = parser.parse_args()
     files = [file for path in options.paths for file in (sorted(path.glob("gfx*.co*")) if path.is_dir() else [path])]

@@ -40,7 +40,7 @@ class Case:
     kernel: str
     family: str  # the kernel's name without type and size
     shape: str
-    cost: int  # multiply-adds or elements
+    cost: int  # multiply-adds, and 64 for each result
     needs_matrix_instructions: bool
     is_optional: bool  # some architectures have other kernels instead
     fp8: str | None  # the variant of e4m3 that the card must multiply

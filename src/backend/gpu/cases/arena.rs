@@ -16,7 +16,8 @@ const ALIGNMENT: usize = 256;
 /// The value of guard bytes. As elements they are huge or no number at all, so that a read of them shows in a result.
 const GUARD_BYTE: u8 = 0xfd;
 
-/// The value of bytes that the kernel must overwrite. As elements they are not a number.
+/// The value of bytes that the kernel must overwrite. As floating-point
+/// elements of 16 or 32 bits they are not a number.
 const UNWRITTEN_BYTE: u8 = 0xff;
 
 /// The arrays of a launch.
@@ -54,7 +55,10 @@ pub(crate) struct Expected {
     pub(super) least: f64,
 }
 
-/// The error that a result of the type may have if it is rounded once. It is twice as large as that rounding.
+/// The error of a partial sum in fp32.
+pub(super) const PARTIAL_ERROR: f64 = 3e-5;
+
+/// The error that a result of the type may have if it is rounded once: two roundings to 16 bits, or a long sum in fp32.
 pub(super) fn allowed(element: ElementType) -> f64 {
     numbers::allowed(element) / 2.0
 }
@@ -74,8 +78,9 @@ impl Expected {
 /// How a launch turned out.
 #[derive(PartialEq, Debug)]
 pub(crate) struct Judgement {
-    /// The largest [`numbers::error`] of a figure, and what it is measured by.
+    /// The error that comes nearest to what is allowed.
     pub(crate) error: f64,
+    /// What is allowed for it.
     pub(crate) allowed: f64,
     /// The first figure with an error that is too large, in words.
     pub(crate) wrong: Option<String>,

@@ -3,13 +3,12 @@
 use super::arena::{Expected, allowed};
 use super::case::{Case, Launch, cost, some};
 use super::reference::attention::{Layout, attention};
+use crate::network::layers::SQUARES;
 use crate::runtime::ffi::arguments::AttentionArguments;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::{FUSED_HEADS, PAIRS, attention_grid};
 use crate::runtime::numbers::noise;
-
-const SQUARES: usize = 64;
 
 /// The largest heads of which a block computes two on some architectures.
 const LARGEST_PAIRED: usize = 32;

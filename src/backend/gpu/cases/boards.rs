@@ -8,6 +8,7 @@ use super::reference::boards::{
 use super::reference::gemms::{dot, rounded};
 use crate::gemm::chain::WholeConvolution;
 use crate::gemm::own::{TileSize, tile_sizes};
+use crate::network::layers::SQUARES;
 use crate::network::layers::component_type;
 use crate::runtime::activations::activation;
 use crate::runtime::ffi::arguments::{
@@ -18,8 +19,6 @@ use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
 use rukh_backend::winograd::{COMPONENTS, TILES};
-
-const SQUARES: usize = 64;
 
 /// The number of bitboards of a position.
 const MASKS: usize = 112;

@@ -1,9 +1,10 @@
-//! The rounding of rows to 8 bits, integers or e4m3, and products of such rows. They work on fp16.
+//! The rounding of rows to 8 bits, integers or e4m3, and GEMMs of such rows. They work on fp16.
 
 use super::arena::{Expected, Place, allowed};
-use super::case::{Case, Launch, cost, some};
+use super::case::{Case, Launch, Residual, cost, some};
 use super::reference::gemms::{Epilogue, dot};
 use crate::gemm::own::{TileSize, tile_sizes};
+use crate::runtime::activations::{MISH, NONE, TANH};
 use crate::runtime::ffi::arguments::{GemmArguments, GemmBytesArguments, QuantiseArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
@@ -11,21 +12,7 @@ use crate::runtime::fp8::Fp8Format;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
 
-/// The codes of activations.
-const NONE: i32 = 0;
-const TANH: i32 = 3;
-const MISH: i32 = 6;
-
-/// What is added to the results.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Residual {
-    None,
-    Apart,
-    /// The residual is the output.
-    InPlace,
-}
-
-/// A product of bytes, and what follows it.
+/// A GEMM of bytes, and its epilogue.
 #[derive(Clone, Copy)]
 struct Shape {
     rows: usize,
@@ -66,7 +53,7 @@ impl Shape {
     }
 }
 
-/// The factors of a product.
+/// The factors of a GEMM.
 #[derive(Clone, Copy)]
 enum Factors {
     Integers,
@@ -326,7 +313,7 @@ fn factor_bytes(factors: Factors, seed: u32, count: usize) -> (Vec<u8>, Vec<f64>
 fn product_case(size: TileSize, shape: Shape, factors: Factors) -> Case {
     let TileSize { rows: tile_rows, columns, threads } = size;
     let element = ElementType::Fp16;
-    let suffix = format!("_{tile_rows}x{columns}_{threads}");
+    let suffix = size.suffix();
     // Integers have two numbers for each row and output, and e4m3 has one.
     let (family, each) = match factors {
         Factors::Integers => ("gemm_bytes", 2),

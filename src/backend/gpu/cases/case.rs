@@ -86,12 +86,21 @@ impl Launch {
     }
 }
 
+/// What is added to the results.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Residual {
+    None,
+    Apart,
+    /// The residual is the output.
+    InPlace,
+}
+
 /// The cost of a launch where launches are slow: its multiply-adds, and for each result as much as for 64 of them.
 pub(super) fn cost(multiply_adds: usize, results: usize) -> usize {
     multiply_adds + 64 * results
 }
 
-/// The first `quick` of `all`, or all of them.
+/// All of `all`, or only the first `quick` of them if `is_quick`.
 pub(super) fn some<T>(all: Vec<T>, is_quick: bool, quick: usize) -> Vec<T> {
     let count = if is_quick { quick } else { all.len() };
     all.into_iter().take(count).collect()

@@ -1,6 +1,6 @@
 //! Chains of up to three GEMMs and LayerNorms, with weights of the elements' type or of 8 bits.
 
-use super::arena::{Arena, Expected, Place, allowed};
+use super::arena::{Arena, Expected, PARTIAL_ERROR, Place, allowed};
 use super::case::{Case, Launch, cost, some};
 use super::gemm::partial_sums;
 use super::reference::gemms::{Epilogue, dot, rounded};
@@ -9,17 +9,12 @@ use super::weights::{Layout, Weights};
 use crate::gemm::chain::{self, Link};
 use crate::gemm::own::{TileSize, tile_sizes};
 use crate::network::layers::SQUARES;
+use crate::runtime::activations::{MISH, NONE};
 use crate::runtime::ffi::arguments::{ChainArguments, LONGEST_CHAIN, LayerNormArguments};
 use crate::runtime::ffi::gemm::{ElementType, GemmOperands, GemmShape, WeightLayout};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
-
-const NONE: i32 = 0;
-const MISH: i32 = 6;
-
-/// The error of a partial sum in fp32.
-const PARTIAL_ERROR: f64 = 3e-5;
 
 /// The outputs of the first two links.
 const FIRST_OUTPUTS: usize = 8;
@@ -147,7 +142,7 @@ fn norm(
 }
 
 fn case(element: ElementType, size: TileSize, shape: Chain, is_of_bytes: bool) -> Case {
-    let suffix = format!("_{}x{}_{}", size.rows, size.columns, size.threads);
+    let suffix = size.suffix();
     let family = if is_of_bytes { "gemm_chain_byte_weights" } else { "gemm_chain" };
     let case = Case::new((family, element, &suffix), shape.text(), shape.cost(), move |arena| {
         let Chain { rows, squares, inputs, outputs, splits, is_full } = shape;

@@ -1,18 +1,14 @@
-//! The products of few rows.
+//! GEMMs of few rows.
 
 use super::arena::{Expected, allowed};
 use super::case::{Case, Launch, cost, some};
 use super::reference::rows::{Extras, Norm, layer_norm};
+use crate::runtime::activations::{NONE, RELU, SWISH};
 use crate::runtime::ffi::arguments::DenseArguments;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
-
-/// The codes of activations before a LayerNorm.
-const NONE: i32 = 0;
-const RELU: i32 = 1;
-const SWISH: i32 = 7;
 
 pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     if element == ElementType::Fp32 {

@@ -1,34 +1,19 @@
 //! GEMMs of any size, with weights of the elements' type or of 8 bits.
 
-use super::arena::{Arena, Expected, Place, allowed};
-use super::case::{Case, Launch, cost, some};
+use super::arena::{Arena, Expected, PARTIAL_ERROR, Place, allowed};
+use super::case::{Case, Launch, Residual, cost, some};
 use super::reference::gemms::{Epilogue, dot};
 use super::weights::{Layout, Weights};
 use crate::gemm::own::{TileSize, tile_sizes};
 use crate::network::layers::SQUARES;
+use crate::runtime::activations::{MISH, NONE, SWISH};
 use crate::runtime::ffi::arguments::GemmArguments;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
 
-const NONE: i32 = 0;
-const MISH: i32 = 6;
-const SWISH: i32 = 7;
-
-/// The error of a partial sum in fp32.
-const PARTIAL_ERROR: f64 = 3e-5;
-
-/// What is added to the results.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Residual {
-    None,
-    Apart,
-    /// The residual is the output.
-    InPlace,
-}
-
-/// Some products, and what follows them.
+/// A batch of GEMMs, and their epilogue.
 #[derive(Clone, Copy)]
 struct Shape {
     rows: usize,
@@ -213,7 +198,7 @@ fn byte_shapes(size: TileSize, number: i32) -> Vec<Shape> {
 
 fn tile_case(family: &'static str, element: ElementType, size: TileSize, shape: Shape) -> Case {
     let TileSize { rows, columns, threads } = size;
-    let suffix = format!("_{rows}x{columns}_{threads}");
+    let suffix = size.suffix();
     let blocks = shape.rows.div_ceil(rows) * shape.outputs.div_ceil(columns);
     product((family, element, &suffix), shape, (blocks, threads)).optional()
 }

@@ -3,13 +3,13 @@
 use super::arena::{Arena, Expected, Place};
 use super::case::{Case, Launch, cost, some};
 use super::reference::heads::{Moves, QueriesAndKeys, ScalarHead, attention_policy, policy, scalar_head};
+use crate::network::layers::SQUARES;
+use crate::runtime::activations::{MISH, RELU};
 use crate::runtime::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
-
-const SQUARES: usize = 64;
 
 /// The number of moves that a policy has.
 const POLICY_MOVES: usize = 1858;
@@ -19,10 +19,6 @@ const SUM_ERROR: f64 = 2e-5;
 
 /// The size from which probabilities have relative errors.
 const LEAST_PROBABILITY: f64 = 1e-2;
-
-/// The codes of the hidden units' function.
-const RELU: i32 = 1;
-const MISH: i32 = 6;
 
 /// The legal moves of positions.
 #[derive(Clone, Copy, PartialEq, Eq)]

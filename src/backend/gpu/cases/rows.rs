@@ -3,14 +3,12 @@
 use super::arena::{Arena, Expected, Place, allowed};
 use super::case::{Case, Launch, cost, some};
 use super::reference::rows::{Extras, Norm, elementwise, layer_norm, softmax};
+use crate::network::layers::SQUARES;
 use crate::runtime::ffi::arguments::{ActivationArguments, LayerNormArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
-
-/// The number of rows of a gate.
-const SQUARES: usize = 64;
 
 /// The size from which probabilities have relative errors.
 const LEAST_PROBABILITY: f64 = 1e-3;

@@ -20,8 +20,9 @@ use std::time::Instant;
 /// The lengths of the chains of kernels. A pass of a large network has some 230 steps.
 const CHAINS: [usize; 3] = [1, 100, 230];
 
-/// In a forked chain, so many kernels of each encoder's run on another lane.
+/// The kernels of an encoder in a forked chain.
 const STEPS_OF_AN_ENCODER: usize = 15;
+/// How many of them run on another lane.
 const FORKED_STEPS: usize = 5;
 
 /// The sizes of copies, in bytes.

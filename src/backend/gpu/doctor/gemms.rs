@@ -1,4 +1,4 @@
-//! Stage 3: every GEMM of the network by every library, with every algorithm that it proposes, and by our own
+//! Stage 3: the network's GEMMs in 16 and 32 bits, by the first algorithms that each library proposes, and by our own
 //! kernels.
 
 use super::bench::examined;
@@ -20,7 +20,7 @@ use crate::tuning::choices;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The number of hipBLASLt's algorithms to examine for each GEMM. The engine asks for no more than 16.
+/// The number of hipBLASLt's algorithms to examine for each GEMM.
 const MOST_ALGORITHMS: usize = 16;
 const MOST_QUICK_ALGORITHMS: usize = 3;
 
@@ -43,7 +43,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
         choices::network_gemms(&maker, &workspace)?
     };
     let wanted = |layers: &Vec<GemmProblem>| Wanted { shape: layers[0].shape, layers: layers.len() };
-    // GEMMs of 8-bit numbers are examined with the kernels.
+    // Our own GEMMs of 8-bit numbers are examined with the kernels; those of hipBLASLt are not examined.
     let wanted = with_plain(all.iter().map(wanted).filter(|gemm| !gemm.shape.is_of_bytes()));
     let most = if subject.is_quick { MOST_QUICK_ALGORITHMS } else { MOST_ALGORITHMS };
     let Subject { gpu, gemms, kernels, element, .. } = subject;

@@ -41,7 +41,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let maker = subject.maker()?;
     let sizes = maker.bucket_sizes();
     let mut slots = Slots { maker, made: [const { None }; MODES.len()] };
-    // Small batches are the most frequent ones in a search, and the largest one needs the most memory.
+    // From small to large: a search sends mostly small batches, and the largest one may run out of memory.
     for &size in &sizes {
         let inputs = [requests(size, 1), requests(size, 2)];
         let mut expected = None;

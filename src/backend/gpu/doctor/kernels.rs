@@ -1,4 +1,4 @@
-//! Stage 2: every kernel and every element type against plain loops, with guards around every array.
+//! Stage 2: every kernel and every element type against loops in fp64, with guards around every array.
 
 use super::bench::Bench;
 use super::reporter::Reporter;

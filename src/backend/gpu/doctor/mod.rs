@@ -6,8 +6,8 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`devices`] | stage 1: libraries, devices, code objects |
-//! | [`kernels`] | stage 2: our kernels against their cases |
-//! | [`gemms`] | stage 3: every algorithm for every GEMM |
+//! | [`kernels`] | stage 2: our kernels against loops in fp64 |
+//! | [`gemms`] | stage 3: the network's GEMMs by each library's algorithms and by our kernels |
 //! | [`graphs`] | stage 4: graphs and branches against single steps |
 //! | [`network`] | stage 5: the network against the processor |
 //! | [`floors`] | stage 6: the costs of launches, copies and waits |
@@ -59,17 +59,14 @@ pub fn serve_stage(input: impl Read, mut output: impl Write) -> io::Result<()> {
 }
 
 fn run(request: &Request, report: &mut Reporter<'_>) -> error::Result<()> {
-    if request.stage == Stage::Devices {
-        return devices::run(request, report);
-    }
-    let subject = Subject::open(request)?;
+    let subject = || Subject::open(request);
     match request.stage {
-        Stage::Devices => Ok(()),
-        Stage::Kernels => kernels::run(&subject, report),
-        Stage::Gemms => gemms::run(&subject, report),
-        Stage::Graphs => graphs::run(&subject, report),
-        Stage::Network => network::run(&subject, report),
-        Stage::Floors => floors::run(&subject, report),
-        Stage::Speed => speed::run(&subject, report),
+        Stage::Devices => devices::run(request, report),
+        Stage::Kernels => kernels::run(&subject()?, report),
+        Stage::Gemms => gemms::run(&subject()?, report),
+        Stage::Graphs => graphs::run(&subject()?, report),
+        Stage::Network => network::run(&subject()?, report),
+        Stage::Floors => floors::run(&subject()?, report),
+        Stage::Speed => speed::run(&subject()?, report),
     }
 }

@@ -121,7 +121,7 @@ fn setting_row(report: &mut Reporter<'_>, size: usize, setting: &str, speed: f64
 }
 
 /// Measures the best value of each option together, and writes them as lines for the configuration file if they are
-/// worth it for batches of the first size, and make no other size slower.
+/// worth it for batches of the first size, and make no other size noticeably slower.
 fn together(
     load: &Load<'_>,
     sizes: &[usize],

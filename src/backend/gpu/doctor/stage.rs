@@ -9,9 +9,9 @@ use std::time::Duration;
 pub enum Stage {
     /// The libraries and the devices.
     Devices,
-    /// Our kernels against a reference.
+    /// Our kernels against loops in fp64.
     Kernels,
-    /// The GEMMs of the network, by every library and every algorithm.
+    /// The GEMMs of the network, by each library's algorithms and by our kernels.
     Gemms,
     /// Graphs and parallel branches against plain execution.
     Graphs,
@@ -57,7 +57,7 @@ impl Stage {
     pub fn title(self) -> &'static str {
         match self {
             Stage::Devices => "libraries and devices",
-            Stage::Kernels => "Rukh's kernels against figures of the processor",
+            Stage::Kernels => "Rukh's kernels against loops in fp64",
             Stage::Gemms => "the network's GEMMs by each library and algorithm",
             Stage::Graphs => "graphs and parallel branches against single steps",
             Stage::Network => "the network's figures against those of the processor",

@@ -100,8 +100,8 @@ impl Subject {
         self.network.get().ok_or_else(|| GpuError::Unsupported("the network is not loaded".to_owned()))
     }
 
-    /// A maker of slots with the user's options, and with the settings that `rukh tune` has measured. The caller may change it. It has no more batch sizes than fit into
-    /// the memory.
+    /// A maker of slots with the user's options, and with the settings that `rukh tune` has measured. The caller may
+    /// change the maker. Its largest batch fits into the memory.
     pub(crate) fn maker(&self) -> Result<SlotMaker<'_>> {
         let Subject { options, gpu, kernels, gemms, maximum_batch, .. } = self;
         let maker = slot_maker(gpu, self.network()?, kernels, gemms, options);

@@ -112,9 +112,8 @@ impl Rows {
 
 /// The name of the kernel with tiles of this size, for weights of 8 bits or usual ones.
 fn kernel_name(element: ElementType, size: TileSize, is_of_bytes: bool) -> String {
-    let TileSize { rows, columns, threads } = size;
     let weights = if is_of_bytes { "byte_weights_" } else { "" };
-    format!("gemm_chain_{weights}{}_{rows}x{columns}_{threads}", element.name())
+    format!("gemm_chain_{weights}{}{}", element.name(), size.suffix())
 }
 
 /// Whether the GEMMs of a chain should all read weights of 8 bits: if they can, and if GEMMs with such choices have

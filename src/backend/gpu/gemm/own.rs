@@ -28,6 +28,14 @@ pub(crate) struct TileSize {
     pub(crate) threads: u32,
 }
 
+impl TileSize {
+    /// What the size adds to the name of a kernel.
+    pub(crate) fn suffix(self) -> String {
+        let TileSize { rows, columns, threads } = self;
+        format!("_{rows}x{columns}_{threads}")
+    }
+}
+
 /// The sizes that some architecture has a kernel for.
 pub(crate) fn tile_sizes() -> Vec<TileSize> {
     TILES.iter().map(|tile| tile.size).collect()
@@ -150,10 +158,7 @@ impl OwnChoice {
 
     /// What the tile adds to the name of its kernel; empty for the kernel of any widths.
     pub(crate) fn suffix(self) -> String {
-        let size = TILES.get(self.tile).map(|tile| tile.size);
-        size.map_or(String::new(), |TileSize { rows, columns, threads }| {
-            format!("_{rows}x{columns}_{threads}")
-        })
+        TILES.get(self.tile).map_or(String::new(), |tile| tile.size.suffix())
     }
 
     /// The tile and the number of parts of the summed axis, for reports: `64x128_128 in 2 parts`.

@@ -1,5 +1,5 @@
-//! What this program and a process of it that may die tell each other, as JSON: one request on the standard input of the
-//! process, and one line for each event on its standard output.
+//! Messages between this program and a child process that may crash. They are JSON: one request on the child's standard
+//! input, and a line for each event on its standard output.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;

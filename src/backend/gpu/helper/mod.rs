@@ -1,4 +1,4 @@
-//! A process that asks the libraries, and may die of it.
+//! A child process that calls the libraries, so that a crash ends only the child.
 //!
 //! | module | what it does or holds |
 //! |---|---|

@@ -33,7 +33,7 @@ pub(crate) enum Report {
     Ready,
     /// The library is about to be asked for the GEMM, or to run it.
     Begin(Asked, GemmShape),
-    /// An algorithm of the library computes something else, as the text says.
+    /// An algorithm has computed a wrong result. The text names the first wrong element.
     Wrong(Asked, GemmShape, String),
     /// A row of the table.
     Row(GemmShape, Measured),

@@ -44,7 +44,7 @@ const BRIEF_LAUNCHES: usize = 4;
 pub(crate) enum Event<'a> {
     /// The library is about to be asked for the GEMM, or to run it.
     Begin(Asked, &'a GemmShape),
-    /// An algorithm of the library computes something else, as the text says. It is left out.
+    /// An algorithm has computed a wrong result, and is left out. The text names the first wrong element.
     Wrong(Asked, &'a GemmShape, &'a str),
     /// A row of the table.
     Row(&'a GemmShape, &'a Measured),

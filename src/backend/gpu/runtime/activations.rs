@@ -1,5 +1,12 @@
 //! The elementwise functions of our kernels, in fp64, by the codes that [`super::kernels::activation_code`] returns.
 
+/// Codes that tests name.
+pub(crate) const NONE: i32 = 0;
+pub(crate) const RELU: i32 = 1;
+pub(crate) const TANH: i32 = 3;
+pub(crate) const MISH: i32 = 6;
+pub(crate) const SWISH: i32 = 7;
+
 /// The elementwise function with this code.
 pub(crate) fn activation(code: i32, x: f64) -> f64 {
     const SELU_SCALE: f64 = 1.050_700_987_355_480_5;

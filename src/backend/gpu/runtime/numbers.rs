@@ -53,7 +53,7 @@ pub(crate) fn allowed(element: ElementType) -> f64 {
         ElementType::Fp32 => 3e-5,
         ElementType::Fp16 => 2e-3,
         ElementType::Bf16 => 1.6e-2,
-        // No result has these types.
+        // Results of these types have expectations of their own.
         ElementType::Int8 | ElementType::Fp8(_) => 0.0,
     }
 }

@@ -232,14 +232,14 @@ pub(crate) fn compare(
     compared.collect()
 }
 
-/// Whether a change is faster with batches of the first size, and slower with no other.
+/// Whether a change is faster with batches of the first size, and not noticeably slower with any other.
 pub(crate) fn is_worth_it(comparison: &[Comparison]) -> bool {
     let limits = std::iter::once(WORTH).chain(std::iter::repeat(TOLERATED));
     !comparison.is_empty()
         && comparison.iter().zip(limits).all(|(speeds, limit)| speeds.after >= speeds.before * limit)
 }
 
-/// The gains for the first batch size, of the settings that make no other size slower.
+/// The gains for the first batch size, of the settings that make no other size noticeably slower.
 pub(crate) fn harmless(gains: &[Vec<(Setting, f64)>]) -> Vec<(Setting, f64)> {
     let Some((first, others)) = gains.split_first() else { return Vec::new() };
     let is_harmless = |setting: &Setting| {

@@ -1,8 +1,7 @@
 //! Attention over the 64 squares of a board.
 
 use super::rows::softmax;
-
-const SQUARES: usize = 64;
+use crate::network::layers::SQUARES;
 
 /// The layout of queries, keys, values and outputs, as `AttentionArguments` in kernels.h describes it.
 #[derive(Clone, Copy)]

@@ -1,9 +1,8 @@
 //! Functions of whole boards: input planes, the transforms of a convolution, and squeeze-and-excitation.
 
+use crate::network::layers::SQUARES;
 use crate::runtime::activations::{activation, sigmoid};
 use rukh_backend::winograd::{COMPONENTS, FAR, NEAR, TILES};
-
-const SQUARES: usize = 64;
 
 /// The inputs of a tile are 6 x 6 squares, and its results 4 x 4.
 const SIDE: usize = 6;

@@ -1,11 +1,9 @@
 //! Matrix products and what follows them.
 
+use crate::network::layers::SQUARES;
 use crate::runtime::activations::activation;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::numbers::encode;
-
-/// The number of rows of a gate: one for each square.
-const SQUARES: usize = 64;
 
 /// The sum over k of `x[k] * w[k]`.
 pub(crate) fn dot(x: &[f64], w: &[f64]) -> f64 {

@@ -1,10 +1,8 @@
 //! The outputs of a network's heads.
 
 use super::rows::softmax;
+use crate::network::layers::SQUARES;
 use crate::runtime::activations::activation;
-
-/// The number of squares of a board.
-const SQUARES: usize = 64;
 
 /// The first place of a promotion. Smaller places are 64 * from + to.
 const PROMOTIONS: usize = 4096;

@@ -1,9 +1,7 @@
 //! Functions of rows: elementwise functions with biases and gates, LayerNorm and softmax.
 
+use crate::network::layers::SQUARES;
 use crate::runtime::activations::activation;
-
-/// The number of rows of a gate, and the most rows of a bias: one for each square.
-const SQUARES: usize = 64;
 
 /// What a kernel for rows reads besides its input. The bias has `bias_rows` rows, and the gates, multiply and add, have
 /// one row for each square.

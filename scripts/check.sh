@@ -117,7 +117,7 @@ step_onnx() {
 # Checks for every architecture that the stored code objects match the kernels' source and that no kernel spills.
 step_kernels() {
     if [ -x /usr/lib/llvm-19/bin/clang ] || [ -n "${LLVM_BIN:-}" ]; then
-        unless_unchanged kernels hip/kernels scripts/kernels "$("${LLVM_BIN:-/usr/lib/llvm-19/bin}/clang" --version)" -- \
+        unless_unchanged kernels hip/kernels scripts/kernels/*.{sh,py} "$("${LLVM_BIN:-/usr/lib/llvm-19/bin}/clang" --version)" -- \
             scripts/kernels/compile.sh --check
     else
         skip "the kernels need clang 19: apt-get install --no-install-recommends clang-19 lld-19 llvm-19"

@@ -20,7 +20,7 @@ from waits import Waits, compile_waits
 from wide import compile_wide
 
 # A kernel that executes more instructions than this, as `Launch.run` counts them, does not end.
-LIMIT = 50_000
+LIMIT = 200_000
 # Instructions that change nothing here: hints, waits of the pipeline, messages to the host, the caches' write-backs and
 # invalidations, because there are no caches, and the signal of a split barrier, because waves are held at the barrier's
 # wait. Waits for memory are in waits.py.

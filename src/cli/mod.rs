@@ -24,7 +24,7 @@
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
 //! | [`interrupt`] | ctrl-C during a long tool |
 //! | [`mod@end_with_stdin`] | ends a tool with the program that started it |
-//! | [`rocm_choice`] | the ROCm backend that `doctor` and `tune` work on |
+//! | [`gpu_choice`] | the backend on a card that `doctor` and `tune` work on |
 //! | [`machine`] | says what a measurement ran on |
 //! | [`flags`] | adds the option table's flags to a mode |
 //! | [`output_file`] | writes the file that a tool makes |
@@ -49,6 +49,7 @@ mod doctor;
 mod end_with_stdin;
 mod error;
 mod flags;
+mod gpu_choice;
 mod interrupt;
 mod leela2onnx;
 mod machine;
@@ -61,7 +62,6 @@ pub mod perft;
 mod perft_command;
 pub(crate) mod profile;
 mod profile_args;
-mod rocm_choice;
 mod selfplay;
 mod selfplay_args;
 mod shard;

@@ -2,8 +2,8 @@
 
 use super::args::TuneArgs;
 use super::error::{CliError, print_error_line};
+use super::gpu_choice::{GpuBackendChoice, gpu_choice};
 use super::interrupt::catch_interrupt;
-use super::rocm_choice::{RocmChoice, rocm_choice};
 use crate::uci::output::Output;
 use indicatif::{ProgressBar, ProgressStyle};
 use rukh_gpu::{GivenOptions, TuneOutcome, TuneStage, tune};
@@ -25,8 +25,8 @@ const BETWEEN_LINES: Duration = Duration::from_secs(10);
 /// # Errors
 /// An option is invalid, the network cannot be read, or there is no card that can be used.
 pub(super) fn run(arguments: &TuneArgs, options: &Options, output: &Output) -> Result<(), CliError> {
-    let RocmChoice { backend, precision, options: text } = rocm_choice("tune", options);
-    let GivenOptions { options: backend_options, heads } = GivenOptions::read(&text)?;
+    let GpuBackendChoice { maker, backend, precision, options: text } = gpu_choice("tune", options);
+    let GivenOptions { options: backend_options, heads } = GivenOptions::read(maker, &text)?;
     let file = find_network(&options.weights, print_error_line)?;
     print_error_line(&format!("network {}", file.path().display()));
     let network = file.network(&heads)?;

@@ -114,6 +114,18 @@ choices! {
         RocmFp8 = "rocm-fp8",
         /// AMD GPU, fp32.
         Rocm = "rocm",
+        /// NVIDIA GPU, in the fastest number format that is accurate enough.
+        CudaAuto = "cuda-auto",
+        /// NVIDIA GPU, fp16.
+        CudaFp16 = "cuda-fp16",
+        /// NVIDIA GPU, bf16.
+        CudaBf16 = "cuda-bf16",
+        /// NVIDIA GPU, 8-bit integers.
+        CudaInt8 = "cuda-int8",
+        /// NVIDIA GPU, 8-bit floating-point numbers.
+        CudaFp8 = "cuda-fp8",
+        /// NVIDIA GPU, fp32.
+        Cuda = "cuda",
         /// CPU, in the fastest number format that is accurate enough.
         CpuAuto = "cpu-auto",
         /// CPU, fp32.

@@ -59,7 +59,7 @@ impl Field for BackendChoice {
 
 /// The beginnings of the names of lc0's backends for graphics cards. What may follow is `-` and a variant, such as
 /// `fp16`.
-const GPU_FAMILIES: [&str; 5] = ["cuda", "cudnn", "hip", "metal", "sycl"];
+const GPU_FAMILIES: [&str; 4] = ["cuda", "hip", "metal", "sycl"];
 
 /// lc0's other backends for graphics cards.
 const GPU_BACKENDS: [&str; 10] = [
@@ -80,10 +80,7 @@ const CPU_BACKENDS: [&str; 8] =
     ["blas", "openblas", "eigen", "mkl", "onednn", "dnnl", "onnx-cpu", "tensorflow-cc-cpu"];
 
 /// The names of the backends that lc0 can be built with and that have other names here, as choices for a chess program.
-pub(super) const BACKENDS: [&str; 27] = [
-    "cuda-auto",
-    "cuda",
-    "cuda-fp16",
+pub(super) const BACKENDS: [&str; 24] = [
     "cudnn-auto",
     "cudnn",
     "cudnn-fp16",
@@ -117,6 +114,12 @@ pub fn backend_in_place_of(name: &str) -> Option<BackendName> {
     let family = name.split_once('-').map_or(name.as_str(), |(family, _)| family);
     if CPU_BACKENDS.contains(&name.as_str()) {
         Some(BackendName::Cpu)
+    } else if family == "cudnn" {
+        Some(match name.as_str() {
+            "cudnn" => BackendName::Cuda,
+            "cudnn-fp16" => BackendName::CudaFp16,
+            _ => BackendName::CudaAuto,
+        })
     } else if GPU_FAMILIES.contains(&family) || GPU_BACKENDS.contains(&name.as_str()) {
         Some(BackendName::Auto)
     } else {
@@ -244,14 +247,18 @@ pub fn instead_of_mode(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use BackendName::{Auto, Cpu};
+    use BackendName::{Auto, Cpu, Cuda, CudaAuto, CudaFp16};
 
     /// Every backend that lc0 registers, some of which are newer or older than its version of 2026.
     #[test]
     fn every_backend_of_lc0_has_one_in_its_place() {
-        let automatic = "cuda cuda-auto cuda-fp16 cudnn cudnn-auto cudnn-fp16 hip hip-auto hip-fp16 opencl dx12 metal \
+        let automatic = "hip hip-auto hip-fp16 opencl dx12 metal \
              sycl sycl-auto sycl-fp16 xla tensorflow-cc onnx-cuda onnx-trt onnx-rocm onnx-migraphx onnx-dml \
-             onnx-coreml CUDA-Auto";
+             onnx-coreml Hip-Auto";
+        let nvidia = [("cudnn", Cuda), ("cudnn-fp16", CudaFp16), ("cudnn-auto", CudaAuto)];
+        for (name, expected) in nvidia {
+            assert_eq!(backend_in_place_of(name), Some(expected), "{name}");
+        }
         let processor = "blas eigen onednn mkl dnnl onnx-cpu tensorflow-cc-cpu";
         for (names, expected) in [(automatic, Auto), (processor, Cpu)] {
             for name in names.split_whitespace() {
@@ -262,7 +269,7 @@ mod tests {
         for other in ["", "cudaa", "onnx", "onnx-", "rocm", "cpu", "-cuda", "nope"] {
             assert_eq!(backend_in_place_of(other), None, "{other}");
         }
-        let same = "trivial random check recordreplay roundrobin multiplexing demux";
+        let same = "trivial random check recordreplay roundrobin multiplexing demux cuda cuda-auto cuda-fp16";
         assert!(same.split_whitespace().all(|name| BackendName::from_name(name).is_some()));
     }
 

@@ -54,6 +54,7 @@ use loader::{Candidates, LoadError};
 /// The names of HIP's runtime library.
 pub const HIP: Candidates = Candidates {
     library: "amdhip64",
+    has_link: true,
     versions: &["8", "7", "6", "5"],
     windows: &["amdhip64_8.dll", "amdhip64_7.dll", "amdhip64_6.dll", "amdhip64.dll"],
 };
@@ -61,6 +62,7 @@ pub const HIP: Candidates = Candidates {
 /// The names of hiprtc, HIP's run-time compiler.
 pub const HIPRTC: Candidates = Candidates {
     library: "hiprtc",
+    has_link: true,
     versions: &["8", "7", "6", "5"],
     windows: &[
         "hiprtc####.dll",
@@ -100,6 +102,8 @@ const _: () = {
 pub struct Hip {
     functions: Functions,
     properties: DeviceProperties,
+    /// The address of a function of the library behind this table.
+    anchor: usize,
 }
 
 /// The library's function for the device properties, which come in two layouts.
@@ -148,13 +152,25 @@ impl Hip {
         loader::load_in(folder, &HIP, Self::resolve)
     }
 
-    /// A number that tells the runtimes in this process apart: the address of one of their functions.
+    /// A runtime whose functions are in this program and call another library. `anchor` is the address of one of that
+    /// library's functions.
+    pub fn of(
+        functions: Functions,
+        properties: unsafe extern "C" fn(*mut hipDeviceProp_tR0600, c_int) -> hipError_t,
+        anchor: usize,
+    ) -> Self {
+        Self { functions, properties: DeviceProperties::Since6(properties), anchor }
+    }
+
+    /// A number that tells the runtimes in this process apart: the address of a function of their library.
     pub fn address(&self) -> usize {
-        self.functions.hipGetDeviceCount as usize
+        self.anchor
     }
 
     fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
-        Ok(Self { functions: Functions::resolve(library)?, properties: DeviceProperties::resolve(library)? })
+        let functions = Functions::resolve(library)?;
+        let anchor = functions.hipGetDeviceCount as usize;
+        Ok(Self { functions, properties: DeviceProperties::resolve(library)?, anchor })
     }
 
     /// The device's architecture as the compiler names it, without target features, such as `gfx1100`.

@@ -15,6 +15,8 @@ use crate::search::{Machine, Place, Platform, ThisMachine, places};
 pub struct Candidates {
     /// The name without prefix and suffix, as for the linker's `-l`.
     pub library: &'static str,
+    /// Whether the name without a version is tried, too. It is then tried first, because a user can redirect that link.
+    pub has_link: bool,
     /// Versions of the shared object, the newest first.
     pub versions: &'static [&'static str],
     /// File names on Windows, the newest first. A `#` stands for a digit. A name with a `#` is only looked for in
@@ -23,14 +25,15 @@ pub struct Candidates {
 }
 
 impl Candidates {
-    /// The file names to try, in order. The name without a version is first, because a user can redirect that link.
+    /// The file names to try, in order.
     fn file_names(&self, platform: Platform) -> Vec<String> {
         if platform == Platform::Windows {
             return self.windows.iter().map(|&name| name.to_owned()).collect();
         }
         let development = format!("lib{}.so", self.library);
         let versioned = self.versions.iter().map(|version| format!("{development}.{version}"));
-        std::iter::once(development.clone()).chain(versioned).collect()
+        let link = self.has_link.then(|| development.clone());
+        link.into_iter().chain(versioned).collect()
     }
 
     /// The files to try in a place: those that exist in a folder, or every name for the system's loader.
@@ -189,7 +192,11 @@ pub fn load_in<T>(
     load_from(candidates, vec![Place::Folder(folder.to_path_buf())], resolve)
 }
 
-fn load_from<T>(
+/// Opens the first of the candidates in these places, in order, from which `resolve` can fill a table.
+///
+/// # Errors
+/// The error lists the places, and every file that was tried, with the reason of its failure.
+pub fn load_from<T>(
     candidates: &Candidates,
     places: Vec<Place>,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
@@ -413,6 +420,11 @@ macro_rules! library {
                 $crate::loader::load_in(folder, &$candidates, Self::resolve)
             }
 
+            /// A library whose functions are in this program. It calls no HIP runtime of its own.
+            pub const fn of(functions: $functions) -> Self {
+                Self { functions, runtime: None }
+            }
+
             fn resolve(library: &$crate::Library) -> Result<Self, Vec<&'static str>> {
                 let functions = <$functions>::resolve(library)?;
                 let runtime = $crate::runtime::Runtime::used_by(library, <$functions>::NAMES[0]);
@@ -433,8 +445,12 @@ mod tests {
     use std::collections::BTreeSet;
     use std::ffi::OsString;
 
-    const NOWHERE: Candidates =
-        Candidates { library: "rukhnowhere", versions: &["7", "6"], windows: &["rukhnowhere_7.dll"] };
+    const NOWHERE: Candidates = Candidates {
+        library: "rukhnowhere",
+        has_link: true,
+        versions: &["7", "6"],
+        windows: &["rukhnowhere_7.dll"],
+    };
 
     /// A machine whose every folder has the same files, and which has some folders in `PATH`.
     struct Files(&'static [&'static str]);
@@ -552,7 +568,7 @@ mod tests {
     #[cfg(all(unix, target_os = "linux"))]
     #[test]
     fn a_library_without_the_functions_says_which() {
-        let libc = Candidates { library: "c", versions: &["6"], windows: &[] };
+        let libc = Candidates { library: "c", has_link: true, versions: &["6"], windows: &[] };
         let error = load_from(&libc, vec![Place::System], crate::Functions::resolve).unwrap_err();
         let Some(Failure::Missing(names)) = error.attempts.last().map(|attempt| attempt.failure.clone())
         else {

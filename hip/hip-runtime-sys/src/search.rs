@@ -1,4 +1,4 @@
-//! The places to look for ROCm's libraries, in order.
+//! The places to look for ROCm's libraries, and for NVIDIA's, in order.
 //!
 //! The order follows only from the platform, the environment, and the names of the files that exist. So the tests check
 //! the order for each platform on any platform.
@@ -120,6 +120,43 @@ pub fn places(platform: Platform, machine: &dyn Machine) -> Vec<Place> {
     unique
 }
 
+/// The places to look for the library of NVIDIA's display driver. WSL, some containers and NixOS have it in a folder that
+/// the system's loader need not search.
+pub fn nvidia_driver(platform: Platform) -> Vec<Place> {
+    let others: &[&str] = match platform {
+        Platform::Unix => &["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib"],
+        Platform::Windows => &[],
+    };
+    std::iter::once(Place::System).chain(others.iter().map(|folder| Place::Folder(folder.into()))).collect()
+}
+
+/// The places to look for cuBLASLt: only `asked`, if the user has named a folder, and else the folder of this program, where
+/// lc0's package for Windows has it, the active Python environment, the toolkit that `CUDA_PATH` names, the system's
+/// folders, and the toolkit's usual folder.
+pub fn cublaslt(platform: Platform, machine: &dyn Machine, asked: Option<&Path>) -> Vec<Place> {
+    if let Some(folder) = asked {
+        return vec![Place::Folder(folder.to_path_buf())];
+    }
+    let search = Search { platform, machine };
+    let mut folders = Vec::new();
+    folders.extend(std::env::current_exe().ok().and_then(|program| Some(program.parent()?.to_path_buf())));
+    for environment in ["VIRTUAL_ENV", "CONDA_PREFIX"].iter().filter_map(|variable| search.root(variable)) {
+        let packages = search.packages(&environment);
+        folders.extend(packages.iter().flat_map(|packages| search.nvidia_wheels(packages)));
+        folders.push(environment.join(platform.library_folder()));
+    }
+    folders.extend(search.root("CUDA_PATH").map(|root| match platform {
+        Platform::Unix => root.join("lib64"),
+        Platform::Windows => root.join("bin"),
+    }));
+    let mut places: Vec<Place> = folders.into_iter().map(Place::Folder).collect();
+    places.push(Place::System);
+    if platform == Platform::Unix {
+        places.push(Place::Folder("/usr/local/cuda/lib64".into()));
+    }
+    places
+}
+
 struct Search<'a> {
     platform: Platform,
     machine: &'a dyn Machine,
@@ -195,6 +232,18 @@ impl Search<'_> {
             .iter()
             .filter(|name| name.as_str() == "_rocm_sdk_core" || name.starts_with("_rocm_sdk_libraries"));
         wheels.map(|wheel| packages.join(wheel).join(self.platform.library_folder())).collect()
+    }
+
+    /// The folders of libraries in NVIDIA's wheels: `nvidia/cu13` since CUDA 13, and `nvidia/cublas` before.
+    fn nvidia_wheels(&self, packages: &Path) -> Vec<PathBuf> {
+        let nvidia = packages.join("nvidia");
+        let mut folders = self.versions(&nvidia, "cu");
+        folders.push(nvidia.join("cublas"));
+        let libraries = |folder: PathBuf| match self.platform {
+            Platform::Unix => vec![folder.join("lib")],
+            Platform::Windows => vec![folder.join("bin").join("x86_64"), folder.join("bin")],
+        };
+        folders.into_iter().flat_map(libraries).collect()
     }
 
     /// The entries of a folder whose names are `prefix` and a version, the newest first.

@@ -32,6 +32,7 @@ use hip_runtime_sys::loader::Candidates;
 /// The names of hipBLASLt's library.
 pub const HIPBLASLT: Candidates = Candidates {
     library: "hipblaslt",
+    has_link: true,
     versions: &["1", "0"],
     windows: &["libhipblaslt.dll", "hipblaslt.dll"],
 };

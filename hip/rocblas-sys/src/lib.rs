@@ -37,8 +37,12 @@ use hip_runtime_sys::loader::Candidates;
 use std::ffi::CStr;
 
 /// The names of rocBLAS's library.
-pub const ROCBLAS: Candidates =
-    Candidates { library: "rocblas", versions: &["6", "5", "4", "3"], windows: &["rocblas.dll"] };
+pub const ROCBLAS: Candidates = Candidates {
+    library: "rocblas",
+    has_link: true,
+    versions: &["6", "5", "4", "3"],
+    windows: &["rocblas.dll"],
+};
 
 hip_runtime_sys::library! {
     /// The functions of rocBLAS. Loading it loads HIP's runtime, too.

@@ -1,4 +1,4 @@
-//! The [`Backend`] that evaluates a network on an AMD GPU.
+//! The [`Backend`] that evaluates a network on a graphics card.
 //!
 //! A request is encoded when it is added to a batch. Submitted batches wait in one queue, and each slot has a thread
 //! that takes the next batch, runs it and sends the result. So no ticket depends on another ticket. With two or more
@@ -39,7 +39,7 @@ const TIMED_REPETITIONS: usize = 20;
 /// The longest wait for the threads of a lost device.
 const LAST_WAIT: Duration = Duration::from_secs(1);
 
-/// Evaluates a network on an AMD GPU.
+/// Evaluates a network on a graphics card.
 pub struct GpuBackend {
     core: Arc<Core>,
     /// The slots' threads. Dropping the backend ends them, unless the device is lost.
@@ -48,7 +48,7 @@ pub struct GpuBackend {
 }
 
 /// A device that [`GpuBackend::open`] found, for [`GpuBackend::new`].
-pub struct RocmDevice {
+pub struct GpuDevice {
     name: String,
     pub(crate) gpu: Gpu,
 }
@@ -75,16 +75,17 @@ impl GpuBackend {
     /// Opens the device and its libraries; `name` is the backend's name in messages.
     ///
     /// # Errors
-    /// ROCm, the device or a BLAS library is missing, or a process that opened the device has died. The error names the
+    /// The driver, the device or a BLAS library is missing, or a process that opened the device has died. The error names the
     /// files or the device that were tried.
-    pub fn open(name: &str, options: &GpuOptions) -> std::result::Result<RocmDevice, BackendError> {
+    pub fn open(name: &str, options: &GpuOptions) -> std::result::Result<GpuDevice, BackendError> {
         let open = || {
-            let libraries = Libraries::load(options.gemm).map_err(explained)?;
+            let libraries =
+                Libraries::load(&options.sources()).map_err(|error| explained(options.maker, error))?;
             survive_opening(options, &libraries)?;
             Gpu::open_with(libraries, &options.gpu)
         };
         let gpu = open().map_err(|error| creation_error(name, &error))?;
-        Ok(RocmDevice { name: name.to_owned(), gpu })
+        Ok(GpuDevice { name: name.to_owned(), gpu })
     }
 
     /// Uploads the network and makes the slots.
@@ -93,21 +94,22 @@ impl GpuBackend {
     ///
     /// # Errors
     /// There are no kernels for the device's architecture, a layer has a size that the kernels do not support, memory
-    /// runs out, or a call of HIP or a BLAS library fails.
+    /// runs out, or a call of the driver or a BLAS library fails.
     pub fn new(
-        device: RocmDevice,
+        device: GpuDevice,
         network: Network,
         precision: GpuPrecision,
         options: &GpuOptions,
         policy_softmax_temperature: f32,
         history_fill: HistoryFill,
     ) -> std::result::Result<GpuBackend, BackendError> {
-        let RocmDevice { name, gpu } = device;
+        let GpuDevice { name, gpu } = device;
         if !(policy_softmax_temperature > 0.0 && policy_softmax_temperature.is_finite()) {
             let option = format!("policy softmax temperature={policy_softmax_temperature}");
             return Err(BackendError::Option { option, reason: "expected a number above 0".to_owned() });
         }
-        let precision = precision.for_network(&network);
+        let precision =
+            precision.on(&gpu).map_err(|error| creation_error(&name, &error))?.for_network(&network);
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
         let Started { mut slots, bucket_sizes, mut notices } =
@@ -248,7 +250,7 @@ impl Backend for GpuBackend {
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
-        Box::new(RocmBatch { requests: self.core.empty_requests(), core: Arc::clone(&self.core) })
+        Box::new(GpuBatch { requests: self.core.empty_requests(), core: Arc::clone(&self.core) })
     }
 
     fn devices(&self) -> Devices {
@@ -265,12 +267,12 @@ impl Drop for GpuBackend {
 }
 
 /// A batch being filled.
-struct RocmBatch {
+struct GpuBatch {
     core: Arc<Core>,
     requests: Requests,
 }
 
-impl Batch for RocmBatch {
+impl Batch for GpuBatch {
     fn len(&self) -> usize {
         self.requests.len()
     }
@@ -283,7 +285,7 @@ impl Batch for RocmBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        let RocmBatch { core, requests } = *self;
+        let GpuBatch { core, requests } = *self;
         if let Err(error) = check_batch_size(&core.attributes, requests.len()) {
             return Done::boxed(Err(error));
         }

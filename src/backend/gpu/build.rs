@@ -22,6 +22,7 @@ fn main() {
 /// - `OBJECTS: &[(&str, &[u8])]`: architectures with their code objects, plain or compressed with gzip;
 /// - `SAME_CODE: &[(&str, &str, u8)]`: architectures whose code is that of one in `OBJECTS`, the name of that one, and
 ///   the number of the former in the ELF header (`objects/same_code.txt`);
+/// - `PTX: &[(&str, &[u8])]`: NVIDIA's targets with their texts, compressed with gzip;
 /// - `SOURCE: &str`: the source of all kernels as one text, for compilation at run time.
 fn embed_kernels() -> Result<(), String> {
     let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
@@ -44,6 +45,15 @@ fn embed_kernels() -> Result<(), String> {
             words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?,
         );
     }
+    let mut ptx = Vec::new();
+    for entry in fs::read_dir(&stored).map_err(|error| at(&stored, error))? {
+        let name = entry.map_err(|error| at(&stored, error))?.file_name();
+        let name = name.to_string_lossy();
+        if let Some(target) = name.strip_suffix(".ptx.gz") {
+            ptx.push((target.to_owned(), stored.join(&*name)));
+        }
+    }
+    ptx.sort();
     let mut objects = Vec::new();
     match env::var("RUKH_KERNELS_COMPILER") {
         Err(_) => {
@@ -75,6 +85,11 @@ fn embed_kernels() -> Result<(), String> {
     code.push_str("pub(super) static OBJECTS: &[(&str, &[u8])] = &[\n");
     for (architecture, object) in &objects {
         let _ = writeln!(code, "    ({architecture:?}, include_bytes!({object:?})),");
+    }
+    let _ = writeln!(code, "];");
+    code.push_str("pub(super) static PTX: &[(&str, &[u8])] = &[\n");
+    for (target, text) in &ptx {
+        let _ = writeln!(code, "    ({target:?}, include_bytes!({text:?})),");
     }
     let _ = writeln!(code, "];");
     code.push_str("pub(super) static SAME_CODE: &[(&str, &str, u8)] = &[\n");

@@ -1,6 +1,7 @@
-//! The evaluator on graphics cards: HIP, rocBLAS, hipBLASLt and our own kernels.
+//! The evaluator on graphics cards: our own kernels, HIP, rocBLAS and hipBLASLt on AMD's cards, NVIDIA's driver and
+//! cuBLASLt, through the same functions, on NVIDIA's.
 //!
-//! The build does not need ROCm. The libraries are loaded when a backend is made. If a library is missing, the error
+//! The build needs neither ROCm nor CUDA. The libraries are loaded when a backend is made. If a library is missing, the error
 //! names the files that were tried.
 //!
 //! The rooms from the top down; a room uses only those below it:
@@ -54,8 +55,10 @@ pub use runtime::choice::GpuChoice;
 pub use runtime::ffi::wait::Waiting;
 pub use runtime::kernels::AttentionKernel;
 pub use runtime::libraries::GemmLibrary;
+pub use runtime::maker::Maker;
 pub use runtime::occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
 pub use runtime::precision::GpuPrecision;
+pub use runtime::survey::makers;
 pub use runtime::weight_bits::WeightBits;
 pub use table::file::rewritten as rewritten_table;
 pub use tune::{TuneOutcome, TuneStage, tune};

@@ -1,11 +1,13 @@
-//! The options of the ROCm backend, and their names in `BackendOptions` (`-o`).
+//! The options of the backends on graphics cards, and their names in `BackendOptions` (`-o`).
 
 use crate::gemm::gemms::Effort;
 use crate::helper::probe::helper;
 use crate::runtime::choice::GpuChoice;
+use crate::runtime::facts::Facts;
 use crate::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use crate::runtime::kernels::AttentionKernel;
-use crate::runtime::libraries::GemmLibrary;
+use crate::runtime::libraries::{GemmLibrary, Sources};
+use crate::runtime::maker::Maker;
 use crate::runtime::weight_bits::WeightBits;
 use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict, ParsedOptions};
 use rukh_backend::{BackendError, LARGEST_BATCH};
@@ -45,9 +47,11 @@ impl Tuning {
     }
 }
 
-/// The options of the ROCm backend.
+/// The options of a backend on graphics cards.
 #[derive(Clone, Debug)]
 pub struct GpuOptions {
+    /// The maker of the device. It follows from the backend's name.
+    pub maker: Maker,
     /// The device.
     pub gpu: GpuChoice,
     /// The number of batches in flight. Small batches leave much of a card idle: with three batches in flight, they are
@@ -63,8 +67,7 @@ pub struct GpuOptions {
     pub fork: Option<usize>,
     /// The most rows of a GEMM that our own kernel computes instead of a library. This concerns the hidden layers of
     /// smolgen and of the scalar heads, on architectures with matrix instructions. `None` means what `rukh tune` has
-    /// measured on this card, or else 0, because the library was faster where this was measured: cuBLASLt, through
-    /// `hip/shims/cuda`.
+    /// measured on this card, or else 0, because the library was faster where this was measured: cuBLASLt.
     pub few_rows: Option<usize>,
     /// Whether GEMMs of our own share a launch with the LayerNorm or the GEMMs that follow. `None` means what
     /// `rukh tune` has measured on this card, or else the default of the architecture.
@@ -80,6 +83,8 @@ pub struct GpuOptions {
     pub timeout: Duration,
     /// Who computes the GEMMs.
     pub gemm: GemmLibrary,
+    /// The folder with NVIDIA's cuBLASLt, for an NVIDIA card. With `None` it is looked for.
+    pub libraries: Option<PathBuf>,
     /// How many bits the weights of GEMMs with few rows have.
     pub weight_bits: WeightBits,
     /// The effort to tune the GEMMs during the warm-up.
@@ -108,10 +113,11 @@ const DEFAULT_STREAMS: usize = 3;
 const EVERY_BATCH: usize = 1024;
 
 /// The defaults were the fastest, or nearly so, for every batch size on the one card that could be measured: an NVIDIA
-/// H200 through `hip/shims/cuda` (`scripts/checks/cuda.sh FOLDER sweep`).
+/// H200 (`scripts/checks/cuda.sh FOLDER sweep`).
 impl Default for GpuOptions {
     fn default() -> GpuOptions {
         GpuOptions {
+            maker: Maker::Amd,
             gpu: GpuChoice::Best,
             streams: None,
             maximum_batch: None,
@@ -123,6 +129,7 @@ impl Default for GpuOptions {
             waiting: None,
             timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
+            libraries: None,
             weight_bits: WeightBits::Sixteen,
             tuning: Tuning::Quick,
             tuning_file: None,
@@ -144,16 +151,17 @@ pub struct GivenOptions {
 }
 
 impl GivenOptions {
-    /// Reads the text.
+    /// Reads the text for a backend on cards of this maker.
     ///
     /// # Errors
     /// An option is unknown, or its value is invalid.
-    pub fn read(text: &str) -> Result<GivenOptions, BackendError> {
+    pub fn read(maker: Maker, text: &str) -> Result<GivenOptions, BackendError> {
         let parsed = ParsedOptions::parse(text)?;
         let root = parsed.root();
-        let options = GpuOptions::read(root, LARGEST_BATCH)?;
+        let options = GpuOptions::read(maker, root, LARGEST_BATCH)?;
         let heads = root.heads(HeadSelection::default());
-        parsed.check_all_used("rocm", GpuOptions::LISTS, lc0::is_backend_option)?;
+        let backend = maker.usual_backend();
+        parsed.check_all_used(backend.name(), GpuOptions::LISTS, lc0::is_backend_option)?;
         Ok(GivenOptions { options, heads })
     }
 }
@@ -269,6 +277,10 @@ const TABLE: &[Row] = &[
     fixed("gemm", |to, given| {
         set(&mut to.gemm, given.choice(&GemmLibrary::ALL.map(|library| (library.key(), library))))
     }),
+    fixed("libraries", |to, given| {
+        to.libraries = given.text().map(PathBuf::from);
+        Ok(())
+    }),
     fixed("weight_bits", |to, given| {
         set(&mut to.weight_bits, given.choice(&WeightBits::ALL.map(|bits| (bits.key(), bits))))
     }),
@@ -307,16 +319,25 @@ impl GpuOptions {
     /// All that the user may give to a backend on graphics cards, in lists.
     pub const LISTS: &[&[&str]] = &[&GpuOptions::NAMES, &HEAD_OPTIONS];
 
-    /// Reads the options from `BackendOptions`. No option may ask for more than `largest_batch` positions.
+    /// Reads the options from `BackendOptions`, for a card of this maker. No option may ask for more than `largest_batch` positions.
     ///
     /// # Errors
     /// A value is invalid or out of range.
-    pub fn read(options: OptionsDict<'_>, largest_batch: usize) -> Result<GpuOptions, BackendError> {
-        let mut read = GpuOptions::default();
+    pub fn read(
+        maker: Maker,
+        options: OptionsDict<'_>,
+        largest_batch: usize,
+    ) -> Result<GpuOptions, BackendError> {
+        let mut read = GpuOptions { maker, ..GpuOptions::default() };
         for row in TABLE {
             (row.read)(&mut read, &Given { options, name: row.name, largest_batch })?;
         }
         Ok(read)
+    }
+
+    /// The libraries to load.
+    pub(crate) fn sources(&self) -> Sources {
+        Sources { maker: self.maker, gemm: self.gemm, folder: self.libraries.clone() }
     }
 
     /// Whether the user left the choice of this option to the engine. The name is that in `BackendOptions`.
@@ -329,20 +350,14 @@ impl GpuOptions {
         self.streams.unwrap_or(DEFAULT_STREAMS)
     }
 
-    /// [`GpuOptions::fork`], or a default for the architecture. AMD's architectures have names like `gfx1100`; on other
-    /// devices, which `hip/shims/cuda` offers, all batches fork.
-    pub(crate) fn settled_fork(&self, architecture: &str) -> usize {
-        let default = if architecture.starts_with("gfx") { 0 } else { EVERY_BATCH };
-        self.fork.unwrap_or(default)
+    /// [`GpuOptions::fork`], or the default for a card.
+    pub(crate) fn settled_fork(&self, facts: &Facts) -> usize {
+        self.fork.unwrap_or(if facts.forks { EVERY_BATCH } else { 0 })
     }
 
-    /// [`GpuOptions::fuse`], or a default for the architecture. Blocks that wait for each other
-    /// need what others have stored. The dies of gfx94x and gfx950 do not share their second-level caches, which are
-    /// written back for that, and what this costs is not known. On an NVIDIA card it was slower (`docs/benchmarks.md`).
-    pub(crate) fn settled_fuse(&self, architecture: &str) -> bool {
-        let has_one_cache = !["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start));
-        let default = architecture.starts_with("gfx") && has_one_cache;
-        self.fuse.unwrap_or(default)
+    /// [`GpuOptions::fuse`], or the default for a card.
+    pub(crate) fn settled_fuse(&self, facts: &Facts) -> bool {
+        self.fuse.unwrap_or(facts.fuses)
     }
 
     /// [`GpuOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a
@@ -361,11 +376,11 @@ mod tests {
     #[test]
     fn each_option_is_read_under_its_name() {
         let text = "gpu=gfx1100,streams=5,max_batch=7,graph=false,fork=8,few_rows=9,fuse=true,attention=any,\
-                    wait=yield,timeout=2.5,gemm=own,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
+                    wait=yield,timeout=2.5,gemm=own,libraries=c,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
                     helper_patience=11,warm_up=false,time_steps=12";
         let given: Vec<&str> = text.split(',').filter_map(|option| option.split('=').next()).collect();
         assert_eq!(given, GpuOptions::NAMES, "this test gives every option");
-        let read = GivenOptions::read(text).unwrap().options;
+        let read = GivenOptions::read(Maker::Nvidia, text).unwrap().options;
         let GpuOptions { streams, maximum_batch, graph, fork, few_rows, fuse, time_steps, .. } = read;
         assert_eq!((streams, maximum_batch, fork, few_rows), (Some(5), Some(7), Some(8), Some(9)));
         assert_eq!((graph, fuse, time_steps), (Some(false), Some(true), Some(12)));
@@ -374,6 +389,7 @@ mod tests {
         assert_eq!((read.gemm, read.weight_bits), (GemmLibrary::Own, WeightBits::Eight));
         assert_eq!((read.tuning, read.warm_up), (Tuning::Full, false));
         assert_eq!((read.tuning_file, read.helper), (Some("a.csv".into()), Some("b".into())));
+        assert_eq!((read.maker, read.libraries), (Maker::Nvidia, Some("c".into())));
         assert_eq!(
             [read.timeout, read.helper_patience],
             [Duration::from_millis(2500), Duration::from_secs(11)]
@@ -382,7 +398,7 @@ mod tests {
 
     #[test]
     fn a_misspelt_option_is_refused_with_the_names_of_all() {
-        let error = GivenOptions::read("weight_bit=8").unwrap_err().to_string();
+        let error = GivenOptions::read(Maker::Amd, "weight_bit=8").unwrap_err().to_string();
         assert!(error.contains("weight_bit=8") && error.contains("weight_bits, tune"), "{error}");
         assert!(error.contains("policy_head"), "{error}");
     }

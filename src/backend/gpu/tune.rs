@@ -1,6 +1,6 @@
 //! `rukh tune`: measures all that the first start has no time for, and keeps it for the next start.
 
-use crate::backend::{GpuBackend, RocmDevice, creation_error, recommended_batch};
+use crate::backend::{GpuBackend, GpuDevice, creation_error, recommended_batch};
 use crate::gemm::avoided::BlasLibrary;
 use crate::gemm::gemms::{Effort, Gemms};
 use crate::network::device_network::DeviceNetwork;
@@ -106,7 +106,7 @@ pub fn tune(
 }
 
 fn tune_device(
-    device: &RocmDevice,
+    device: &GpuDevice,
     options: &GpuOptions,
     (network, precision): (Network, GpuPrecision),
     budget: Duration,
@@ -114,7 +114,7 @@ fn tune_device(
 ) -> Result<TuneOutcome> {
     let gpu = &device.gpu;
     gpu.device.set_patience(options.timeout);
-    let precision = precision.for_network(&network);
+    let precision = precision.on(gpu)?.for_network(&network);
     let element = precision.element();
     let kernels = Kernels::of(gpu, element)?;
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);

@@ -7,7 +7,7 @@ use rukh_backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use rukh_backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use rukh_backend::{BackendError, LARGEST_BATCH};
 use rukh_cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
-use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision};
+use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision, Maker as CardMaker};
 use rukh_net::Network;
 use rukh_options::BackendName;
 use std::path::Path;
@@ -17,49 +17,92 @@ use std::time::Duration;
 /// The lists of options of the backends on the processor.
 const CPU_OPTIONS: &[&[&str]] = &[&["threads", "batch_size", "isa"], &HEAD_OPTIONS];
 
-/// Every backend, best first. `auto` tries the backends with [`Selection::Automatic`] in this order.
+/// Every backend. `auto` tries the backends with [`Selection::Automatic`] in this order, the cards of the two makers in that
+/// of [`rukh_gpu::makers`].
 pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::RocmAuto,
         description: "AMD GPU through ROCm, in fp16",
         options: GpuOptions::LISTS,
         selection: Selection::Automatic,
-        make: make_rocm,
+        make: make_gpu,
     },
     BackendKind {
         name: BackendName::RocmFp16,
         description: "AMD GPU, with weights and GEMMs in fp16",
         options: GpuOptions::LISTS,
         selection: Selection::ByName,
-        make: make_rocm,
+        make: make_gpu,
     },
     BackendKind {
         name: BackendName::RocmBf16,
         description: "AMD GPU, with weights and GEMMs in bf16",
         options: GpuOptions::LISTS,
         selection: Selection::ByName,
-        make: make_rocm,
+        make: make_gpu,
     },
     BackendKind {
         name: BackendName::RocmInt8,
         description: "AMD GPU, with the GEMMs of encoders in 8-bit integers and all else in fp16",
         options: GpuOptions::LISTS,
         selection: Selection::ByName,
-        make: make_rocm,
+        make: make_gpu,
     },
     BackendKind {
         name: BackendName::RocmFp8,
         description: "AMD GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
         options: GpuOptions::LISTS,
         selection: Selection::ByName,
-        make: make_rocm,
+        make: make_gpu,
     },
     BackendKind {
         name: BackendName::Rocm,
         description: "AMD GPU, in fp32",
         options: GpuOptions::LISTS,
         selection: Selection::ByName,
-        make: make_rocm,
+        make: make_gpu,
+    },
+    BackendKind {
+        name: BackendName::CudaAuto,
+        description: "NVIDIA GPU through its display driver, in fp16",
+        options: GpuOptions::LISTS,
+        selection: Selection::Automatic,
+        make: make_gpu,
+    },
+    BackendKind {
+        name: BackendName::CudaFp16,
+        description: "NVIDIA GPU, with weights and GEMMs in fp16",
+        options: GpuOptions::LISTS,
+        selection: Selection::ByName,
+        make: make_gpu,
+    },
+    BackendKind {
+        name: BackendName::CudaBf16,
+        description: "NVIDIA GPU, with weights and GEMMs in bf16",
+        options: GpuOptions::LISTS,
+        selection: Selection::ByName,
+        make: make_gpu,
+    },
+    BackendKind {
+        name: BackendName::CudaInt8,
+        description: "NVIDIA GPU, with the GEMMs of encoders in 8-bit integers and all else in fp16",
+        options: GpuOptions::LISTS,
+        selection: Selection::ByName,
+        make: make_gpu,
+    },
+    BackendKind {
+        name: BackendName::CudaFp8,
+        description: "NVIDIA GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
+        options: GpuOptions::LISTS,
+        selection: Selection::ByName,
+        make: make_gpu,
+    },
+    BackendKind {
+        name: BackendName::Cuda,
+        description: "NVIDIA GPU, in fp32",
+        options: GpuOptions::LISTS,
+        selection: Selection::ByName,
+        make: make_gpu,
     },
     BackendKind {
         name: BackendName::CpuAuto,
@@ -205,15 +248,16 @@ fn make_cpu(
 
 /// The options are read before the device is opened, so that a wrong option is reported even without a device. If the
 /// device computes wrong figures, the processor takes its place, whether the user named the backend or not.
-fn make_rocm(maker: &Maker<'_>, name: BackendName, options: OptionsDict<'_>) -> Made {
+fn make_gpu(maker: &Maker<'_>, name: BackendName, options: OptionsDict<'_>) -> Made {
     let precision = GpuPrecision::of_backend(name).unwrap_or(GpuPrecision::Auto);
-    let rocm_options = GpuOptions::read(options, LARGEST_BATCH)?;
-    let device = GpuBackend::open(name.name(), &rocm_options)?;
+    let maker_of_card = CardMaker::of_backend(name).unwrap_or_default();
+    let gpu_options = GpuOptions::read(maker_of_card, options, LARGEST_BATCH)?;
+    let device = GpuBackend::open(name.name(), &gpu_options)?;
     let made = GpuBackend::new(
         device,
         Arc::unwrap_or_clone(maker.network(options)?),
         precision,
-        &rocm_options,
+        &gpu_options,
         maker.config().policy_softmax_temperature,
         maker.config().history_fill,
     );

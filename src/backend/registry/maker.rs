@@ -22,6 +22,9 @@ const MAXIMUM_DEPTH: usize = 8;
 /// The most positions that `multiplexing` merges into one batch by default, as in lc0.
 const MULTIPLEXING_BATCH: usize = 256;
 
+/// The maker whose backends have the names of lc0's.
+const NVIDIA: rukh_gpu::Maker = rukh_gpu::Maker::Nvidia;
+
 /// One backend that the user can name.
 pub struct BackendKind {
     /// The backend's name in the option `Backend`.
@@ -173,12 +176,19 @@ impl<'a> Maker<'a> {
                 return Err(BackendError::Unknown { name: name.to_owned(), known });
             }
         };
-        match self.kinds.iter().find(|kind| kind.name == name) {
-            Some(kind) => {
-                self.device_is_named.update(|named| named || is_device(kind.name));
-                self.make_kind(kind, options)
+        let Some(kind) = self.kinds.iter().find(|kind| kind.name == name) else {
+            return self.make_auto(options);
+        };
+        match self.make_kind(kind, options) {
+            // lc0's users name these backends on machines of every kind.
+            Err(error @ BackendError::Create { .. }) if rukh_gpu::Maker::of_backend(name) == Some(NVIDIA) => {
+                self.notice(format!("{error}; using auto instead"));
+                self.make_auto_without(Some(NVIDIA), options)
             }
-            None => self.make_auto(options),
+            made => {
+                self.device_is_named.update(|named| named || is_device(kind.name));
+                made
+            }
         }
     }
 
@@ -207,14 +217,15 @@ impl<'a> Maker<'a> {
 
     /// Makes the best backend that can run the network on this machine.
     fn make_auto(&self, options: OptionsDict<'_>) -> Made {
+        self.make_auto_without(None, options)
+    }
+
+    /// Makes the best backend that can run the network on this machine, and that is not on a card of the maker `missing`.
+    fn make_auto_without(&self, missing: Option<rukh_gpu::Maker>, options: OptionsDict<'_>) -> Made {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
         let mut first_failure = None;
-        let avoids_devices = self.avoids_devices();
-        let is_candidate = |kind: &&BackendKind| {
-            kind.selection == Selection::Automatic && !(avoids_devices && is_device(kind.name))
-        };
-        for kind in self.kinds.iter().filter(is_candidate) {
+        for kind in self.candidates(missing) {
             let notices_before = self.notices.borrow().len();
             match (self.make_kind(kind, options), &first_failure) {
                 // A backend that cannot run on this machine is skipped. The user can correct the cause of any other
@@ -234,6 +245,23 @@ impl<'a> Maker<'a> {
             name: BackendName::Auto.to_string(),
             reason: "this build has no backend that evaluates networks".to_owned(),
         }))
+    }
+
+    /// The backends that `auto` tries, in order: on cards, and then those of the processor.
+    fn candidates(&self, missing: Option<rukh_gpu::Maker>) -> Vec<&'a BackendKind> {
+        let mut makers = Vec::new();
+        if !self.avoids_devices() && self.kinds.iter().any(|kind| is_device(kind.name)) {
+            let (found, notice) = rukh_gpu::makers();
+            makers = found.into_iter().filter(|&maker| Some(maker) != missing).collect();
+            if makers.len() > 1 {
+                notice.into_iter().for_each(|notice| self.notice(notice));
+            }
+        }
+        let automatic = || self.kinds.iter().filter(|kind| kind.selection == Selection::Automatic);
+        let of_maker =
+            |maker| automatic().filter(move |kind| rukh_gpu::Maker::of_backend(kind.name) == Some(maker));
+        let others = automatic().filter(|kind| !is_device(kind.name));
+        makers.into_iter().flat_map(of_maker).chain(others).collect()
     }
 
     /// Makes the children that `options` list. If the list is empty, makes one child: the backend that `backend=`

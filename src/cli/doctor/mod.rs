@@ -23,8 +23,8 @@ mod system;
 
 use super::args::DoctorArgs;
 use super::error::{CliError, print_error_line};
+use super::gpu_choice::{GpuBackendChoice, gpu_choice};
 use super::output_file::write_whole;
-use super::rocm_choice::{RocmChoice, rocm_choice};
 use crate::uci::output::Output;
 use child::{Event, Limits, Outcome, run_stage};
 use privacy::Privacy;
@@ -46,8 +46,9 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 /// An option is invalid, the network cannot be read, or the report cannot be written. A stage that fails is no error.
 pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let privacy = Privacy::of_this_machine();
-    let RocmChoice { backend, precision, options: backend_options } = rocm_choice("doctor", options);
-    let patience = GivenOptions::read(&backend_options)?.options.helper_patience;
+    let GpuBackendChoice { maker, backend, precision, options: backend_options } =
+        gpu_choice("doctor", options);
+    let patience = GivenOptions::read(maker, &backend_options)?.options.helper_patience;
     let weights = network_name(&options.weights)?;
     let chosen = chosen(arguments);
     let mut report = Report {
@@ -69,6 +70,7 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
             let time = arguments.time_limit.map_or(stage.time_limit(), Duration::from_secs);
             let mut request = Request {
                 stage,
+                maker,
                 precision,
                 options: backend_options.clone(),
                 weights: options.weights.clone(),

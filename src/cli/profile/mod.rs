@@ -28,7 +28,7 @@ use report::Measured;
 use rukh_backend::profile::{ProfileRequest, Profiler, Subject};
 use rukh_backend::{Backend, BackendError};
 use rukh_chess::{Position, PositionHistory};
-use rukh_gpu::{self, GpuPrecision, GpuProfiler, KernelOccupancy};
+use rukh_gpu::{self, GpuPrecision, GpuProfiler, KernelOccupancy, Maker};
 use rukh_options::{BackendName, Options};
 use rukh_registry::{self, BackendConfig};
 use std::path::Path;
@@ -152,12 +152,14 @@ enum Made {
 impl Made {
     /// Makes the backend that the user has chosen. `auto` takes a device if there is one.
     fn new(name: BackendName, config: &BackendConfig) -> Result<Made, CliError> {
-        let precision = match name {
-            BackendName::Auto => Some(GpuPrecision::Auto),
-            name => GpuPrecision::of_backend(name),
+        let backend = match name {
+            BackendName::Auto => rukh_gpu::makers().0.first().map_or(name, |maker| maker.usual_backend()),
+            name => name,
         };
-        if let Some(precision) = precision {
-            let opened = GpuProfiler::open(precision, &config.options, &config.network);
+        if let (Some(maker), Some(precision)) =
+            (Maker::of_backend(backend), GpuPrecision::of_backend(backend))
+        {
+            let opened = GpuProfiler::open(maker, precision, &config.options, &config.network);
             match opened {
                 Ok(profiler) => {
                     profiler.notices().iter().for_each(|notice| print_error_line(notice));
@@ -178,7 +180,8 @@ impl Made {
             Made::Device(profiler) => Ok(Box::new(&mut **profiler)),
             Made::Backend(backend) => backend.profiler().ok_or_else(|| {
                 let name = &backend.attributes().name;
-                format!("the backend {name} evaluates no network itself; use cpu or rocm, for example").into()
+                format!("the backend {name} evaluates no network itself; use cpu, rocm or cuda, for example")
+                    .into()
             }),
         }
     }

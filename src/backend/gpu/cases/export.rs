@@ -3,6 +3,7 @@
 use super::arena::{Arena, Array, Expected};
 use super::case::{Case, Launch};
 use super::{ELEMENTS, cases};
+use crate::runtime::facts::Facts;
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::fp8::Fp8Format;
 use std::collections::BTreeMap;
@@ -128,7 +129,7 @@ impl KernelCase {
 
     /// Whether the results hold for an architecture.
     pub fn holds_for(&self, architecture: &str) -> bool {
-        self.0.fp8.is_none_or(|format| Fp8Format::of(architecture) == Some(format))
+        self.0.fp8.is_none_or(|format| Facts::of(architecture).fp8 == Some(format))
     }
 
     /// Makes the arrays and computes what the launch must compute.

@@ -12,6 +12,7 @@ use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::{self, Device};
 use crate::runtime::ffi::{hipblaslt, hiprtc, rocblas};
 use crate::runtime::kernels::Kernels;
+use crate::runtime::maker::Maker;
 use std::path::PathBuf;
 
 /// What is known of a loaded library.
@@ -25,27 +26,32 @@ struct Loaded {
 
 pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
     let options = given(request)?.options;
-    library(report, "HIP", || {
-        let hip = hip::load()?;
-        let version = hip::version(hip, hip::Versioned::Runtime).ok().map(release);
+    let maker = request.maker;
+    library(report, maker.interface(), || {
+        let hip = hip::load(maker)?;
+        let version = hip::version(hip, hip::Versioned::Runtime).ok().map(|version| release(maker, version));
         Ok(Loaded { version, file: hip::file(hip), runtime: None })
     });
-    library(report, "rocBLAS", || {
-        let library = rocblas::load()?;
+    if maker == Maker::Amd {
+        library(report, "rocBLAS", || {
+            let library = rocblas::load()?;
+            let runtime = library.runtime().and_then(|runtime| runtime.file());
+            Ok(Loaded { file: rocblas::file(library), runtime, version: None })
+        });
+    }
+    library(report, maker.blaslt(), || {
+        let library = hipblaslt::load(maker, options.libraries.as_deref())?;
         let runtime = library.runtime().and_then(|runtime| runtime.file());
-        Ok(Loaded { file: rocblas::file(library), runtime, version: None })
+        Ok(Loaded { file: hipblaslt::file(maker, library), runtime, version: None })
     });
-    library(report, "hipBLASLt", || {
-        let library = hipblaslt::load()?;
-        let runtime = library.runtime().and_then(|runtime| runtime.file());
-        Ok(Loaded { file: hipblaslt::file(library), runtime, version: None })
-    });
-    library(report, "hiprtc", || {
-        let (version, file) = hiprtc::find()?;
-        Ok(Loaded { version, file, runtime: None })
-    });
-    let hip = hip::load().map_err(explained)?;
-    let count = hip::count(hip).map_err(explained)?;
+    if maker == Maker::Amd {
+        library(report, "hiprtc", || {
+            let (version, file) = hiprtc::find()?;
+            Ok(Loaded { version, file, runtime: None })
+        });
+    }
+    let hip = hip::load(maker).map_err(|error| explained(maker, error))?;
+    let count = hip::count(hip).map_err(|error| explained(maker, error))?;
     for number in 0..count {
         report.item(&format!("gpu {number}"), |report| {
             let device = Device::new(hip, number)?;
@@ -68,10 +74,10 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
         report.item(&format!("code for gpu {number}"), |report| {
             let device = Device::new(hip, number)?;
             let architecture = device.architecture()?;
-            let (code, bytes, reason) = match code_for(&architecture) {
-                Ok((code, name)) => {
-                    let loaded = Kernels::new(device, &code, &name, request.precision.element());
-                    (name, code.len(), loaded.err().map(|error| error.to_string()))
+            let (code, bytes, reason) = match code_for(device, &architecture) {
+                Ok(code) => {
+                    let loaded = Kernels::new(device, &code, request.precision.element());
+                    (code.name(), code.bytes(), loaded.err().map(|error| error.to_string()))
                 }
                 Err(error) => ("none".to_owned(), 0, Some(error.to_string())),
             };
@@ -91,7 +97,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
     }
     let mut opened = None;
     report.item("the choice of a gpu", |_| {
-        opened = Some(Gpu::open(&options.gpu, options.gemm));
+        opened = Some(Gpu::open(&options.gpu, &options.sources()));
         Ok(())
     });
     // Without a result, opening the device has ended an earlier process, which the report says.
@@ -106,7 +112,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
         let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
         if let Some(version) = gemms.hipblaslt_version() {
             let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
-            report.note(format!("hipBLASLt {major}.{minor}.{patch}"));
+            report.note(format!("{} {major}.{minor}.{patch}", maker.blaslt()));
         }
         gemms.refusals().iter().for_each(|refusal| report.note(refusal.clone()));
         Ok(())
@@ -140,7 +146,10 @@ fn library(report: &mut Reporter<'_>, name: &str, load: impl FnOnce() -> Result<
     });
 }
 
-/// HIP's version number as text: 60443484 is 6.4.43484.
-fn release(version: i32) -> String {
-    format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000)
+/// A version number as text: HIP's 60443484 is 6.4.43484, and CUDA's 12040 is 12.4.
+fn release(maker: Maker, version: i32) -> String {
+    match maker {
+        Maker::Amd => format!("{}.{}.{}", version / 10_000_000, version / 100_000 % 100, version % 100_000),
+        Maker::Nvidia => format!("{}.{}", version / 1000, version % 1000 / 10),
+    }
 }

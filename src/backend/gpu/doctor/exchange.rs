@@ -1,6 +1,7 @@
 //! What `rukh doctor` and the process of a stage tell each other.
 
 use super::stage::Stage;
+use crate::runtime::maker::Maker;
 use crate::runtime::precision::GpuPrecision;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,6 +11,8 @@ use serde_json::Value;
 pub struct Request {
     /// The stage to run.
     pub stage: Stage,
+    /// The maker of the cards.
+    pub maker: Maker,
     /// The number format of the backend.
     pub precision: GpuPrecision,
     /// The user's `BackendOptions`.

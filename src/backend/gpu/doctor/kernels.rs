@@ -7,7 +7,6 @@ use crate::cases::{Arena, Case, ELEMENTS, cases};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::hip::DeviceBuffer;
 use crate::runtime::ffi::program::{Program, Step};
-use crate::runtime::fp8::Fp8Format;
 use crate::runtime::kernels::Kernels;
 use crate::runtime::numbers::short;
 use serde_json::Value;
@@ -21,7 +20,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let what = "the arrays of examined kernels";
     let memory = Arc::new(DeviceBuffer::zeroed(subject.gpu.device, ARENA_BYTES, what)?);
     // A card that multiplies no e4m3 has no kernels for it.
-    let format = Fp8Format::of(&subject.gpu.architecture);
+    let format = subject.gpu.facts.fp8;
     for element in ELEMENTS {
         let kernels = subject.kernels_of(element)?;
         let cases = cases(element, subject.is_quick).into_iter();

@@ -47,7 +47,8 @@ pub(crate) struct Subject {
 
 /// Reads the options of a request, as an error of this module.
 pub(super) fn given(request: &Request) -> Result<GivenOptions> {
-    GivenOptions::read(&request.options).map_err(|error| GpuError::Unsupported(error.to_string()))
+    GivenOptions::read(request.maker, &request.options)
+        .map_err(|error| GpuError::Unsupported(error.to_string()))
 }
 
 impl Subject {
@@ -57,14 +58,15 @@ impl Subject {
     /// The options are invalid, ROCm or the device is missing, or a call fails.
     pub(crate) fn open(request: &Request) -> Result<Subject> {
         let GivenOptions { options, heads } = given(request)?;
-        let element = request.precision.element();
-        let gpu = Gpu::open(&options.gpu, options.gemm)?;
+        let gpu = Gpu::open(&options.gpu, &options.sources())?;
+        let precision = request.precision.on(&gpu)?;
+        let element = precision.element();
         gpu.device.set_patience(options.timeout);
         let kernels = Kernels::of(&gpu, element)?;
         let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
         let by_default = if request.is_quick { MAXIMUM_QUICK_BATCH } else { MAXIMUM_BATCH };
         Ok(Subject {
-            precision: request.precision,
+            precision,
             element,
             is_quick: request.is_quick,
             gpu,

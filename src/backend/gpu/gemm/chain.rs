@@ -162,7 +162,7 @@ impl OwnKernels {
         usual: &[OwnChoice],
     ) -> Option<Vec<OwnChoice>> {
         let is_of_bytes = links.iter().any(Link::is_of_bytes);
-        let exists = |size| self.function(kernel_name(element, size, is_of_bytes)).is_some();
+        let exists = |size| self.has(&kernel_name(element, size, is_of_bytes));
         let first = usual.first()?;
         let is_one_tile = usual.iter().all(|choice| choice.tile() == first.tile());
         if is_one_tile && first.tile() < tile_sizes().len() && exists(first.size()) {

@@ -5,7 +5,7 @@
 //! architecture's default. [`crate::pass::gemm_steps`] makes the steps.
 
 use super::avoided::{Asked, Avoided, BlasLibrary};
-use super::hipblaslt_steps::{HipblasLtSteps, scaled_rows};
+use super::hipblaslt_steps::HipblasLtSteps;
 pub(crate) use super::layouts::GemmProblem;
 use super::layouts::Layouts;
 pub(crate) use super::measured::{Effort, GemmChoice, GemmTable, Measured};
@@ -53,10 +53,6 @@ pub(crate) struct Gemms {
     survived: RefCell<Option<BTreeSet<GemmShape>>>,
 }
 
-/// Architectures on which rocBLAS was faster than hipBLASLt in the latest published measurements. Tuning overrides
-/// this.
-const ROCBLAS_ARCHITECTURES: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
-
 impl Drop for Gemms {
     fn drop(&mut self) {
         // Destroying a handle or a stream may free memory, which would wait for the device.
@@ -87,8 +83,7 @@ impl Gemms {
             },
             None => None,
         };
-        let prefers_hipblaslt =
-            library == GemmLibrary::HipblasLt || !ROCBLAS_ARCHITECTURES.contains(&gpu.architecture.as_str());
+        let prefers_hipblaslt = library == GemmLibrary::HipblasLt || !gpu.facts.prefers_rocblas;
         let own = has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units));
         Ok(Gemms {
             device: gpu.device,
@@ -101,7 +96,7 @@ impl Gemms {
             weights: WeightBits::Sixteen,
             refusals,
             prefers_hipblaslt,
-            scaled_rows: scaled_rows(&gpu.architecture, has_own),
+            scaled_rows: if has_own { gpu.facts.scaled_rows } else { 0 },
             survey: RefCell::default(),
             avoided: RefCell::default(),
             survived: RefCell::default(),

@@ -11,21 +11,6 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// The fewest rows of a GEMM in e4m3 for hipBLASLt on an NVIDIA card, where it is cuBLASLt. Our own kernel lacks the
-/// instruction `wgmma`, which large GEMMs need on sm_90. For fewer rows it saves the step that adds a bias and
-/// applies an activation.
-const SCALED_ROWS_ON_NVIDIA: usize = 512;
-
-/// The fewest rows of a GEMM in e4m3 that hipBLASLt computes. On AMD's cards our kernels compute all, unless the
-/// user wants a library: nobody has asked AMD's hipBLASLt for such GEMMs, and no helper process asks it first.
-pub(crate) fn scaled_rows(architecture: &str, has_own: bool) -> usize {
-    match (architecture.starts_with("gfx"), has_own) {
-        (_, false) => 0,
-        (false, true) => SCALED_ROWS_ON_NVIDIA,
-        (true, true) => usize::MAX,
-    }
-}
-
 /// What the library is asked for: a GEMM, the layout of its weights, and the most algorithms.
 type Question = (GemmShape, WeightLayout, usize);
 

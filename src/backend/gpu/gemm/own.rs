@@ -199,6 +199,15 @@ impl OwnKernels {
         functions.entry(name).or_insert_with_key(find).clone()
     }
 
+    /// Whether there is a kernel with this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.module.has(name)
+    }
+
+    fn has_tile(&self, element: ElementType, choice: OwnChoice) -> bool {
+        self.has(&choice.kernel_name(element))
+    }
+
     fn tile_function(&self, element: ElementType, choice: OwnChoice) -> Option<Function> {
         self.function(choice.kernel_name(element))
     }
@@ -212,7 +221,7 @@ impl OwnKernels {
         if !has_vectors(shape) {
             return vec![OwnChoice::whole(TILES.len())];
         }
-        let is_there = |&tile: &usize| self.tile_function(shape.input_type, OwnChoice::whole(tile)).is_some();
+        let is_there = |&tile: &usize| self.has_tile(shape.input_type, OwnChoice::whole(tile));
         let tiles = (0..TILES.len()).filter(is_there);
         let mut choices: Vec<OwnChoice> = tiles.flat_map(|tile| self.choices_of_tile(shape, tile)).collect();
         choices.sort_by(|&a, &b| self.cost(shape, a).total_cmp(&self.cost(shape, b)));
@@ -227,7 +236,7 @@ impl OwnKernels {
         let of_bytes = |choice: OwnChoice| choice.with_layout(WeightLayout::Bytes);
         let is_there = |&tile: &usize| {
             let choice = of_bytes(OwnChoice::whole(tile));
-            choice.is_some_and(|choice| self.tile_function(shape.input_type, choice).is_some())
+            choice.is_some_and(|choice| self.has_tile(shape.input_type, choice))
         };
         let tiles = (0..TILES.len()).filter(is_there);
         let choices = tiles.flat_map(|tile| self.choices_of_tile(shape, tile));

@@ -5,7 +5,7 @@ use crate::gemm::gemms::{Effort, Measured};
 use crate::measure::measurer::{Event, Wanted};
 use crate::runtime::choice::GpuChoice;
 use crate::runtime::ffi::gemm::{ElementType, GemmShape};
-use crate::runtime::libraries::GemmLibrary;
+use crate::runtime::libraries::Sources;
 use crate::runtime::weight_bits::WeightBits;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
@@ -14,7 +14,8 @@ use std::time::Duration;
 #[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) gpu: GpuChoice,
-    pub(crate) library: GemmLibrary,
+    /// The libraries to load.
+    pub(crate) sources: Sources,
     pub(crate) weights: WeightBits,
     pub(crate) element: ElementType,
     pub(crate) effort: Effort,
@@ -61,6 +62,8 @@ mod tests {
     use crate::gemm::avoided::BlasLibrary;
     use crate::gemm::gemms::GemmChoice;
     use crate::runtime::ffi::gemm::WeightLayout;
+    use crate::runtime::libraries::GemmLibrary;
+    use crate::runtime::maker::Maker;
 
     #[test]
     fn a_request_is_read_as_it_was_written() {
@@ -69,7 +72,7 @@ mod tests {
         avoided.insert(Asked::plain(BlasLibrary::HipblasLt), Some(shape), "signal: 11 (SIGSEGV)");
         let request = Request {
             gpu: GpuChoice::Number(1),
-            library: GemmLibrary::Auto,
+            sources: Sources { maker: Maker::Amd, gemm: GemmLibrary::Auto, folder: None },
             weights: WeightBits::Eight,
             element: ElementType::Bf16,
             effort: Effort::Full,

@@ -35,11 +35,11 @@ pub fn serve_gemms(input: impl Read, mut output: impl Write) -> io::Result<()> {
 }
 
 fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error::Result<()> {
-    let Request { gpu, library, weights, element, effort, budget, timeout, avoided, wanted } = request;
-    let gpu = Gpu::open(gpu, *library)?;
+    let Request { gpu, sources, weights, element, effort, budget, timeout, avoided, wanted } = request;
+    let gpu = Gpu::open(gpu, sources)?;
     gpu.device.set_patience(*timeout);
     let kernels = Kernels::of(&gpu, *element)?;
-    let gemms = Gemms::new(&gpu, &kernels, *library)?.with_weights(*weights);
+    let gemms = Gemms::new(&gpu, &kernels, sources.gemm)?.with_weights(*weights);
     gemms.avoid(avoided.clone());
     let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (wanted, *effort))?;
     write(&Report::Ready);

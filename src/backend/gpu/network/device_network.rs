@@ -71,7 +71,7 @@ impl DeviceNetwork {
 /// The variant of e4m3 that the device multiplies.
 fn fp8_format(gpu: &Gpu) -> Result<Fp8Format> {
     let Gpu { name, architecture, .. } = gpu;
-    Fp8Format::of(architecture).ok_or_else(|| {
+    gpu.facts.fp8.ok_or_else(|| {
         GpuError::Unsupported(format!(
             "{name} ({architecture}) has no instructions that multiply 8-bit floating-point numbers"
         ))

@@ -14,7 +14,6 @@ use crate::runtime::ffi::hip::{Address, DeviceBuffer};
 use crate::runtime::ffi::hipblaslt::ScaledFactors;
 use crate::runtime::ffi::program::{BlasLibraries, Lanes, Program, Step, Stopwatch};
 use crate::runtime::ffi::stream::Stream;
-use crate::runtime::fp8::Fp8Format;
 use crate::runtime::precision::GpuPrecision;
 use rukh_backend::profile::{Ceilings, CopySpeed};
 use std::time::{Duration, Instant};
@@ -117,7 +116,7 @@ fn gemms(subject: &Subject) -> Result<f64> {
 fn byte_gemms(subject: &Subject) -> Result<f64> {
     let kind = match subject.precision {
         GpuPrecision::Int8 => Some(ByteKind::Integers),
-        GpuPrecision::Fp8 => Fp8Format::of(&subject.gpu.architecture).map(ByteKind::Floats),
+        GpuPrecision::Fp8 => subject.gpu.facts.fp8.map(ByteKind::Floats),
         _ => None,
     };
     let Some(kind) = kind else { return Ok(0.0) };

@@ -23,6 +23,7 @@ use crate::pass::buckets::{bucket_of, bucket_sizes};
 use crate::pass::slot::{LaidOut, Requests, Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::program::{StepFacts, Stopwatch};
+use crate::runtime::maker::Maker;
 use crate::runtime::precision::GpuPrecision;
 use place::place;
 use rukh_backend::BackendError;
@@ -54,14 +55,16 @@ impl GpuProfiler {
     /// # Errors
     /// An option is invalid, ROCm or the device is missing, the network cannot be read, or a call fails.
     pub fn open(
+        maker: Maker,
         precision: GpuPrecision,
         options: &str,
         weights: &str,
     ) -> std::result::Result<GpuProfiler, BackendError> {
-        GivenOptions::read(options)?;
+        GivenOptions::read(maker, options)?;
         let open = || -> Result<GpuProfiler> {
             let subject = Subject::open(&Request {
                 stage: Stage::Speed,
+                maker,
                 precision,
                 options: options.to_owned(),
                 weights: weights.to_owned(),
@@ -309,7 +312,13 @@ impl Profiler for GpuProfiler {
     fn subject(&self) -> profile::Subject {
         let gpu = &self.subject.gpu;
         profile::Subject {
-            name: format!("rocm ({}, {}, {})", gpu.name, gpu.architecture, self.subject.precision.key()),
+            name: format!(
+                "{} ({}, {}, {})",
+                gpu.maker.family(),
+                gpu.name,
+                gpu.architecture,
+                self.subject.precision.key()
+            ),
             recommended_batch: recommended_batch(gpu.compute_units).min(self.maximum_batch),
             maximum_batch: self.maximum_batch,
             ladder: self.sizes.clone(),

@@ -1,5 +1,6 @@
-//! Chooses among the devices that HIP finds.
+//! Chooses among the devices that a driver finds.
 
+use super::facts::Facts;
 use serde::{Deserialize, Serialize};
 use std::cmp::Reverse;
 use std::fmt;
@@ -10,7 +11,7 @@ pub enum GpuChoice {
     /// The best device that can be used.
     #[default]
     Best,
-    /// The device with this number in HIP's list, from 0.
+    /// The device with this number in the driver's list, from 0.
     Number(usize),
     /// The best device whose name or architecture contains this text, in any case.
     Name(String),
@@ -41,18 +42,28 @@ impl fmt::Display for GpuChoice {
     }
 }
 
-/// What HIP says about a device before the device is used.
+/// What the driver says about a device before the device is used.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub(crate) struct Found {
-    /// The number in HIP's list.
+    /// The number in the driver's list.
     pub(crate) number: i32,
     /// The product name.
     pub(crate) name: String,
     /// The compiler's name of the architecture, e.g. `gfx1100`.
     pub(crate) architecture: String,
     pub(crate) compute_units: usize,
+    /// The highest clock.
+    pub(crate) kilohertz: usize,
     /// Whether the device is part of a processor and shares its memory.
     pub(crate) is_integrated: bool,
+}
+
+impl Found {
+    /// The operations on fp16 in a millisecond, by the data sheet.
+    pub(crate) fn peak(&self) -> f64 {
+        let per_clock = self.compute_units * Facts::of(&self.architecture).operations_per_clock;
+        per_clock as f64 * self.kilohertz as f64
+    }
 }
 
 impl fmt::Display for Found {
@@ -84,7 +95,7 @@ pub(crate) fn ranked(found: Vec<Found>, wanted: &GpuChoice) -> Result<Vec<Found>
     if let (GpuChoice::Name(name), [], [_, ..]) = (wanted, chosen.as_slice(), others.as_slice()) {
         let there: Vec<String> = others.iter().map(Found::to_string).collect();
         return Err(format!(
-            "gpu={name}, but no device has this in its name: HIP finds {}",
+            "gpu={name}, but no device has this in its name: the driver finds {}",
             there.join(", ")
         ));
     }
@@ -117,7 +128,7 @@ mod tests {
     fn device(number: i32, name: &str, architecture: &str, compute_units: usize) -> Found {
         let (name, architecture) = (name.to_owned(), architecture.to_owned());
         let is_integrated = architecture == "gfx1036";
-        Found { number, name, architecture, compute_units, is_integrated }
+        Found { number, name, architecture, compute_units, kilohertz: 2_000_000, is_integrated }
     }
 
     fn desktop() -> Vec<Found> {

@@ -6,31 +6,77 @@
 //!
 //! Code compiled at run time is kept in the user's cache folder, so that the next start finds it. The file's name has
 //! the architecture and a hash of the source. It is loaded only if nobody but the user can have written it.
+//!
+//! For NVIDIA's cards the build has PTX for several targets ([`super::ptx`]).
 
 use super::error::{GpuError, Result};
+use super::facts::nvidia_number;
+use super::ffi::hip::{Device, Versioned};
 use super::ffi::hiprtc;
+use super::ptx::Ptx;
 use flate2::read::GzDecoder;
 use rukh_base::cache_folder;
 use std::io::Read;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 // build.rs writes `OBJECTS`, a list of architectures and code objects (plain or gzipped), `SAME_CODE`, a list of
-// architectures with the name of the stored architecture and their own number, and `SOURCE`, all kernels as one text.
+// architectures with the name of the stored architecture and their own number, `PTX`, a list of NVIDIA's targets and their
+// gzipped texts, and `SOURCE`, all kernels as one text.
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// The code object for `architecture`, and its name for error messages.
+/// The code of our kernels for a device.
+#[derive(Clone)]
+pub(crate) enum KernelCode {
+    /// A code object, which has all kernels, and its name for error messages.
+    Object(Arc<[u8]>, String),
+    /// PTX, of which the driver translates each kernel when it is looked up.
+    Ptx(Arc<Ptx>),
+}
+
+impl KernelCode {
+    /// What the code is, for people.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            KernelCode::Object(_, what) => what.clone(),
+            KernelCode::Ptx(ptx) => format!("PTX of {} kernels", ptx.len()),
+        }
+    }
+
+    /// The size of the code in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            KernelCode::Object(code, _) => code.len(),
+            KernelCode::Ptx(ptx) => ptx.bytes(),
+        }
+    }
+
+    /// A number that differs for different kernels.
+    pub(crate) fn digest(&self) -> u64 {
+        match self {
+            KernelCode::Object(code, _) => cache_folder::hash_of(code),
+            KernelCode::Ptx(ptx) => ptx.digest(),
+        }
+    }
+}
+
+/// The code for a device of `architecture`.
 ///
 /// # Errors
-/// The embedded code object is damaged. Or the architecture has no embedded code object, and hiprtc is missing or
-/// cannot compile for the architecture.
-pub(crate) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
+/// The embedded code is damaged. Or the architecture has no embedded code, and hiprtc is missing or cannot compile for the
+/// architecture.
+pub(crate) fn code_for(device: Device, architecture: &str) -> Result<KernelCode> {
+    if let Some(number) = nvidia_number(architecture) {
+        let driver = device.version(Versioned::Driver)?;
+        return Ok(KernelCode::Ptx(Arc::new(Ptx::new(architecture, driver, &ptx_texts(number)?))));
+    }
     if let Some(code) = embedded(architecture) {
-        return Ok((code?, format!("the code object for {architecture}")));
+        return Ok(KernelCode::Object(code?.into(), format!("the code object for {architecture}")));
     }
     let what = format!("the code compiled for {architecture}");
     let path = cache_path(architecture);
     if let Some(code) = path.as_ref().and_then(|path| cache_folder::read(path).ok()) {
-        return Ok((code, what));
+        return Ok(KernelCode::Object(code.into(), what));
     }
     let code = compile(architecture).map_err(|error| {
         GpuError::Unsupported(format!(
@@ -43,7 +89,30 @@ pub(crate) fn code_for(architecture: &str) -> Result<(Vec<u8>, String)> {
         // If the code cannot be kept, it is only compiled again at the next start.
         let _ = cache_folder::keep(&path, &code);
     }
-    Ok((code, what))
+    Ok(KernelCode::Object(code.into(), what))
+}
+
+/// The PTX for an NVIDIA architecture: that of the newest target which the card can run, and the kernels in e4m3 if the
+/// card multiplies it.
+fn ptx_texts(number: u32) -> Result<Vec<String>> {
+    let fits = |target: &&(&str, &[u8])| nvidia_number(target.0).is_some_and(|least| least <= number);
+    let is_whole = |target: &&(&str, &[u8])| target.0 != FP8_TARGET;
+    let newest = PTX.iter().filter(fits).filter(is_whole).max_by_key(|target| nvidia_number(target.0));
+    let newest = newest.ok_or_else(|| {
+        GpuError::Unsupported(format!(
+            "no kernels for sm_{number}: NVIDIA's cards since Pascal (sm_61) have them"
+        ))
+    })?;
+    let with_fp8 = PTX.iter().filter(fits).find(|target| target.0 == FP8_TARGET);
+    std::iter::once(newest).chain(with_fp8).map(|target| text(target.1)).collect()
+}
+
+/// The target that has only the kernels for numbers in e4m3.
+const FP8_TARGET: &str = "sm_89";
+
+fn text(packed: &[u8]) -> Result<String> {
+    String::from_utf8(inflate(packed)?)
+        .map_err(|error| GpuError::Unsupported(format!("a PTX text of this build is damaged: {error}")))
 }
 
 /// The architectures that have embedded code.

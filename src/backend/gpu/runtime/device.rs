@@ -2,35 +2,34 @@
 
 use super::blas_files::{Loaded, check_hipblaslt, check_rocblas};
 use super::choice::{Found, GpuChoice, LeftOut, notice, ranked};
-use super::code_objects::code_for;
+use super::code_objects::{KernelCode, code_for};
 use super::driver_hint::explained;
 use super::error::{GpuError, Result};
+use super::facts::Facts;
 use super::ffi::hip::{self, Device};
 use super::ffi::{hipblaslt, rocblas};
-use super::libraries::{GemmLibrary, Libraries};
+use super::libraries::{Libraries, Sources};
+use super::maker::Maker;
 use rukh_base::available_memory::available_bytes;
 
 /// The least free memory in bytes with which a device is preferred to the next one.
 const LEAST_MEMORY: usize = 256 << 20;
 
-/// Architectures that are always part of a processor. Some releases of HIP do not say so.
-const INTEGRATED: [&str; 13] = [
-    "gfx902", "gfx909", "gfx90c", "gfx1013", "gfx1033", "gfx1035", "gfx1036", "gfx1037", "gfx1103",
-    "gfx1150", "gfx1151", "gfx1152", "gfx1153",
-];
-
 /// A usable device, its BLAS libraries and the code of our kernels. At least one library is present.
 pub(crate) struct Gpu {
     pub(crate) device: Device,
+    pub(crate) maker: Maker,
     /// The compiler's name of the architecture, e.g. `gfx1100`.
     pub(crate) architecture: String,
+    /// What follows from the architecture.
+    pub(crate) facts: Facts,
     /// The product name.
     pub(crate) name: String,
     pub(crate) compute_units: usize,
     /// Device memory that may be used, in bytes, measured when the device was opened.
     pub(crate) free_memory: usize,
-    /// The code object of our kernels, and its name for error messages.
-    pub(crate) code: (Vec<u8>, String),
+    /// The code of our kernels.
+    pub(crate) code: KernelCode,
     pub(crate) rocblas: Option<rocblas::Library>,
     pub(crate) hipblaslt: Option<hipblaslt::Library>,
     /// The reasons why an installed library is not used.
@@ -44,14 +43,15 @@ impl Gpu {
     /// cannot be used are passed over.
     ///
     /// # Errors
-    /// HIP cannot be loaded, there is no such device, or there are no kernels for it.
-    pub(crate) fn open(wanted: &GpuChoice, library: GemmLibrary) -> Result<Gpu> {
-        Gpu::open_with(Libraries::load(library).map_err(explained)?, wanted)
+    /// The driver's library cannot be loaded, there is no such device, or there are no kernels for it.
+    pub(crate) fn open(wanted: &GpuChoice, sources: &Sources) -> Result<Gpu> {
+        let libraries = Libraries::load(sources).map_err(|error| explained(sources.maker, error))?;
+        Gpu::open_with(libraries, wanted)
     }
 
     /// Does the same as [`Gpu::open`] with libraries that are loaded already.
     pub(crate) fn open_with(libraries: Libraries, wanted: &GpuChoice) -> Result<Gpu> {
-        let count = hip::count(libraries.hip).map_err(explained)?;
+        let count = hip::count(libraries.hip).map_err(|error| explained(libraries.maker, error))?;
         let mut left_out = Vec::new();
         let mut first_error = None;
         let mut leave_out = |device: String, error: GpuError| {
@@ -59,7 +59,7 @@ impl Gpu {
             first_error.get_or_insert(error);
         };
         let mut found = Vec::new();
-        for number in numbers(wanted, count)? {
+        for number in numbers(wanted, libraries.maker, count)? {
             match describe(&libraries, number) {
                 Ok(device) => found.push(device),
                 Err(error) => leave_out(format!("gpu {number}"), error),
@@ -102,11 +102,13 @@ impl Gpu {
             return Err(GpuError::Unsupported(text));
         }
         let Usable { rocblas, hipblaslt, refusals } = usable(libraries, &found.architecture)?;
-        let code = code_for(&found.architecture)?;
+        let code = code_for(device, &found.architecture)?;
         let Found { name, architecture, compute_units, .. } = found.clone();
         let notices = Vec::new();
         Ok(Gpu {
             device,
+            maker: libraries.maker,
+            facts: Facts::of(&architecture),
             architecture,
             name,
             compute_units,
@@ -120,23 +122,26 @@ impl Gpu {
     }
 }
 
-/// HIP's numbers of the devices to look at.
-fn numbers(wanted: &GpuChoice, count: i32) -> Result<std::ops::Range<i32>> {
+/// The driver's numbers of the devices to look at.
+fn numbers(wanted: &GpuChoice, maker: Maker, count: i32) -> Result<std::ops::Range<i32>> {
     let GpuChoice::Number(number) = wanted else { return Ok(0..count) };
     match i32::try_from(*number) {
         Ok(number) if number < count => Ok(number..number + 1),
         _ => Err(GpuError::Unsupported(format!(
-            "gpu={number}, but HIP finds only {count} device(s), numbered from 0"
+            "gpu={number}, but {} finds only {count} device(s), numbered from 0",
+            maker.interface()
         ))),
     }
 }
 
-fn describe(libraries: &Libraries, number: i32) -> Result<Found> {
+/// What the driver says about the device with this number.
+pub(super) fn describe(libraries: &Libraries, number: i32) -> Result<Found> {
     let device = Device::new(libraries.hip, number)?;
     let architecture = device.architecture()?;
-    let is_integrated = device.is_integrated()? || INTEGRATED.contains(&architecture.as_str());
+    let is_integrated = device.is_integrated()? || Facts::of(&architecture).is_integrated;
     let (name, compute_units) = (device.name()?, device.compute_units()?);
-    Ok(Found { number, name, architecture, compute_units, is_integrated })
+    let kilohertz = device.kilohertz().unwrap_or(0);
+    Ok(Found { number, name, architecture, compute_units, kilohertz, is_integrated })
 }
 
 /// The memory in bytes that an integrated device may use. HIP's figure may be nearly all of the machine's memory, which
@@ -156,7 +161,10 @@ struct Usable {
 /// The BLAS libraries that have kernels for `architecture`. One is enough if the user wants both.
 fn usable(libraries: &Libraries, architecture: &str) -> Result<Usable> {
     let rocblas = libraries.rocblas.clone().map(|library| with_rocblas_kernels(library?, architecture));
-    let hipblaslt = libraries.hipblaslt.clone().map(|library| with_hipblaslt_kernels(library?, architecture));
+    let hipblaslt = libraries.hipblaslt.clone().map(|library| match libraries.maker {
+        Maker::Amd => with_hipblaslt_kernels(library?, architecture),
+        Maker::Nvidia => library,
+    });
     let errors: Vec<&GpuError> = [
         rocblas.as_ref().and_then(|library| library.as_ref().err()),
         hipblaslt.as_ref().and_then(|library| library.as_ref().err()),
@@ -185,7 +193,7 @@ fn with_rocblas_kernels(library: rocblas::Library, architecture: &str) -> Result
 }
 
 fn with_hipblaslt_kernels(library: hipblaslt::Library, architecture: &str) -> Result<hipblaslt::Library> {
-    let loaded = Loaded { file: hipblaslt::file(library), version: String::new() };
+    let loaded = Loaded { file: hipblaslt::file(Maker::Amd, library), version: String::new() };
     check_hipblaslt(&loaded, architecture).map_err(GpuError::Unsupported)?;
     Ok(library)
 }

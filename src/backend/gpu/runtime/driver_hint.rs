@@ -1,18 +1,19 @@
-//! Says why HIP may find no device although the machine has one: the driver is not there, or the user may not use it.
+//! Says why AMD's driver may find no device although the machine has one: the driver is not there, or the user may not use
+//! it. [`super::nvidia_hint`] does the same for NVIDIA's.
 //!
 //! HIP reaches a device through the files `/dev/kfd` and `/dev/dri/renderD…` of Linux's driver amdgpu.
 
 use super::error::GpuError;
+use super::maker::Maker;
+use super::nvidia_hint;
+use super::pci::has_card;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// The number of AMD among the vendors of graphics cards on the PCI bus.
-const AMD: &str = "0x1002";
-
 /// Whether this process may use a file of a driver.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Access {
+pub(super) enum Access {
     Usable,
     Denied,
     Missing,
@@ -27,8 +28,12 @@ struct Driver {
 }
 
 /// Adds a hint to an error of a start without a device, if the system shows a reason.
-pub(crate) fn explained(error: GpuError) -> GpuError {
-    let hint = Driver::below(Path::new("/")).hint();
+pub(crate) fn explained(maker: Maker, error: GpuError) -> GpuError {
+    let root = Path::new("/");
+    let hint = match maker {
+        Maker::Amd => Driver::below(root).hint().map(str::to_owned),
+        Maker::Nvidia => nvidia_hint::Driver::below(root).hint(&error),
+    };
     hint.map_or_else(|| error.clone(), |hint| GpuError::Unsupported(format!("{error}; {hint}")))
 }
 
@@ -42,11 +47,10 @@ impl Driver {
         let renders = renders.filter(|entry| entry.file_name().to_string_lossy().starts_with("renderD"));
         let renders: Vec<Access> = renders.map(|entry| access(&entry.path())).collect();
         let best = [Access::Usable, Access::Denied].into_iter().find(|access| renders.contains(access));
-        let devices = fs::read_dir(root.join("sys/bus/pci/devices")).into_iter().flatten().flatten();
         Driver {
             kfd: access(&root.join("dev/kfd")),
             render: best.unwrap_or(Access::Missing),
-            has_gpu: devices.into_iter().any(|device| is_amd_gpu(&device.path())),
+            has_gpu: has_card(root, Maker::Amd.pci_vendor()),
         }
     }
 
@@ -68,20 +72,13 @@ impl Driver {
     }
 }
 
-fn access(file: &Path) -> Access {
+pub(super) fn access(file: &Path) -> Access {
     match OpenOptions::new().read(true).write(true).open(file) {
         Err(error) if error.kind() == ErrorKind::PermissionDenied => Access::Denied,
         Err(error) if error.kind() == ErrorKind::NotFound => Access::Missing,
-        // Whatever else is wrong, HIP's own message is the better one.
+        // Whatever else is wrong, the driver's own message is the better one.
         _ => Access::Usable,
     }
-}
-
-/// Whether a device on the PCI bus is a display controller (class 3) or an accelerator (class 0x12) from AMD.
-fn is_amd_gpu(device: &Path) -> bool {
-    let text = |name: &str| fs::read_to_string(device.join(name)).unwrap_or_default();
-    let class = text("class");
-    text("vendor").trim() == AMD && (class.starts_with("0x03") || class.starts_with("0x12"))
 }
 
 #[cfg(all(test, target_os = "linux"))]

@@ -15,24 +15,7 @@ pub(crate) enum Fp8Format {
     Fnuz,
 }
 
-/// The oldest NVIDIA architecture that multiplies e4m3.
-const LEAST_NVIDIA: u32 = 89;
-
-/// What stands before the number of an NVIDIA architecture, in the names that the CUDA shim gives.
-const NVIDIA: &str = "sm_";
-
 impl Fp8Format {
-    /// The variant that an architecture multiplies; `None` if it multiplies none.
-    pub(crate) fn of(architecture: &str) -> Option<Fp8Format> {
-        let nvidia = architecture.strip_prefix(NVIDIA).and_then(|number| number.parse::<u32>().ok());
-        match architecture {
-            "gfx942" => Some(Fp8Format::Fnuz),
-            "gfx950" => Some(Fp8Format::Ocp),
-            name if name.starts_with("gfx12") => Some(Fp8Format::Ocp),
-            _ => nvidia.filter(|&number| number >= LEAST_NVIDIA).map(|_| Fp8Format::Ocp),
-        }
-    }
-
     /// What is added to exponents.
     fn bias(self) -> i32 {
         match self {
@@ -155,13 +138,5 @@ mod tests {
                 assert!((found - weight).abs() <= allowed * 1.001, "{found}, not {weight}");
             }
         }
-    }
-
-    #[test]
-    fn only_some_architectures_multiply_the_format() {
-        let of = |name: &str| Fp8Format::of(name);
-        assert_eq!([of("gfx1200"), of("gfx1201"), of("gfx950"), of("sm_90")], [Some(Fp8Format::Ocp); 4]);
-        assert_eq!(of("gfx942"), Some(Fp8Format::Fnuz));
-        assert_eq!([of("gfx1100"), of("gfx90a"), of("gfx1030"), of("sm_80"), of("")], [None; 5]);
     }
 }

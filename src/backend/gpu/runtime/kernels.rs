@@ -2,6 +2,7 @@
 //!
 //! `hip/kernels/kernels.h` documents the kernels' names, arguments and grids.
 
+use super::code_objects::KernelCode;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::ElementType;
@@ -44,16 +45,15 @@ const LAYER_NORM_WIDTHS: [usize; 4] = [256, 512, 768, 1024];
 pub(crate) const LARGEST_LAYER_NORM: usize = 8192;
 
 impl Kernels {
-    /// Loads the code object in `code`. `what` is its name in error messages.
-    pub(crate) fn new(device: Device, code: &[u8], what: &str, element: ElementType) -> Result<Kernels> {
-        let module = Module::load(device, code, what)?;
+    /// Loads the kernels in `code`.
+    pub(crate) fn new(device: Device, code: &KernelCode, element: ElementType) -> Result<Kernels> {
+        let module = Module::load(device, code)?;
         Ok(Kernels { module, element, functions: RefCell::default() })
     }
 
     /// Loads the kernels for an open device.
     pub(crate) fn of(gpu: &Gpu, element: ElementType) -> Result<Kernels> {
-        let (code, name) = &gpu.code;
-        Kernels::new(gpu.device, code, name, element)
+        Kernels::new(gpu.device, &gpu.code, element)
     }
 
     /// The module that the kernels are in.

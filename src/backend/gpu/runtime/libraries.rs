@@ -1,4 +1,4 @@
-//! Loads HIP and the BLAS libraries, all of which must use the same HIP runtime.
+//! Loads the driver's library and the BLAS libraries of a maker. AMD's must all use the same HIP runtime.
 //!
 //! HIP and rocBLAS may come from different releases of ROCm, for example one from the system's folders and one from a
 //! Python wheel. Each BLAS library brings the HIP runtime that it was linked with. If that is another one than the
@@ -7,6 +7,7 @@
 
 use super::error::{GpuError, Result};
 use super::ffi::{hip, hipblaslt, rocblas};
+use super::maker::Maker;
 use hip_runtime_sys::Hip;
 use hip_runtime_sys::loader::file_of;
 use hip_runtime_sys::runtime::Runtime;
@@ -62,8 +63,18 @@ impl GemmLibrary {
     }
 }
 
+/// The libraries to load.
+#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+pub(crate) struct Sources {
+    pub(crate) maker: Maker,
+    pub(crate) gemm: GemmLibrary,
+    /// The folder of NVIDIA's cuBLASLt, if the user has named one.
+    pub(crate) folder: Option<PathBuf>,
+}
+
 /// The libraries that a backend uses. None of their functions has been called yet.
 pub(crate) struct Libraries {
+    pub(crate) maker: Maker,
     pub(crate) hip: &'static Hip,
     /// rocBLAS, or the reason why it cannot be used. `None` if the user does not want it.
     pub(crate) rocblas: Option<Result<rocblas::Library>>,
@@ -76,14 +87,46 @@ pub(crate) struct Libraries {
 }
 
 impl Libraries {
-    /// Loads HIP and the BLAS libraries that the user wants.
+    /// Loads the driver's library and the BLAS libraries that the user wants.
     ///
     /// # Errors
-    /// HIP cannot be loaded. An absent BLAS library is an error of that library alone.
-    pub(crate) fn load(wanted: GemmLibrary) -> Result<Libraries> {
-        let own = hip::load()?;
+    /// The driver's library cannot be loaded. An absent BLAS library is an error of that library alone.
+    pub(crate) fn load(sources: &Sources) -> Result<Libraries> {
+        match sources.maker {
+            Maker::Amd => Libraries::of_amd(sources.gemm),
+            Maker::Nvidia => Libraries::of_nvidia(sources),
+        }
+    }
+
+    fn of_nvidia(sources: &Sources) -> Result<Libraries> {
+        let hip = hip::load(Maker::Nvidia)?;
+        let wanted = sources.gemm;
+        if wanted == GemmLibrary::Rocblas {
+            return Err(GpuError::Unsupported(
+                "gemm=rocblas, but rocBLAS is only for AMD's cards: gemm=hipblaslt is cuBLASLt".to_owned(),
+            ));
+        }
+        let hipblaslt =
+            wanted.has_hipblaslt().then(|| hipblaslt::load(Maker::Nvidia, sources.folder.as_deref()));
+        let mut notices = Vec::new();
+        // A library that the user has named and that cannot be used is news, even if it is not needed.
+        if let (Some(_), Some(Err(error))) = (&sources.folder, &hipblaslt) {
+            notices.push(error.to_string());
+        }
+        Ok(Libraries {
+            maker: Maker::Nvidia,
+            hip,
+            rocblas: None,
+            hipblaslt,
+            has_own: wanted.has_own(),
+            notices,
+        })
+    }
+
+    fn of_amd(wanted: GemmLibrary) -> Result<Libraries> {
+        let own = hip::load(Maker::Amd)?;
         let mut rocblas = wanted.has_rocblas().then(rocblas::load);
-        let mut hipblaslt = wanted.has_hipblaslt().then(hipblaslt::load);
+        let mut hipblaslt = wanted.has_hipblaslt().then(|| hipblaslt::load(Maker::Amd, None));
         let runtimes = [
             loaded(&rocblas).and_then(|library| library.runtime()),
             loaded(&hipblaslt).and_then(|library| library.runtime()),
@@ -98,7 +141,7 @@ impl Libraries {
         let [rocblas_runtime, hipblaslt_runtime] = runtimes.map(|runtime| runtime.copied());
         refuse(&mut rocblas, "rocBLAS", rocblas_runtime, hip.address());
         refuse(&mut hipblaslt, "hipBLASLt", hipblaslt_runtime, hip.address());
-        Ok(Libraries { hip, rocblas, hipblaslt, has_own: wanted.has_own(), notices })
+        Ok(Libraries { maker: Maker::Amd, hip, rocblas, hipblaslt, has_own: wanted.has_own(), notices })
     }
 }
 

@@ -1,5 +1,8 @@
-//! The number formats of the ROCm backend.
+//! The number formats of the backends on graphics cards.
 
+use super::device::Gpu;
+use super::error::{GpuError, Result};
+use super::facts::Facts;
 use super::ffi::gemm::ElementType;
 use rukh_net::Network;
 use rukh_net::network::Body;
@@ -20,7 +23,7 @@ pub enum GpuPrecision {
     Int8,
     /// The GEMMs of encoders in 8-bit floating-point numbers (e4m3), and all else in fp16. Only some cards have it.
     Fp8,
-    /// The fastest format that is accurate enough: fp16.
+    /// The fastest format that is accurate enough: fp16, or fp32 on a card whose kernels compute in nothing else.
     Auto,
 }
 
@@ -28,14 +31,38 @@ impl GpuPrecision {
     /// The format of a backend on graphics cards; `None` if the backend with this name is another one.
     pub fn of_backend(name: BackendName) -> Option<GpuPrecision> {
         match name {
-            BackendName::Rocm => Some(GpuPrecision::Fp32),
-            BackendName::RocmFp16 => Some(GpuPrecision::Fp16),
-            BackendName::RocmBf16 => Some(GpuPrecision::Bf16),
-            BackendName::RocmInt8 => Some(GpuPrecision::Int8),
-            BackendName::RocmFp8 => Some(GpuPrecision::Fp8),
-            BackendName::RocmAuto => Some(GpuPrecision::Auto),
+            BackendName::Rocm | BackendName::Cuda => Some(GpuPrecision::Fp32),
+            BackendName::RocmFp16 | BackendName::CudaFp16 => Some(GpuPrecision::Fp16),
+            BackendName::RocmBf16 | BackendName::CudaBf16 => Some(GpuPrecision::Bf16),
+            BackendName::RocmInt8 | BackendName::CudaInt8 => Some(GpuPrecision::Int8),
+            BackendName::RocmFp8 | BackendName::CudaFp8 => Some(GpuPrecision::Fp8),
+            BackendName::RocmAuto | BackendName::CudaAuto => Some(GpuPrecision::Auto),
             _ => None,
         }
+    }
+
+    /// The format on a card.
+    ///
+    /// # Errors
+    /// The card's kernels do not compute in this format.
+    pub(crate) fn on(self, gpu: &Gpu) -> Result<GpuPrecision> {
+        let Facts { has_fp16, has_bf16, fp8, .. } = gpu.facts;
+        let is_there = match self {
+            GpuPrecision::Auto => return Ok(if has_fp16 { GpuPrecision::Fp16 } else { GpuPrecision::Fp32 }),
+            GpuPrecision::Fp32 => true,
+            GpuPrecision::Fp16 | GpuPrecision::Int8 => has_fp16,
+            GpuPrecision::Bf16 => has_bf16,
+            GpuPrecision::Fp8 => fp8.is_some(),
+        };
+        if is_there {
+            return Ok(self);
+        }
+        Err(GpuError::Unsupported(format!(
+            "{} ({}) has no instructions that multiply matrices in {}",
+            gpu.name,
+            gpu.architecture,
+            self.name()
+        )))
     }
 
     /// This format, or fp16 instead of 8 bits for a network whose body has no encoders.

@@ -15,7 +15,6 @@ use crate::tuning::choices;
 use crate::tuning::kept_tables;
 use crate::tuning::passes;
 use crate::tuning::settings::{self, MeasuredSettings};
-use rukh_base::cache_folder;
 use rukh_net::Network;
 use std::sync::Arc;
 
@@ -90,6 +89,7 @@ pub(crate) fn start(
         }
         None => (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
     };
+    kernels.module().keep();
     Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
 }
 
@@ -113,7 +113,7 @@ fn figures_depend_on(gpu: &Gpu, versions: &str, precision: GpuPrecision, options
     format!(
         "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
         rukh_base::VERSION,
-        cache_folder::hash_of(&gpu.code.0),
+        gpu.code.digest(),
         precision.key(),
         gemm.key(),
         weight_bits.key()
@@ -138,9 +138,9 @@ pub(crate) fn slot_maker<'a>(
         streams: options.settled_streams(),
         ladder: &[],
         has_graphs: options.graph.unwrap_or(true),
-        fork: options.settled_fork(&gpu.architecture),
+        fork: options.settled_fork(&gpu.facts),
         few_rows: options.few_rows.unwrap_or(0),
-        fuse: options.settled_fuse(&gpu.architecture),
+        fuse: options.settled_fuse(&gpu.facts),
         attention: options.attention.unwrap_or(AttentionKernel::Matrix),
         waiting: options.settled_waiting(),
     }

@@ -75,7 +75,7 @@ pub(crate) fn survive_opening(options: &GpuOptions, libraries: &Libraries) -> Re
 fn request(options: &GpuOptions) -> Request {
     Request {
         gpu: options.gpu.clone(),
-        library: options.gemm,
+        sources: options.sources(),
         weights: options.weight_bits,
         // All number formats are in one module.
         element: ElementType::Fp32,
@@ -100,7 +100,10 @@ fn key(options: &GpuOptions, libraries: &Libraries) -> String {
     let files = [
         hip::file(libraries.hip),
         libraries.rocblas.as_ref().and_then(|library| rocblas::file(*library.as_ref().ok()?)),
-        libraries.hipblaslt.as_ref().and_then(|library| hipblaslt::file(*library.as_ref().ok()?)),
+        libraries
+            .hipblaslt
+            .as_ref()
+            .and_then(|library| hipblaslt::file(libraries.maker, *library.as_ref().ok()?)),
     ];
     for file in files.into_iter().flatten() {
         let _ = write!(key, ",{}", identity(&file));

@@ -248,7 +248,7 @@ pub(crate) fn measure(
     if let Some(program) = &options.helper {
         let mut request = Request {
             gpu: GpuChoice::Number(gpu.device.ordinal()),
-            library: options.gemm,
+            sources: options.sources(),
             weights: options.weight_bits,
             element: network.element,
             effort,
@@ -262,7 +262,9 @@ pub(crate) fn measure(
             let mut notices = wrong_notices(&found.wrong);
             let failure = found
                 .failure
-                .map(|reason| format!("tuning: {reason}; what was not asked for runs without hipBLASLt"))
+                .map(|reason| {
+                    format!("tuning: {reason}; what was not asked for runs without {}", gpu.maker.blaslt())
+                })
                 .into_iter();
             notices.extend(failure);
             if !found.killers.is_empty() {

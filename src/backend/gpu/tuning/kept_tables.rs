@@ -24,9 +24,10 @@ pub(crate) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
     let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
-    let own = cache_folder::hash_of(&gpu.code.0);
+    let own = gpu.code.digest();
     let versions = format!(
-        "{name},{architecture},{units} units,driver {driver},HIP {hip},rocBLAS {rocblas},hipBLASLt {hipblaslt},kernels {own:016x}"
+        "{name},{architecture},{units} units,driver {driver},HIP {hip},rocBLAS {rocblas},{} {hipblaslt},kernels {own:016x}",
+        gpu.maker.blaslt()
     );
     // With other weights, other choices are measured.
     let weights = match gemms.weights() {

@@ -265,6 +265,7 @@ pub(crate) fn best_of_each(gains: &[(Setting, f64)]) -> MeasuredSettings {
 mod tests {
     use super::*;
     use crate::options::{GivenOptions, GpuOptions};
+    use crate::runtime::maker::Maker;
 
     #[test]
     fn the_best_value_of_each_option_is_taken_if_it_is_worth_it() {
@@ -278,7 +279,7 @@ mod tests {
     fn the_engine_may_choose_every_setting_that_is_measured() {
         for setting in SETTINGS {
             assert!(GpuOptions::default().leaves(setting.option()), "{}", setting.text);
-            let GivenOptions { options, .. } = GivenOptions::read(setting.text).unwrap();
+            let GivenOptions { options, .. } = GivenOptions::read(Maker::Amd, setting.text).unwrap();
             assert!(!options.leaves(setting.option()), "{}", setting.text);
         }
     }

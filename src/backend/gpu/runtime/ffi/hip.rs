@@ -4,6 +4,7 @@
 //! thread, so a new thread calls [`Device::make_current`] before it uses a device.
 
 use super::super::error::{GpuError, Result};
+use super::super::maker::Maker;
 use super::wait::{Health, Waiting, Work};
 use hip_runtime_sys as sys;
 use hip_runtime_sys::loader::file_of;
@@ -43,12 +44,15 @@ impl Address {
     }
 }
 
-/// Loads HIP's runtime and calls none of its functions.
+/// Loads the library of a maker's driver and calls none of its functions: HIP's runtime, or NVIDIA's driver.
 ///
 /// # Errors
 /// The library cannot be loaded.
-pub(crate) fn load() -> Result<&'static sys::Hip> {
-    Ok(keep(sys::Hip::load()?))
+pub(crate) fn load(maker: Maker) -> Result<&'static sys::Hip> {
+    Ok(keep(match maker {
+        Maker::Amd => sys::Hip::load()?,
+        Maker::Nvidia => hip_on_cuda::hip()?,
+    }))
 }
 
 /// Keeps a runtime's function table until the process ends, because the library stays loaded until then, too.
@@ -69,7 +73,9 @@ pub(crate) fn count(hip: &sys::Hip) -> Result<i32> {
     let status = unsafe { (hip.hipGetDeviceCount)(&mut count) };
     check(hip, status, || "hipGetDeviceCount".to_owned())?;
     if count < 1 {
-        return Err(GpuError::Unsupported("HIP finds no device (hipGetDeviceCount says 0)".to_owned()));
+        return Err(GpuError::Unsupported(
+            "the driver finds no device (hipGetDeviceCount says 0)".to_owned(),
+        ));
     }
     Ok(count)
 }
@@ -214,6 +220,11 @@ impl Device {
     /// each of which has two compute units.
     pub(crate) fn compute_units(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
+    }
+
+    /// The highest clock of the compute units.
+    pub(crate) fn kilohertz(&self) -> Result<usize> {
+        self.attribute(sys::hipDeviceAttributeClockRate, "ClockRate")
     }
 
     /// Whether HIP says that the device is part of a processor and shares its memory.

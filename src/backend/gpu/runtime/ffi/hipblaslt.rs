@@ -5,6 +5,7 @@
 
 use super::super::error::{GpuError, Result};
 use super::super::fp8::Fp8Format;
+use super::super::maker::Maker;
 use super::gemm::{ElementType, Epilogue, GemmOperands, GemmShape, WeightLayout};
 use super::hip::{Address, Device, DeviceBuffer};
 use super::stream::Stream;
@@ -13,7 +14,7 @@ use hip_runtime_sys::loader::file_of;
 use hipblaslt_sys as sys;
 use std::ffi::c_void;
 use std::mem::MaybeUninit;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::ptr::{from_ref, null_mut};
 use std::sync::Arc;
 
@@ -24,15 +25,22 @@ pub(crate) type Library = &'static sys::HipblasLt;
 const OPERATION_NONE: i32 = 111;
 const OPERATION_TRANSPOSE: i32 = 112;
 
-/// Loads hipBLASLt and calls none of its functions.
-pub(crate) fn load() -> Result<Library> {
+/// Loads hipBLASLt, or NVIDIA's cuBLASLt, and calls none of its functions. cuBLASLt is loaded from `folder`, if the user
+/// has named one.
+pub(crate) fn load(maker: Maker, folder: Option<&Path>) -> Result<Library> {
     // The library stays loaded until the process ends, so its function table is never freed either.
-    Ok(Box::leak(Box::new(sys::HipblasLt::load()?)))
+    Ok(Box::leak(Box::new(match maker {
+        Maker::Amd => sys::HipblasLt::load()?,
+        Maker::Nvidia => hip_on_cuda::hipblaslt(folder)?,
+    })))
 }
 
 /// The path of the library's file, as the dynamic linker opened it.
-pub(crate) fn file(library: Library) -> Option<PathBuf> {
-    file_of(library.hipblasLtCreate as usize)
+pub(crate) fn file(maker: Maker, library: Library) -> Option<PathBuf> {
+    match maker {
+        Maker::Amd => file_of(library.hipblasLtCreate as usize),
+        Maker::Nvidia => hip_on_cuda::hipblaslt_file(),
+    }
 }
 
 fn check(status: sys::hipblasStatus_t, call: impl FnOnce() -> String) -> Result<()> {
@@ -124,7 +132,8 @@ impl HipblasLt {
         }
         if handle.version.is_some_and(|version| version < OLDEST) {
             let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
-            let file = file(library).map(|file| format!(" ({})", file.display())).unwrap_or_default();
+            let file =
+                file(Maker::Amd, library).map(|file| format!(" ({})", file.display())).unwrap_or_default();
             return Err(GpuError::Unsupported(format!(
                 "hipBLASLt {major}.{minor}.{patch}{file} is older than 0.6.0, the version of ROCm 6.0, and numbers \
                  its types differently: update ROCm"

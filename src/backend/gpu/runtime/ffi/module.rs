@@ -1,27 +1,43 @@
-//! Code objects on a device, and their kernels.
+//! Our kernels on a device.
 
+use super::super::code_objects::KernelCode;
 use super::super::error::{GpuError, Result};
+use super::super::ptx::Ptx;
 use super::hip::Device;
 use super::stream::Stream;
 use hip_runtime_sys as sys;
+use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::ptr::null_mut;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-/// A loaded code object.
+/// The code of our kernels, loaded on a device.
 pub(crate) struct Module {
+    device: Device,
+    code: Code,
+}
+
+enum Code {
+    /// All kernels are in one object.
+    Object(Arc<Loaded>),
+    /// Each kernel is an object of its own, which is translated and loaded when the kernel is looked up.
+    Ptx(Arc<Ptx>, Mutex<HashMap<String, Arc<Loaded>>>),
+}
+
+/// A loaded object.
+struct Loaded {
     device: Device,
     raw: sys::hipModule_t,
 }
 
 // SAFETY: HIP's modules may be used from any thread.
-unsafe impl Send for Module {}
+unsafe impl Send for Loaded {}
 // SAFETY: HIP's modules may be used from several threads at once.
-unsafe impl Sync for Module {}
+unsafe impl Sync for Loaded {}
 
-impl Module {
-    /// Loads the code object in `code`. `what` names it in the error message.
-    pub(crate) fn load(device: Device, code: &[u8], what: &str) -> Result<Arc<Module>> {
+impl Loaded {
+    /// Loads the object in `code`. `what` names it in the error message.
+    fn new(device: Device, code: &[u8], what: &str) -> Result<Arc<Loaded>> {
         // HIP is not given the length. It reads the length from the ELF header, which has 64 bytes. If the code is no
         // ELF file, HIP may read it as text, so a zero byte is added.
         if code.len() < 64 {
@@ -32,11 +48,10 @@ impl Module {
         // SAFETY: HIP reads a code object and writes one pointer.
         let status = unsafe { (device.hip.hipModuleLoadData)(&mut raw, code.as_ptr().cast()) };
         device.check(status, || format!("hipModuleLoadData of {what}"))?;
-        Ok(Arc::new(Module { device, raw }))
+        Ok(Arc::new(Loaded { device, raw }))
     }
 
-    /// Looks up a kernel by name.
-    pub(crate) fn function(self: &Arc<Module>, name: &str) -> Result<Function> {
+    fn function(self: &Arc<Loaded>, name: &str) -> Result<Function> {
         let mut raw = null_mut();
         let text = CString::new(name).unwrap_or_default();
         // SAFETY: HIP reads a C string, which ends with a zero byte, and writes one pointer.
@@ -46,7 +61,7 @@ impl Module {
     }
 }
 
-impl Drop for Module {
+impl Drop for Loaded {
     fn drop(&mut self) {
         if self.device.is_hung() {
             return;
@@ -56,10 +71,56 @@ impl Drop for Module {
     }
 }
 
+impl Module {
+    /// Loads the kernels. Of PTX nothing is loaded until a kernel is looked up.
+    pub(crate) fn load(device: Device, code: &KernelCode) -> Result<Arc<Module>> {
+        let code = match code {
+            KernelCode::Object(code, what) => Code::Object(Loaded::new(device, code, what)?),
+            KernelCode::Ptx(ptx) => Code::Ptx(Arc::clone(ptx), Mutex::default()),
+        };
+        Ok(Arc::new(Module { device, code }))
+    }
+
+    /// Looks up a kernel by name.
+    pub(crate) fn function(&self, name: &str) -> Result<Function> {
+        match &self.code {
+            Code::Object(object) => object.function(name),
+            Code::Ptx(ptx, objects) => {
+                let mut objects = objects.lock().unwrap_or_else(PoisonError::into_inner);
+                if let Some(object) = objects.get(name) {
+                    return object.function(name);
+                }
+                let code = ptx.code(name)?.ok_or_else(|| {
+                    GpuError::Unsupported(format!("the card's kernels do not include {name}"))
+                })?;
+                let object = Loaded::new(self.device, &code, name)?;
+                let function = object.function(name);
+                objects.insert(name.to_owned(), object);
+                function
+            }
+        }
+    }
+
+    /// Whether there is a kernel with this name. This translates nothing.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        match &self.code {
+            Code::Object(object) => object.function(name).is_ok(),
+            Code::Ptx(ptx, _) => ptx.has(name),
+        }
+    }
+
+    /// Keeps what has been translated for the next start.
+    pub(crate) fn keep(&self) {
+        if let Code::Ptx(ptx, _) = &self.code {
+            ptx.keep();
+        }
+    }
+}
+
 /// A kernel of a module. It keeps the module loaded.
 #[derive(Clone)]
 pub(crate) struct Function {
-    module: Arc<Module>,
+    module: Arc<Loaded>,
     raw: sys::hipFunction_t,
     name: Arc<str>,
 }

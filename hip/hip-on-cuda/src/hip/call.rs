@@ -3,7 +3,6 @@
 use hip_runtime_sys::{hipError_t, hipErrorInvalidValue, hipErrorNotReady};
 
 use super::error::LAST_ERROR;
-use crate::library;
 
 /// Writes a result through a pointer that the caller gave.
 ///
@@ -20,12 +19,9 @@ pub(super) unsafe fn write_result<T>(place: *mut T, value: T) -> Result<(), hipE
 
 /// Keeps an error for `hipGetLastError`. `hipErrorNotReady` is not kept, because it does not mean a failure.
 #[cold]
-pub(super) fn failed(name: &str, error: hipError_t) -> hipError_t {
+pub(super) fn failed(error: hipError_t) -> hipError_t {
     if error != hipErrorNotReady {
         LAST_ERROR.set(error);
-        if library::logs() {
-            eprintln!("rocm-cuda-shim: {name} returned {error}");
-        }
     }
     error
 }
@@ -40,12 +36,11 @@ macro_rules! api {
             /// As HIP's documentation says, pointers and handles are valid, and memory that queued work uses stays
             /// valid until the work is done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "HIP's names")]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($argument: $type),*) -> hip_runtime_sys::hipError_t {
+            pub(super) unsafe extern "C" fn $name($($argument: $type),*) -> hip_runtime_sys::hipError_t {
                 let body = || -> Result<(), hip_runtime_sys::hipError_t> { $body };
                 match body() {
                     Ok(()) => hip_runtime_sys::hipSuccess,
-                    Err(error) => $crate::hip::call::failed(stringify!($name), error),
+                    Err(error) => $crate::hip::call::failed(error),
                 }
             }
             const _: hip_runtime_sys::signature::$name = $name;

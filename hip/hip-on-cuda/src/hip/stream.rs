@@ -1,16 +1,13 @@
 //! Streams, events, and host functions.
 
 use std::ffi::{c_int, c_uint, c_void};
-use std::sync::OnceLock;
 
 use hip_runtime_sys::{
     hipEvent_t, hipEventBlockingSync, hipEventDisableTiming, hipEventInterprocess, hipHostFn_t, hipStream_t,
 };
 
 use super::call::api;
-use super::overlap::{joined, overlaps};
 use crate::driver::{check, current};
-use crate::library;
 
 api! {
     fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) {
@@ -39,9 +36,6 @@ api! {
     }
 
     fn hipStreamWaitEvent(stream: hipStream_t, event: hipEvent_t, flags: c_uint) {
-        if overlaps() {
-            joined().insert(stream.addr());
-        }
         // SAFETY: the caller passes a valid stream and event.
         check(unsafe { (current()?.cuStreamWaitEvent)(stream.cast(), event.cast(), flags) })
     }
@@ -53,10 +47,7 @@ api! {
 
     fn hipEventCreateWithFlags(event: *mut hipEvent_t, flags: c_uint) {
         // HIP has more flags than CUDA. They control caches, and are dropped here.
-        let mut flags = flags & (hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess);
-        if spins() {
-            flags &= !hipEventBlockingSync;
-        }
+        let flags = flags & (hipEventBlockingSync | hipEventDisableTiming | hipEventInterprocess);
         // SAFETY: the caller passes a valid pointer.
         check(unsafe { (current()?.cuEventCreate)(event.cast(), flags) })
     }
@@ -85,10 +76,4 @@ api! {
         // SAFETY: the caller passes a valid pointer and valid events.
         check(unsafe { (current()?.cuEventElapsedTime)(milliseconds, start.cast(), stop.cast()) })
     }
-}
-
-/// Whether `RUKH_CUDA_SHIM_SPIN` asks that threads spin while they wait for an event.
-fn spins() -> bool {
-    static SPINS: OnceLock<bool> = OnceLock::new();
-    *SPINS.get_or_init(|| library::is_set("RUKH_CUDA_SHIM_SPIN"))
 }

@@ -7,7 +7,7 @@ use hip_runtime_sys::{
 };
 
 use super::call::api;
-use crate::driver::{check, current};
+use crate::driver::{check, current, driver};
 
 api! {
     fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) {
@@ -45,7 +45,7 @@ api! {
         _bytes: usize,
     ) {
         // SAFETY: the caller passes a valid graph and pointer.
-        check(unsafe { (current()?.cuGraphInstantiateWithFlags)(executable.cast(), graph.cast(), 0) })
+        unsafe { driver()?.instantiate(executable.cast(), graph.cast()) }
     }
 
     fn hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) {

@@ -9,9 +9,6 @@ use hip_runtime_sys::{
 use super::call::{api, failed, write_result};
 use crate::driver::{self, check, current, current_device, driver};
 
-/// The version number of HIP 6.4, from whose headers the bindings are generated.
-const RUNTIME_VERSION: c_int = 60_443_484;
-
 api! {
     fn hipInit(flags: c_uint) {
         if flags == 0 { driver().map(|_| ()) } else { Err(hipErrorInvalidValue) }
@@ -22,9 +19,10 @@ api! {
         check(unsafe { (driver()?.functions.cuDriverGetVersion)(version) })
     }
 
+    // The driver is the runtime.
     fn hipRuntimeGetVersion(version: *mut c_int) {
-        // SAFETY: the caller passes null or a pointer that may be written to.
-        unsafe { write_result(version, RUNTIME_VERSION) }
+        // SAFETY: the caller passes a valid pointer.
+        check(unsafe { (driver()?.functions.cuDriverGetVersion)(version) })
     }
 
     fn hipGetDeviceCount(count: *mut c_int) {
@@ -84,8 +82,7 @@ api! {
 /// # Safety
 /// The pointer is null or may be written to.
 #[allow(non_snake_case, reason = "HIP's name")]
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
+pub(super) unsafe extern "C" fn hipGetDevicePropertiesR0600(
     properties: *mut hipDeviceProp_tR0600,
     device: c_int,
 ) -> hipError_t {
@@ -93,7 +90,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(properties, made) }
     });
-    made.map_or_else(|error| failed("hipGetDevicePropertiesR0600", error), |()| hipSuccess)
+    made.map_or_else(|error| failed(error), |()| hipSuccess)
 }
 
 fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t> {

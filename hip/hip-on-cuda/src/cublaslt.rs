@@ -1,10 +1,11 @@
-//! The functions of cuBLAS and cuBLASLt that the shim calls. Types and numbers are those of NVIDIA's *cuBLAS*
-//! documentation.
+//! The functions of cuBLASLt. Types and numbers are those of NVIDIA's *cuBLAS* documentation.
 
 use std::ffi::{c_int, c_void};
 use std::sync::OnceLock;
 
-use crate::library;
+use hip_runtime_sys::loader::{self, Candidates, LoadError};
+use hip_runtime_sys::search::{self, Platform, ThisMachine};
+use std::path::{Path, PathBuf};
 
 /// The result of a call; 0 means success.
 pub(crate) type Status = c_int;
@@ -29,11 +30,6 @@ pub(crate) const COMPUTE_32I: c_int = 72;
 pub(crate) const COMPUTE_32F_FAST_16F: c_int = 74;
 pub(crate) const COMPUTE_32F_FAST_16BF: c_int = 75;
 pub(crate) const COMPUTE_32F_FAST_TF32: c_int = 77;
-
-/// cuBLAS chooses the algorithm.
-pub(crate) const GEMM_DEFAULT: c_int = -1;
-/// Partial sums of 16-bit GEMMs are added up in fp32.
-pub(crate) const MATH_DISALLOW_REDUCED_PRECISION_REDUCTION: c_int = 16;
 
 pub(crate) const LAYOUT_TYPE: c_int = 0;
 pub(crate) const LAYOUT_ORDER: c_int = 1;
@@ -83,66 +79,7 @@ pub(crate) struct HeuristicResult {
 
 const _: () = assert!(size_of::<Algorithm>() == 64 && size_of::<HeuristicResult>() == 96);
 
-mod cublas_functions {
-    use super::*;
-    hip_runtime_sys::function_table! {
-        pub fn cublasCreate_v2(handle: *mut Handle) -> Status;
-        pub fn cublasDestroy_v2(handle: Handle) -> Status;
-        pub fn cublasSetStream_v2(handle: Handle, stream: Handle) -> Status;
-        pub fn cublasSetWorkspace_v2(handle: Handle, workspace: *mut c_void, bytes: usize) -> Status;
-        pub fn cublasSetPointerMode_v2(handle: Handle, mode: c_int) -> Status;
-        pub fn cublasSetAtomicsMode(handle: Handle, mode: c_int) -> Status;
-        pub fn cublasSetMathMode(handle: Handle, mode: c_int) -> Status;
-        pub fn cublasGemmStridedBatchedEx(
-            handle: Handle,
-            transpose_a: c_int,
-            transpose_b: c_int,
-            m: c_int,
-            n: c_int,
-            k: c_int,
-            alpha: *const c_void,
-            a: *const c_void,
-            a_type: c_int,
-            lda: c_int,
-            stride_a: i64,
-            b: *const c_void,
-            b_type: c_int,
-            ldb: c_int,
-            stride_b: i64,
-            beta: *const c_void,
-            c: *mut c_void,
-            c_type: c_int,
-            ldc: c_int,
-            stride_c: i64,
-            batch_count: c_int,
-            compute_type: c_int,
-            algorithm: c_int,
-        ) -> Status;
-        pub fn cublasGemmEx(
-            handle: Handle,
-            transpose_a: c_int,
-            transpose_b: c_int,
-            m: c_int,
-            n: c_int,
-            k: c_int,
-            alpha: *const c_void,
-            a: *const c_void,
-            a_type: c_int,
-            lda: c_int,
-            b: *const c_void,
-            b_type: c_int,
-            ldb: c_int,
-            beta: *const c_void,
-            c: *mut c_void,
-            c_type: c_int,
-            ldc: c_int,
-            compute_type: c_int,
-            algorithm: c_int,
-        ) -> Status;
-    }
-}
-
-mod cublaslt_functions {
+mod functions {
     use super::*;
     hip_runtime_sys::function_table! {
         pub fn cublasLtCreate(handle: *mut Handle) -> Status;
@@ -162,13 +99,6 @@ mod cublaslt_functions {
             buffer: *const c_void,
             bytes: usize,
         ) -> Status;
-        pub fn cublasLtMatrixLayoutGetAttribute(
-            layout: Handle,
-            attribute: c_int,
-            buffer: *mut c_void,
-            bytes: usize,
-            written: *mut usize,
-        ) -> Status;
         pub fn cublasLtMatmulDescCreate(description: *mut Handle, compute: c_int, scale: c_int) -> Status;
         pub fn cublasLtMatmulDescDestroy(description: Handle) -> Status;
         pub fn cublasLtMatmulDescSetAttribute(
@@ -176,13 +106,6 @@ mod cublaslt_functions {
             attribute: c_int,
             buffer: *const c_void,
             bytes: usize,
-        ) -> Status;
-        pub fn cublasLtMatmulDescGetAttribute(
-            description: Handle,
-            attribute: c_int,
-            buffer: *mut c_void,
-            bytes: usize,
-            written: *mut usize,
         ) -> Status;
         pub fn cublasLtMatmulPreferenceCreate(preference: *mut Handle) -> Status;
         pub fn cublasLtMatmulPreferenceDestroy(preference: Handle) -> Status;
@@ -225,17 +148,34 @@ mod cublaslt_functions {
     }
 }
 
-/// The functions of cuBLAS, or `None` if it was not found.
-pub(crate) fn cublas() -> Option<&'static cublas_functions::Functions> {
-    static CUBLAS: OnceLock<Option<cublas_functions::Functions>> = OnceLock::new();
-    let names = ["libcublas.so.13", "libcublas.so.12", "libcublas.so"];
-    let beside = ["libcublasLt.so.13", "libcublasLt.so.12"];
-    CUBLAS.get_or_init(|| library::load(&names, &beside, cublas_functions::Functions::resolve)).as_ref()
+pub(crate) use functions::Functions;
+
+/// The names of cuBLASLt's library.
+const CUBLASLT: Candidates = Candidates {
+    library: "cublasLt",
+    has_link: false,
+    versions: &["13", "12", "11"],
+    windows: &["cublasLt64_13.dll", "cublasLt64_12.dll", "cublasLt64_11.dll"],
+};
+
+static LOADED: OnceLock<Functions> = OnceLock::new();
+
+/// The functions of cuBLASLt, or `None` if it has not been loaded.
+pub(crate) fn cublaslt() -> Option<&'static Functions> {
+    LOADED.get()
 }
 
-/// The functions of cuBLASLt, or `None` if it was not found.
-pub(crate) fn cublaslt() -> Option<&'static cublaslt_functions::Functions> {
-    static CUBLASLT: OnceLock<Option<cublaslt_functions::Functions>> = OnceLock::new();
-    let names = ["libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so"];
-    CUBLASLT.get_or_init(|| library::load(&names, &[], cublaslt_functions::Functions::resolve)).as_ref()
+/// Loads cuBLASLt, from `folder` if the user has named one. A process uses the library that it has loaded first.
+pub(crate) fn load(folder: Option<&Path>) -> Result<&'static Functions, LoadError> {
+    if let Some(known) = LOADED.get() {
+        return Ok(known);
+    }
+    let places = search::cublaslt(Platform::HERE, &ThisMachine, folder);
+    let functions = loader::load_from(&CUBLASLT, places, Functions::resolve)?;
+    Ok(LOADED.get_or_init(|| functions))
+}
+
+/// The path of the loaded library, as the dynamic linker opened it.
+pub(crate) fn file() -> Option<PathBuf> {
+    loader::file_of(LOADED.get()?.cublasLtCreate as usize)
 }

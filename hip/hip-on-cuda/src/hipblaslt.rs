@@ -1,28 +1,29 @@
 //! hipBLASLt's C interface over cuBLASLt: GEMMs with bias and activation, whose algorithm the caller gets from the
 //! heuristic.
 //!
-//! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so the
-//! shim's algorithm holds only the address of cuBLASLt's algorithm, which is kept until the process ends.
+//! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so an algorithm
+//! here holds only the address of cuBLASLt's algorithm, which is kept until the process ends.
 //!
 //! cuBLASLt has no epilogue with swish. A request for it returns `NOT_SUPPORTED`, as in an older hipBLASLt.
 
 use std::ffi::{c_int, c_void};
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
+use hip_runtime_sys::loader::LoadError;
 use hip_runtime_sys::{hipDataType, hipStream_t};
 use hipblaslt_sys as lt;
 use hipblaslt_sys::{
-    hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDesc_t,
+    HipblasLt, hipblasComputeType_t, hipblasLtHandle_t, hipblasLtMatmulAlgo_t, hipblasLtMatmulDesc_t,
     hipblasLtMatmulDescAttributes_t, hipblasLtMatmulHeuristicResult_t, hipblasLtMatmulPreference_t,
     hipblasLtMatmulPreferenceAttributes_t, hipblasLtMatrixLayout_t, hipblasLtMatrixLayoutAttribute_t,
     hipblasStatus_t, signature,
 };
 
-use crate::cublas::{self, Algorithm, Handle, HeuristicResult, Status, cublaslt};
+use crate::cublaslt::{self as cublas, Algorithm, Handle, HeuristicResult, Status, cublaslt};
 use crate::driver::current;
-use crate::profile;
 
-/// The bytes by which the shim recognises its own algorithms. They follow the first word, which is the algorithm's index,
+/// The bytes by which this module recognises its own algorithms. They follow the first word, which is the algorithm's index,
 /// as in the real library.
 const ALGORITHM_MARK: u32 = u32::from_le_bytes(*b"RUKH");
 /// The alignment of all matrices in bytes. The engine's kernels require the same.
@@ -51,8 +52,7 @@ macro_rules! api {
             /// As hipBLASLt's documentation says, pointers are valid, and matrices stay valid until the GEMM is
             /// done.
             #[allow(non_snake_case, clippy::multiple_unsafe_ops_per_block, reason = "hipBLASLt's names")]
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {
+            unsafe extern "C" fn $name($($argument: $type),*) -> hipblasStatus_t {
                 let body = || -> Result<(), hipblasStatus_t> { $body };
                 body().map_or_else(|error| error, |()| lt::HIPBLAS_STATUS_SUCCESS)
             }
@@ -72,9 +72,6 @@ api! {
     fn hipblasLtCreate(handle: *mut hipblasLtHandle_t) {
         if current().is_err() {
             return Err(lt::HIPBLAS_STATUS_NOT_INITIALIZED);
-        }
-        if cublaslt().is_none() {
-            eprintln!("rocm-cuda-shim: cannot find cuBLASLt 13 or 12 (RUKH_CUDA_SHIM_PATH can name its folder)");
         }
         // SAFETY: the caller passes a valid pointer.
         check(unsafe { cublaslt!(cublasLtCreate)(handle) })
@@ -296,25 +293,17 @@ api! {
         c: *const c_void, c_layout: hipblasLtMatrixLayout_t, d: *mut c_void, d_layout: hipblasLtMatrixLayout_t,
         algorithm: *const hipblasLtMatmulAlgo_t, workspace: *mut c_void, workspace_bytes: usize, stream: hipStream_t,
     ) {
-        let driver = current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
+        current().map_err(|_| lt::HIPBLAS_STATUS_NOT_INITIALIZED)?;
         let matmul = cublaslt!(cublasLtMatmul);
         // SAFETY: the caller passes a valid pointer.
         let algorithm = unsafe { original(algorithm) }?;
-        let run = || {
-            // SAFETY: the caller passes valid objects, matrices and scalars.
-            let status = unsafe {
-                matmul(
-                    handle, description.cast(), alpha, a, a_layout.cast(), b, b_layout.cast(), beta, c,
-                    c_layout.cast(), d, d_layout.cast(), algorithm, workspace, workspace_bytes, stream.cast(),
-                )
-            };
-            status.cast_unsigned()
-        };
-        let name = || {
-            // SAFETY: the caller passes valid objects.
-            unsafe { shape(description.cast(), b_layout.cast(), d_layout.cast()) }
-        };
-        check(profile::time(driver, stream.cast(), name, run).cast_signed())
+        // SAFETY: the caller passes valid objects, matrices and scalars.
+        check(unsafe {
+            matmul(
+                handle, description.cast(), alpha, a, a_layout.cast(), b, b_layout.cast(), beta, c, c_layout.cast(), d,
+                d_layout.cast(), algorithm, workspace, workspace_bytes, stream.cast(),
+            )
+        })
     }
 }
 
@@ -340,7 +329,7 @@ fn epilogue(hip: u32) -> Result<u32, hipblasStatus_t> {
     }
 }
 
-/// Stores an algorithm of cuBLASLt, and returns the shim's algorithm that refers to it.
+/// Stores an algorithm of cuBLASLt, and returns the algorithm here that refers to it.
 fn store_algorithm(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     static STORED: Mutex<Vec<&'static Algorithm>> = Mutex::new(Vec::new());
     let mut list = STORED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -366,7 +355,7 @@ fn solution_index(algorithm: &Algorithm) -> i32 {
     (hash >> 1) as i32
 }
 
-/// The cuBLASLt algorithm that the shim's algorithm refers to. Null stays null and lets cuBLASLt choose.
+/// The cuBLASLt algorithm that an algorithm of this module refers to. Null stays null and lets cuBLASLt choose.
 ///
 /// # Safety
 /// The pointer is null or points to an algorithm.
@@ -383,42 +372,34 @@ unsafe fn original(algorithm: *const hipblasLtMatmulAlgo_t) -> Result<*const Alg
     Ok(std::ptr::with_exposed_provenance(words[1] as usize))
 }
 
-/// The description of a GEMM in the profile.
+/// hipBLASLt's functions over cuBLASLt, which is loaded from `folder` if the user has named one. None of its functions is
+/// called.
 ///
-/// # Safety
-/// The objects are alive.
-unsafe fn shape(description: Handle, b: Handle, d: Handle) -> String {
-    let Some(library) = cublaslt() else { return "hipblaslt".to_owned() };
-    let number = |layout: Handle, attribute: c_int, bytes: usize| {
-        let (mut value, mut written) = (0_u64, 0);
-        // SAFETY: as the caller promises. The value is large enough for every attribute.
-        unsafe {
-            (library.cublasLtMatrixLayoutGetAttribute)(
-                layout,
-                attribute,
-                (&raw mut value).cast(),
-                bytes,
-                &mut written,
-            )
-        };
-        value
-    };
-    let (mut epilogue, mut written) = (0_u32, 0);
-    // SAFETY: as the caller promises.
-    unsafe {
-        (library.cublasLtMatmulDescGetAttribute)(
-            description,
-            cublas::DESCRIPTION_EPILOGUE,
-            (&raw mut epilogue).cast(),
-            size_of::<u32>(),
-            &mut written,
-        )
-    };
-    let m = number(d, cublas::LAYOUT_ROWS, 8);
-    let n = number(d, cublas::LAYOUT_COLUMNS, 8);
-    // B is never transposed here, so its rows are the summed axis.
-    let k = number(b, cublas::LAYOUT_ROWS, 8);
-    let batch = number(d, cublas::LAYOUT_BATCH_COUNT, 4);
-    let (from, to) = (number(b, cublas::LAYOUT_TYPE, 4), number(d, cublas::LAYOUT_TYPE, 4));
-    format!("hipblaslt m={m} n={n} k={k} batch={batch} type={from}->{to} epilogue={epilogue}")
+/// # Errors
+/// cuBLASLt is not installed, or lacks functions. The error lists every file that was tried, with the reason of its
+/// failure.
+pub fn hipblaslt(folder: Option<&Path>) -> Result<HipblasLt, LoadError> {
+    cublas::load(folder).map(|_| HipblasLt::of(FUNCTIONS))
 }
+
+/// The path of cuBLASLt's library. `None` if it has not been loaded.
+pub fn hipblaslt_file() -> Option<PathBuf> {
+    cublas::file()
+}
+
+const FUNCTIONS: lt::Functions = lt::Functions {
+    hipblasLtGetVersion,
+    hipblasLtCreate,
+    hipblasLtDestroy,
+    hipblasLtMatrixLayoutCreate,
+    hipblasLtMatrixLayoutDestroy,
+    hipblasLtMatrixLayoutSetAttribute,
+    hipblasLtMatmulDescCreate,
+    hipblasLtMatmulDescDestroy,
+    hipblasLtMatmulDescSetAttribute,
+    hipblasLtMatmulPreferenceCreate,
+    hipblasLtMatmulPreferenceDestroy,
+    hipblasLtMatmulPreferenceSetAttribute,
+    hipblasLtMatmulAlgoGetHeuristic,
+    hipblasLtMatmul,
+};

@@ -1,18 +1,15 @@
-//! The functions of CUDA's driver, and a thread's current device.
+//! The functions of NVIDIA's driver, and a thread's current device.
 //!
-//! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. The shim uses each device's primary context, as
-//! cuBLAS does.
+//! Types and numbers are those of NVIDIA's *CUDA Driver API* reference. Each device has one context, the primary one,
+//! which cuBLASLt uses, too. The functions have been there since CUDA 10.1, unless another release is named.
 
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
-use hip_runtime_sys::{
-    hipError_t, hipErrorInitializationError, hipErrorInvalidDevice, hipErrorNoDevice, hipHostFn_t,
-};
-
-use crate::library;
-use crate::status;
+use hip_runtime_sys::loader::{self, Candidates, LoadError};
+use hip_runtime_sys::search::{self, Platform};
+use hip_runtime_sys::{Library, hipError_t, hipErrorInvalidDevice, hipErrorNoDevice, hipHostFn_t};
 
 /// An address in a device's memory.
 pub(crate) type DevicePointer = u64;
@@ -26,30 +23,6 @@ pub(crate) const CUDA_SUCCESS: Status = 0;
 pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR: c_int = 75;
 pub(crate) const DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR: c_int = 76;
 pub(crate) const FUNCTION_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: c_int = 8;
-
-/// The kernel may begin before its predecessor in the stream has ended.
-pub(crate) const LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION: c_uint = 6;
-
-/// An attribute of a launch: its number, and a union of 64 bytes. A flag's value is the union's first word.
-#[repr(C)]
-pub(crate) struct LaunchAttribute {
-    pub(crate) id: c_uint,
-    pub(crate) padding: c_uint,
-    pub(crate) value: [c_uint; 16],
-}
-
-/// The grid, block, shared memory, stream and attributes of a launch.
-#[repr(C)]
-pub(crate) struct LaunchConfig {
-    pub(crate) grid: [c_uint; 3],
-    pub(crate) block: [c_uint; 3],
-    pub(crate) shared_bytes: c_uint,
-    pub(crate) stream: Handle,
-    pub(crate) attributes: *const LaunchAttribute,
-    pub(crate) attribute_count: c_uint,
-}
-
-const _: () = assert!(size_of::<LaunchAttribute>() == 72 && size_of::<LaunchConfig>() == 56);
 
 pub(crate) mod functions {
     use super::*;
@@ -97,7 +70,6 @@ pub(crate) mod functions {
         pub fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) -> Status;
         pub fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: Handle) -> Status;
         pub fn cuFuncSetAttribute(function: Handle, attribute: c_int, value: c_int) -> Status;
-        pub fn cuFuncGetName(name: *mut *const c_char, function: Handle) -> Status;
         pub fn cuOccupancyMaxActiveBlocksPerMultiprocessor(
             blocks: *mut c_int,
             function: Handle,
@@ -117,16 +89,29 @@ pub(crate) mod functions {
             parameters: *mut *mut c_void,
             extra: *mut *mut c_void,
         ) -> Status;
-        pub fn cuLaunchKernelEx(
-            config: *const LaunchConfig,
-            function: Handle,
-            parameters: *mut *mut c_void,
-            extra: *mut *mut c_void,
-        ) -> Status;
         pub fn cuLaunchHostFunc(stream: Handle, function: hipHostFn_t, data: *mut c_void) -> Status;
         pub fn cuGraphDestroy(graph: Handle) -> Status;
         pub fn cuGraphGetNodes(graph: Handle, nodes: *mut Handle, count: *mut usize) -> Status;
-        pub fn cuGraphInstantiateWithFlags(executable: *mut Handle, graph: Handle, flags: u64) -> Status;
+        pub fn cuGetErrorName(status: Status, name: *mut *const c_char) -> Status;
+        pub fn cuGetErrorString(status: Status, text: *mut *const c_char) -> Status;
+        pub fn cuLinkCreate_v2(
+            count: c_uint,
+            options: *mut c_int,
+            values: *mut *mut c_void,
+            link: *mut Handle,
+        ) -> Status;
+        pub fn cuLinkAddData_v2(
+            link: Handle,
+            kind: c_int,
+            data: *mut c_void,
+            bytes: usize,
+            name: *const c_char,
+            count: c_uint,
+            options: *mut c_int,
+            values: *mut *mut c_void,
+        ) -> Status;
+        pub fn cuLinkComplete(link: Handle, code: *mut *mut c_void, bytes: *mut usize) -> Status;
+        pub fn cuLinkDestroy(link: Handle) -> Status;
         pub fn cuGraphLaunch(executable: Handle, stream: Handle) -> Status;
         pub fn cuGraphExecDestroy(executable: Handle) -> Status;
     }
@@ -134,8 +119,66 @@ pub(crate) mod functions {
 
 pub(crate) use functions::Functions;
 
-pub(crate) struct Driver {
+/// `cuGraphInstantiateWithFlags`, which came with CUDA 11.4, or its predecessor, without the log that this fills.
+#[derive(Clone, Copy, Debug)]
+enum Instantiate {
+    WithFlags(unsafe extern "C" fn(*mut Handle, Handle, u64) -> Status),
+    WithLog(unsafe extern "C" fn(*mut Handle, Handle, *mut Handle, *mut c_char, usize) -> Status),
+}
+
+impl Instantiate {
+    fn resolve(library: &Library) -> Result<Self, Vec<&'static str>> {
+        // SAFETY: the signature is that of NVIDIA's reference.
+        if let Some(found) = unsafe { loader::function(library, "cuGraphInstantiateWithFlags") } {
+            return Ok(Self::WithFlags(found));
+        }
+        for name in ["cuGraphInstantiate_v2", "cuGraphInstantiate"] {
+            // SAFETY: the signature is that of NVIDIA's reference.
+            if let Some(found) = unsafe { loader::function(library, name) } {
+                return Ok(Self::WithLog(found));
+            }
+        }
+        Err(vec!["cuGraphInstantiateWithFlags"])
+    }
+}
+
+/// The driver's library.
+#[derive(Debug)]
+pub(crate) struct Loaded {
     pub(crate) functions: Functions,
+    instantiate: Instantiate,
+}
+
+/// The names of the driver's library. The toolkit's folders have a stub called `libcuda.so`, which is no driver.
+pub const DRIVER: Candidates =
+    Candidates { library: "cuda", has_link: false, versions: &["1"], windows: &["nvcuda.dll"] };
+
+/// Loads the driver at the first call, and calls none of its functions.
+pub(crate) fn load() -> Result<&'static Loaded, &'static LoadError> {
+    static LOADED: OnceLock<Result<Loaded, LoadError>> = OnceLock::new();
+    let load = || {
+        loader::load_from(&DRIVER, search::nvidia_driver(Platform::HERE), |library| {
+            Ok(Loaded {
+                functions: Functions::resolve(library)?,
+                instantiate: Instantiate::resolve(library)?,
+            })
+        })
+    };
+    LOADED.get_or_init(load).as_ref()
+}
+
+/// The newest version of CUDA that the driver knows: 12040 for CUDA 12.4. `None` if there is no driver.
+pub fn driver_version() -> Option<i32> {
+    let mut version = 0;
+    // SAFETY: the driver writes a number. The function may be called before the driver is initialised.
+    let status = unsafe { (load().ok()?.functions.cuDriverGetVersion)(&mut version) };
+    (status == CUDA_SUCCESS).then_some(version)
+}
+
+/// The initialised driver.
+pub(crate) struct Driver {
+    pub(crate) functions: &'static Functions,
+    instantiate: Instantiate,
     /// Each device's primary context. It is created when the device is first used.
     contexts: Vec<OnceLock<Result<Context, hipError_t>>>,
 }
@@ -147,9 +190,9 @@ unsafe impl Send for Context {}
 // SAFETY: the reason above applies here too.
 unsafe impl Sync for Context {}
 
-/// Translates a result of the driver to HIP's.
+/// The driver's result as HIP's error, which has the same number.
 pub(crate) fn check(status: Status) -> Result<(), hipError_t> {
-    if status == CUDA_SUCCESS { Ok(()) } else { Err(status::hip_error(status)) }
+    if status == CUDA_SUCCESS { Ok(()) } else { Err(status) }
 }
 
 /// The driver. The first call loads and initialises it. If that fails, all calls return the same error.
@@ -160,25 +203,17 @@ pub(crate) fn driver() -> Result<&'static Driver, hipError_t> {
 
 impl Driver {
     fn start() -> Result<Driver, hipError_t> {
-        let found = library::load(&["libcuda.so.1", "libcuda.so"], &[], Functions::resolve);
-        let functions = found.ok_or(hipErrorNoDevice)?;
+        let Loaded { functions, instantiate } = load().map_err(|_| hipErrorNoDevice)?;
         // SAFETY: the function takes a number.
-        let status = unsafe { (functions.cuInit)(0) };
-        if status != CUDA_SUCCESS {
-            if library::logs() {
-                eprintln!("rocm-cuda-shim: cuInit returned {status}");
-            }
-            // 100 is CUDA_ERROR_NO_DEVICE. 34 is CUDA_ERROR_STUB_LIBRARY, which the toolkit's stub returns.
-            let absent = [100, 34].contains(&status);
-            return Err(if absent { hipErrorNoDevice } else { hipErrorInitializationError });
-        }
+        check(unsafe { (functions.cuInit)(0) })?;
         let mut count = 0;
         // SAFETY: the driver writes a number.
         check(unsafe { (functions.cuDeviceGetCount)(&mut count) })?;
         if count < 1 {
             return Err(hipErrorNoDevice);
         }
-        Ok(Driver { functions, contexts: (0..count).map(|_| OnceLock::new()).collect() })
+        let contexts = (0..count).map(|_| OnceLock::new()).collect();
+        Ok(Driver { functions, instantiate: *instantiate, contexts })
     }
 
     /// The number of devices, at least one.
@@ -221,6 +256,25 @@ impl Driver {
         CURRENT.set(ordinal);
         Ok(())
     }
+
+    /// Makes an executable graph.
+    ///
+    /// # Safety
+    /// The graph is valid, and the pointer may be written to.
+    pub(crate) unsafe fn instantiate(
+        &self,
+        executable: *mut Handle,
+        graph: Handle,
+    ) -> Result<(), hipError_t> {
+        check(match self.instantiate {
+            // SAFETY: as the caller promises.
+            Instantiate::WithFlags(call) => unsafe { call(executable, graph, 0) },
+            // SAFETY: as the caller promises. Null pointers mean that the driver writes no log.
+            Instantiate::WithLog(call) => unsafe {
+                call(executable, graph, std::ptr::null_mut(), std::ptr::null_mut(), 0)
+            },
+        })
+    }
 }
 
 thread_local! {
@@ -239,5 +293,5 @@ pub(crate) fn current() -> Result<&'static Functions, hipError_t> {
     if CURRENT.get() < 0 {
         driver.make_current(0)?;
     }
-    Ok(&driver.functions)
+    Ok(driver.functions)
 }

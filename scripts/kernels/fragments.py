@@ -4,9 +4,9 @@
 usage: fragments.py
 
 NVIDIA's matrix instructions take their operands from the registers of 32 lanes. This script has the PTX ISA's formulas
-for which element each register holds, loads a tile of random numbers with ldmatrix as matrix.h does (load_fragment), and
-also as load_rows does, multiplies with the words that nvidia.h's functions name, and compares with a plain product. It
-reads those words from the source. Needs only Python.
+for which element each register holds. It loads tiles of random numbers as matrix.h does (load_fragment, by ldmatrix, and
+load_rows), multiplies them with the words that nvidia.h's functions name, which it reads from the source, and compares
+with a plain product. Needs only Python.
 """
 import os
 import random
@@ -17,8 +17,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../hip/ker
 LANES, TILE = range(32), 16
 
 
-# PTX ISA, "Matrix fragments for mma...". Each instruction: M, N, K, the elements in a register of 32 bits, and for
-# register r, element e of it, lane l: row and column of A, row and column of B, and for sum i: row and column of C.
+# PTX ISA, "Matrix fragments for mma...": the row and the column that a lane has in a register, for each element of it.
 def a_of_four(lane, register, element, per_word):
     """The A of m16n8k16 (fp16, bf16) and m16n8k32 (bytes, e4m3): rows alternate, then the half of the columns."""
     return lane // 4 + 8 * (register % 2), per_word * (lane % 4) + element + 4 * per_word * (register // 2)
@@ -43,6 +42,7 @@ def c_of_any(lane, i):
     return lane // 4 + 8 * (i // 2), lane % 4 * 2 + i % 2
 
 
+# M, N, K, the elements in a register of 32 bits, and the place of A.
 INSTRUCTIONS = {
     "m16n8k16": (16, 8, 16, 2, a_of_four),
     "m16n8k32": (16, 8, 32, 4, a_of_four),
@@ -120,19 +120,24 @@ def instructions_of(source, function, is_turing):
     else:
         name = re.search(r"mma\.sync\.aligned\.(m\d+n\d+k\d+)\.", body).group(1)
     own, other = (re.findall(rf"\b{side}\.word\[([^\]]+)\]", body) for side in ("own", "other"))
-    parts = 2 if "part" in body else 1
-    steps = 2 if re.search(r"i32 k = 0", body) else 1
+    # The sums are named one by one, or by a pointer to the first of two, or in a loop over four.
+    if first := re.search(r"sums = sum\.value \+ ([^;]+);", body):
+        sums = [first.group(1), f"{first.group(1)} + 1"]
+    elif each := re.search(r"float_bits\(sum\.value\[([^\]]+)\]\)", body):
+        sums = [re.sub(r"\bi\b", str(i), each.group(1)) for i in range(4)]
+    else:
+        sums = re.findall(r'"\+f"\(sum\.value\[([^\]]+)\]\)', body)
+    loops = [re.search(rf"i32 {name} = 0; {name} < (\d);", body) for name in ("part", "k")]
+    parts, steps = (int(loop.group(1)) if loop else 1 for loop in loops)
     for half in range(2):
         for part in range(parts):
             for k in range(steps):
                 values = {"half": half, "part": part, "k": k}
-                first = 4 * half + 2 * part
-                sums = list(range(first, first + (2 if parts == 2 else 4)))
-                yield name, [expand(w, **values) for w in own], [expand(w, **values) for w in other], sums
+                yield name, *([expand(index, **values) for index in indices] for indices in (own, other, sums))
 
 
 def check(source, function, is_turing, per_word, load):
-    """Multiplies tiles of random numbers with `function`, and compares with a plain product."""
+    """Multiplies tiles of random numbers with `function`, and compares with a plain product. Returns the instruction."""
     random.seed(1)
     width = 8 * per_word * (2 if load == "rows of two" else 1)
     own, other = ([[random.randrange(-9, 10) for _ in range(width)] for _ in range(TILE)] for _ in range(2))
@@ -141,7 +146,6 @@ def check(source, function, is_turing, per_word, load):
     else:
         steps = zip(fragments_by_load_rows(own, per_word), fragments_by_load_rows(other, per_word))
     sums = [[0] * 8 for _ in LANES]
-    count = 0
     for own_words, other_words in steps:
         for name, a, b, places in instructions_of(source, function, is_turing):
             part = [[sums[lane][i] for i in places] for lane in LANES]
@@ -150,7 +154,6 @@ def check(source, function, is_turing, per_word, load):
             for lane in LANES:
                 for i, value in zip(places, part[lane]):
                     sums[lane][i] = value
-            count += 1
     for lane in LANES:
         for i in range(8):
             # matrix.h: the element of D in a lane's register i.
@@ -158,7 +161,7 @@ def check(source, function, is_turing, per_word, load):
             expected = sum(x * y for x, y in zip(own[row], other[column]))
             if sums[lane][i] != expected:
                 sys.exit(f"fragments.py: {function}, {load}: lane {lane}, sum {i} is {sums[lane][i]}, not {expected}")
-    return name, count
+    return name
 
 
 def main():
@@ -166,10 +169,11 @@ def main():
         source = file.read()
     cases = [("multiply_f16", False, 2), ("multiply_bf16", False, 2), ("multiply_bytes", False, 4),
              ("multiply_fp8", False, 4), ("multiply_f16", True, 2), ("multiply_bytes", True, 4)]
+    names = set()
     for function, is_turing, per_word in cases:
         for load in ("ldmatrix", "rows of one", "rows of two"):
-            name, count = check(source, function, is_turing, per_word, load)
-            print(f"{'sm_75' if is_turing else 'sm_80'} {function}, {load}: {count} {name}, right")
+            names.add(check(source, function, is_turing, per_word, load))
+    print(f"nvidia.h multiplies what the kernels load, with {', '.join(sorted(names))}")
 
 
 main()

@@ -58,7 +58,7 @@ step_gpu() {
 }
 
 all_gpu_tests() {
-    tests --test emulator --test cuda_shim
+    tests --test emulator
     tests --test integration -- "${GPU_TESTS[@]}"
 }
 
@@ -118,10 +118,16 @@ step_onnx() {
 step_kernels() {
     if [ -x /usr/lib/llvm-19/bin/clang ] || [ -n "${LLVM_BIN:-}" ]; then
         unless_unchanged kernels hip/kernels scripts/kernels/*.{sh,py} "$("${LLVM_BIN:-/usr/lib/llvm-19/bin}/clang" --version)" -- \
-            scripts/kernels/compile.sh --check
+            kernels_check
     else
         skip "the kernels need clang 19: apt-get install --no-install-recommends clang-19 lld-19 llvm-19"
     fi
+}
+
+kernels_check() {
+    scripts/kernels/compile.sh --check
+    python3 scripts/kernels/fragments.py
+    scripts/kernels/ptx.sh --check
 }
 
 # The sources of the table of cases.

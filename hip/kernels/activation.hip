@@ -64,6 +64,6 @@ GPU_FUNCTION void softmax(const ActivationArguments& a) {
         softmax<T>(arguments);                                                                                 \
     }
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES

@@ -316,10 +316,10 @@ GPU_FUNCTION void attention(const AttentionArguments& a) {
     }
 #define ATTENTION(name, depth, stages_keys)                                                                    \
     KERNEL(name##_f16_d##depth, Half, depth, stages_keys, 1)                                                   \
-    KERNEL(name##_bf16_d##depth, Bfloat, depth, stages_keys, 1)
+    WITH_BF16(KERNEL(name##_bf16_d##depth, Bfloat, depth, stages_keys, 1))
 #define ATTENTION_SMALL(depth)                                                                                 \
     KERNEL(SMALL_NAME(attention_f16_d##depth), Half, depth, USUALLY_STAGES_KEYS, SMALL_HEADS)                  \
-    KERNEL(SMALL_NAME(attention_bf16_d##depth), Bfloat, depth, USUALLY_STAGES_KEYS, SMALL_HEADS)
+    WITH_BF16(KERNEL(SMALL_NAME(attention_bf16_d##depth), Bfloat, depth, USUALLY_STAGES_KEYS, SMALL_HEADS))
 ATTENTION_SMALL(8)
 ATTENTION_SMALL(16)
 ATTENTION_SMALL(32)

@@ -32,6 +32,8 @@
 // the machine multiplies that format (FP8_LARGEST in gpu.h).
 #include "gemm_tiles.h"
 
+#if GPU_HAS_F16
+
 #define QUANTISE_THREADS 256
 // What is added to a number below 2^22 so that its last bits are those of the nearest integer: 1.5 * 2^23.
 #define ROUNDING 12582912.0f
@@ -191,3 +193,5 @@ GEMM_OF(Fp8, gemm_fp8, 64, 64, 128, 64)
 #endif
 #undef GEMM_OF
 #undef BYTES_CORE
+
+#endif  // GPU_HAS_F16

@@ -202,8 +202,8 @@ GPU_FUNCTION void convolution(const ConvolutionArguments& a, Words4* shared) {
         winograd_output<T>(arguments, block_x(), block_y(), sums);                                             \
     }
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES
 
 #if MATRIX_LAYOUT == MATRIX_NONE
@@ -217,10 +217,10 @@ INSTANCES(bf16, Bfloat)
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
         convolution<T, Tile, rows>(arguments, shared);                                                         \
     }
-CONVOLUTION(f16, Half, COMPONENT_CORE, 64, 64, 64)
-CONVOLUTION(bf16, Bfloat, COMPONENT_CORE, 64, 64, 64)
-CONVOLUTION(f16, Half, COMPONENT_CORE, 64, 32, 64)
-CONVOLUTION(bf16, Bfloat, COMPONENT_CORE, 64, 32, 64)
+WITH_F16(CONVOLUTION(f16, Half, COMPONENT_CORE, 64, 64, 64))
+WITH_BF16(CONVOLUTION(bf16, Bfloat, COMPONENT_CORE, 64, 64, 64))
+WITH_F16(CONVOLUTION(f16, Half, COMPONENT_CORE, 64, 32, 64))
+WITH_BF16(CONVOLUTION(bf16, Bfloat, COMPONENT_CORE, 64, 32, 64))
 CONVOLUTION(f32, float, PlainCore, 64, 64, 64)
 #undef CONVOLUTION
 #undef COMPONENT_CORE

@@ -160,8 +160,8 @@ GPU_FUNCTION void norm_dense(const DenseArguments& a) {
     GPU_KERNEL(DENSE_THREADS, norm_dense_##type, DenseArguments) {                                             \
         norm_dense<T>(arguments);                                                                              \
     }
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES
 
 #endif  // MATRIX_LAYOUT != MATRIX_NONE

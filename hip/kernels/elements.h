@@ -9,6 +9,18 @@ struct Half {
 struct Bfloat {
     u16 bits;
 };
+// The kernels of a type, where the platform has them. Those of float are everywhere.
+#if GPU_HAS_F16
+#define WITH_F16(...) __VA_ARGS__
+#else
+#define WITH_F16(...)
+#endif
+#if GPU_HAS_BF16
+#define WITH_BF16(...) __VA_ARGS__
+#else
+#define WITH_BF16(...)
+#endif
+
 // A signed integer of eight bits. It is an element of the factors of a GEMM only (bytes.hip).
 struct Byte {
     i8 bits;
@@ -45,9 +57,11 @@ GPU_FUNCTION void unpack(Bfloat, u32 pair, float& low, float& high) {
 GPU_FUNCTION u32 pack(Half, float low, float high) {
     return half_pair(low, high);
 }
+#if GPU_HAS_BF16
 GPU_FUNCTION u32 pack(Bfloat, float low, float high) {
     return bfloat_pair(low, high);
 }
+#endif
 
 // Eight neighbouring elements, the unit that a thread works on.
 struct Eight {

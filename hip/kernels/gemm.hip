@@ -132,13 +132,17 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
         const i32 product = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
         Tile::compute(arguments, arguments.partial, {block_x(), product, split}, shared);                      \
     }
+#if GPU_HAS_CHAINS
 #define GEMM_AND_CHAIN(type, T, Core, rows, columns, threads, step_bytes)                                      \
     GEMM(type, T, Core, rows, columns, threads, step_bytes)                                                    \
     GPU_KERNEL(threads, gemm_chain_##type##_##rows##x##columns##_##threads, ChainArguments) {                  \
         using Tile = Gemm<T, Core, rows, columns, threads, step_bytes>;                                        \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
-        gemm_chain<T, Tile, threads>(in_memory(arguments), shared);                                                             \
+        gemm_chain<T, Tile, threads>(in_memory(arguments), shared);                                            \
     }
+#else
+#define GEMM_AND_CHAIN GEMM
+#endif
 #if MATRIX_LAYOUT == MATRIX_QUADS
 // Waves of 64 x 64 results halve the traffic of shared memory, which would limit larger blocks. Two such waves make a
 // tile of 64 x 128; with four waves of 32 x 64 it reads half as much again, but more waves hide what the memory takes.
@@ -170,8 +174,8 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
     GEMM(type, T, PlainCore, 32, 64, 128, 64)                                                                  \
     GEMM_AND_CHAIN(type, T, PlainCore, 64, 32, 128, 64)
 #endif
-GEMM_16_BITS(f16, Half)
-GEMM_16_BITS(bf16, Bfloat)
+WITH_F16(GEMM_16_BITS(f16, Half))
+WITH_BF16(GEMM_16_BITS(bf16, Bfloat))
 // fp32 is for comparisons, so that it has no chains.
 GEMM(f32, float, PlainCore, 128, 128, 256, 64)
 GEMM(f32, float, PlainCore, 64, 64, 128, 64)
@@ -184,8 +188,8 @@ GEMM(f32, float, PlainCore, 64, 64, 128, 64)
         gemm_any<T>(arguments);                                                                                \
     }
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES
 #undef GEMM_AND_CHAIN
 #undef GEMM

@@ -23,6 +23,7 @@
         const i32 product = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
         Tile::compute(arguments, arguments.partial, {block_x(), product, split}, shared);                      \
     }
+#if GPU_HAS_CHAINS
 #define BYTE_WEIGHTS_AND_CHAIN(type, T, Core, rows, columns, threads, step_bytes)                              \
     BYTE_WEIGHTS(type, T, Core, rows, columns, threads, step_bytes)                                            \
     GPU_KERNEL(threads, gemm_chain_byte_weights_##type##_##rows##x##columns##_##threads, ChainArguments) {     \
@@ -30,13 +31,16 @@
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
         gemm_chain<T, Tile, threads>(in_memory(arguments), shared);                                            \
     }
+#else
+#define BYTE_WEIGHTS_AND_CHAIN BYTE_WEIGHTS
+#endif
 #if MATRIX_LAYOUT == MATRIX_NONE
 #define BYTE_WEIGHTS_CORE PlainCore
 #else
 #define BYTE_WEIGHTS_CORE MatrixCore
 #endif
 #if MATRIX_LAYOUT == MATRIX_QUADS
-// With steps of 128 bytes, the chain's kernel would spill with some versions of NVRTC.
+// With steps of 128 bytes, the chain's kernel would spill.
 #define INSTANCES(type, T)                                                                                     \
     BYTE_WEIGHTS(type, T, BYTE_WEIGHTS_CORE, 64, 64, 128, 128)                                                 \
     BYTE_WEIGHTS_AND_CHAIN(type, T, BYTE_WEIGHTS_CORE, 64, 32, 128, 64)                                        \
@@ -47,8 +51,8 @@
     BYTE_WEIGHTS_AND_CHAIN(type, T, BYTE_WEIGHTS_CORE, 64, 32, 128, 64)                                        \
     BYTE_WEIGHTS(type, T, BYTE_WEIGHTS_CORE, 32, 64, 128, 64)
 #endif
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES
 #undef BYTE_WEIGHTS_CORE
 #undef BYTE_WEIGHTS_AND_CHAIN

@@ -1,13 +1,16 @@
 // The portability header. It declares everything that a kernel may use of the machine that it runs on.
 //
 // There are three platforms, and only this header refers to them: an AMD GPU (clang, hipcc or hiprtc, without ROCm
-// headers and device libraries), an NVIDIA GPU (NVRTC or nvcc, without CUDA headers), and the host (a C++ compiler;
-// each GPU thread is a fiber, see host/platform.h). Each platform defines
+// headers and device libraries), an NVIDIA GPU (clang, without CUDA's headers; it makes PTX for four targets, see
+// platform/nvidia.h), and the host (a C++ compiler; each GPU thread is a fiber, see host/platform.h). Each platform defines
 //
 //   GPU_FUNCTION                   qualifiers of a device function; GPU_METHOD those of a structure's function
 //   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value
 //   GPU_SHARED(Type, name, count)  memory shared by a block, aligned to 16 bytes
 //   GPU_CONSTANT                   qualifiers of a constant table
+//   GPU_HAS_F16, GPU_HAS_BF16      1 where there are kernels for that element type: not on NVIDIA GPUs without matrix
+//                                  instructions for it. For f32 there are kernels everywhere
+//   GPU_HAS_CHAINS                 1 where there are kernels that compute chains of GEMMs (gemm.hip)
 //   WAVE                           lanes that run in lockstep: 32 or 64
 //   thread(), block_x(), block_y() the thread's index in its block, the block's indices in the grid
 //   synchronise_block()            a barrier for all threads of the block; orders shared memory
@@ -17,7 +20,8 @@
 //   power_of_two(x), reciprocal(x), reciprocal_root(x), maximum(a, b), minimum(a, b)
 //   load16, load8, load4, load2, store16, store8, store4, store2
 //                                  access that many bytes of global memory; the address is a multiple of that number
-//   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half
+//   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half; bfloat_pair
+//                                  only with GPU_HAS_BF16
 //   low_half, high_half            the values of a pair of halves
 //   add_halves(a, b)               the sums of two pairs of halves, rounded to fp16
 //   dot_halves(a, b, sum)          sum + a . b, for two pairs of halves, without rounding in between to fp16
@@ -48,8 +52,8 @@
 //                                  at run time
 //   of_wave(value)                 a value that all lanes of a wave have, so that a branch on it is the wave's
 //   settle(sum)                    makes sure that a tile's sums are computed before any later load begins
-//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16, multiply_bf16 and multiply_bytes, and with FP8_LARGEST
-//   multiply_fp8:                  see matrix.h
+//   MATRIX_LAYOUT and, where it is not MATRIX_NONE, multiply_f16 and multiply_bytes, with GPU_HAS_BF16 multiply_bf16, and
+//   with FP8_LARGEST multiply_fp8: see matrix.h
 #pragma once
 
 // How a platform's matrix instruction spreads a 16 x 16 tile over the lanes: see matrix.h.
@@ -75,9 +79,9 @@ struct alignas(8) Words2 {
     u32 word[2];
 };
 
-#if defined(__AMDGCN__) || (defined(__HIP__) && !defined(__CUDACC__))
+#if defined(__AMDGCN__) || defined(__HIP__)
 #include "platform/amd.h"
-#elif defined(__CUDACC__) || defined(__CUDACC_RTC__)
+#elif defined(__NVPTX__)
 #include "platform/nvidia.h"
 #else
 #include "host/platform.h"

@@ -69,6 +69,6 @@ GPU_FUNCTION void scalar_head(const ScalarHeadArguments& a) {
         scalar_head<T>(arguments);                                                                             \
     }
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES

@@ -31,7 +31,7 @@ GPU_FUNCTION void layer_norm(const LayerNormArguments& a) {
     INSTANCE(type, T, 1024, ROW_LANES)                                                                         \
     INSTANCE(type, T, 8192, NORM_THREADS)
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES
 #undef INSTANCE

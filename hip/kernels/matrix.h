@@ -20,7 +20,7 @@
 // | MATRIX_REPLICATED | gfx11 | 32, wmma | row lane % 16, all 16 elements; both halves of the wave hold the same | 2: lane / 16 |
 // | MATRIX_HALVES | gfx12 | 32, wmma | row lane % 16, 4 elements from 4 * (lane / 16) and 4 from 8 + 4 * (lane / 16) | 2: lane / 16 |
 // | MATRIX_QUARTERS | gfx908, gfx90a, gfx942, gfx950 | 64, mfma | row lane % 16, 4 elements from 4 * (lane / 16) | 4: lane / 16 |
-// | MATRIX_QUADS | sm_80 and later | 32, two mma.m16n8k16 | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
+// | MATRIX_QUADS | sm_75 and later | 32, two mma.m16n8k16 (sm_75: four mma.m16n8k8) | rows lane / 4 and lane / 4 + 8, 2 + 2 elements of each | 4: lane % 4 |
 //
 // The element of D in a lane's register i:
 //   MATRIX_REPLICATED  own row lane % 16, other row 2 i + lane / 16
@@ -70,9 +70,11 @@ struct Accumulator {
 GPU_FUNCTION Accumulator multiply(Half, Fragment own, Fragment other, Accumulator sum) {
     return multiply_f16(own, other, sum);
 }
+#if GPU_HAS_BF16
 GPU_FUNCTION Accumulator multiply(Bfloat, Fragment own, Fragment other, Accumulator sum) {
     return multiply_bf16(own, other, sum);
 }
+#endif
 // A fragment of bytes has twice as many along the summed axis, two in the place of each element of 16 bits. This is one
 // instruction or two; their own order of the bytes does not matter, because it is the same for both operands. The sums
 // are integers, in the bits of the accumulator.

@@ -49,6 +49,6 @@ GPU_FUNCTION void planes(const PlanesArguments& a) {
         planes<T>(arguments);                                                                                  \
     }
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES

@@ -76,6 +76,6 @@ GPU_FUNCTION void squeeze_excite(const SqueezeExciteArguments& a) {
         squeeze_excite<T>(arguments);                                                                          \
     }
 INSTANCES(f32, float)
-INSTANCES(f16, Half)
-INSTANCES(bf16, Bfloat)
+WITH_F16(INSTANCES(f16, Half))
+WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef INSTANCES

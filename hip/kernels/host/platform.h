@@ -20,6 +20,9 @@
     extern "C" void name(Arguments arguments);                                                                 \
     static const host::Listed name##_listed{#name, threads, &name};                                            \
     extern "C" void name(Arguments arguments)
+#define GPU_HAS_F16 1
+#define GPU_HAS_BF16 1
+#define GPU_HAS_CHAINS 1
 #define GPU_SHARED(Type, name, count)                                                                          \
     static host::Shared<Type, count> name##_storage;                                                           \
     Type* const name = name##_storage.values

@@ -29,6 +29,9 @@
 #else
 #define GPU_HAS_DIES 0
 #endif
+#define GPU_HAS_F16 1
+#define GPU_HAS_BF16 1
+#define GPU_HAS_CHAINS 1
 #define GPU_SHARED(Type, name, count) alignas(16) __shared__ Type name[count]
 #define GPU_CONSTANT static __device__ const
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the GPU evaluator on an NVIDIA card through hip/shims/cuda: correctness, speed, races, time by operation.
+# Checks the backends for NVIDIA cards on a card: correctness, speed, races, time by operation.
 #
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
@@ -9,7 +9,7 @@
 # every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
-#   BRANCHES for the step branches: some of fork, overlap, tuned and shared
+#   BRANCHES for the step branches: some of fork and tuned
 #   SEARCH_FLAGS, SEARCH_MILLISECONDS  for the step cards: flags of the searches, and their time (default: 8000)
 #   GAMES, SEED  for the step formats: the games of int8 against fp32 at equal visits (300), and their seed (41)
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
@@ -20,8 +20,10 @@
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
-# Needs CUDA 13's NVRTC, cuBLAS and cuBLASLt (those of PyTorch will do), python3 with numpy and protobuf for the large
-# networks, compute-sanitizer for the step sanitize, python-chess for match, and PyTorch for loop.
+#   CUBLASLT the folder of a cuBLASLt (default: that of Python's packages, if there is one)
+#   TARGETS  for the step correct: the targets whose kernels are used (default: the newest that the card can run)
+# Needs the display driver, python3 with numpy and protobuf for the large networks, compute-sanitizer for the step sanitize,
+# python-chess for match, and PyTorch for loop. No step finds a toolkit: LD_LIBRARY_PATH is empty.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 name_of_call=$(IFS=-; echo "${*:2}")
@@ -39,29 +41,15 @@ mkdir -p "$store/tables"
 start=$SECONDS
 failed=()
 
-# The names of ROCm's libraries are links to the same file, the shim, so that it is loaded only once.
-libraries=$work/rocm
-mkdir -p "$libraries"
-for name in amdhip64 hiprtc rocblas hipblaslt; do
-    ln -s "$packed/lib/librocm_cuda_shim.so" "$libraries/lib$name.so"
-done
-# From these names the engine concludes that "rocBLAS" has kernels for the card.
-mkdir -p "$libraries/rocblas/library"
-for card in sm_70 sm_75 sm_80 sm_86 sm_87 sm_89 sm_90 sm_100 sm_103 sm_110 sm_120 sm_121; do
-    touch "$libraries/rocblas/library/TensileLibrary_lazy_$card.dat"
-done
-export RUKH_ROCM_LIBRARY_PATH=$libraries
-# The CUDA libraries in Python packages come before those of a toolkit.
-found=$(python3 - 2>/dev/null <<'PYTHON'
+unset LD_LIBRARY_PATH CUDA_PATH VIRTUAL_ENV CONDA_PREFIX
+if [ -z "${CUBLASLT:-}" ]; then
+    CUBLASLT=$(python3 -c '
 import glob, sys
-folders = {path.rsplit("/", 1)[0] for root in sys.path for path in glob.glob(root + "/nvidia/*/lib/lib*.so*")}
-print(":".join(sorted(folders, key=lambda folder: "cu13" not in folder)))
-PYTHON
-)
-if [ -n "$found" ]; then
-    export RUKH_CUDA_SHIM_PATH=$found${RUKH_CUDA_SHIM_PATH:+:$RUKH_CUDA_SHIM_PATH}
-    export LD_LIBRARY_PATH=$found${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+found = [path for root in sys.path for path in glob.glob(root + "/nvidia/*/lib/libcublasLt.so.1?")]
+print(max(found).rsplit("/", 1)[0] if found else "")' 2>/dev/null)
 fi
+# The options that use cuBLASLt.
+with_library=${CUBLASLT:+libraries=$CUBLASLT}
 # The compiled kernels are kept for the next call.
 export XDG_CACHE_HOME=$store/cache
 nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || echo "nvidia-smi was not found"
@@ -119,19 +107,21 @@ run() {
     return $status
 }
 
-# Tests the shim alone: GEMMs by every algorithm that is offered, and a captured graph. Then compares every
-# network of tests/data and of PACKED/shared with lc0's figures in fp32, fp16 and bf16, in every bucket of batch sizes.
+# Compares every network of tests/data and of PACKED/shared with lc0's figures, in every format of each target and in every
+# bucket of batch sizes, with the driver alone.
 step_correct() {
-    if ! run 60 card.log "$packed/lib/cuda_shim" card:: --nocapture --test-threads=1 || grep -q skipped "$out/card.log"; then
-        tail -25 "$out/card.log"
-        echo "the shim does not work with this card; nothing else is tried"
-        steps=()
-        return 1
-    fi
-    grep "^test result" "$out/card.log"
-    run 150 correct.log "$packed/distance" --seconds=110 "$here/tests/data" "$packed/shared"
-    local status=$?
-    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|skipped:|distance:|rocm-cuda-shim" "$out/correct.log" | cut -c1-300 | head -60
+    local target formats status=0
+    for target in ${TARGETS:-sm_80}; do
+        case $target in
+            sm_61) formats=fp32 ;;
+            sm_75) formats=fp32,fp16 ;;
+            *) formats=fp32,fp16,bf16 ;;
+        esac
+        run 200 "correct-$target.log" "$packed/distance" --seconds=180 --formats=$formats --options="target=$target,gemm=own" \
+            "$here/tests/data" "$packed/shared" || status=1
+        echo "-- $target"
+        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|skipped:|distance:" "$out/correct-$target.log" | cut -c1-300 | head -60
+    done
     return $status
 }
 
@@ -161,11 +151,16 @@ measure() {
         return 1
     fi
     [ "$limit" -le $left ] || limit=$left
+    local sets=() set
+    for set; do
+        [[ $set == *gemm=own* ]] || set+=${with_library:+,$with_library}
+        sets+=("$set")
+    done
     (
         cd "$store/tables" || exit 1
-        timeout --kill-after=5 "$limit" "$packed/sweep" --backend="${sweep_backend:-rocm-fp16}" \
+        timeout --kill-after=5 "$limit" "$packed/sweep" --backend="${sweep_backend:-cuda-fp16}" \
             --sizes="${sweep_sizes:-16,64,256,512}" --milliseconds="$milliseconds" --seconds=$((limit - 10)) \
-            "$random/$name.pb.gz" "$@" 2>>"$out/$log.err" | tee -a "$out/$log"
+            "$random/$name.pb.gz" "${sets[@]}" 2>>"$out/$log.err" | tee -a "$out/$log"
         exit "${PIPESTATUS[0]}"
     ) || { tail -3 "$out/$log.err" && return 1; }
 }
@@ -183,9 +178,8 @@ step_speed() {
     for name in "${names[@]}"; do
         measure 90 plain.txt "$name" "tuning_file=$name-quick.csv" "$(tuned "$name"),wait=block" "$(tuned "$name"),wait=spin" \
             "$(tuned "$name"),wait=spin,streams=2" "$(tuned "$name"),wait=spin,streams=1" "tune=off,wait=spin" || status=1
-        RUKH_CUDA_SHIM_OVERLAP=1 measure 30 overlap.txt "$name" "$(tuned "$name"),wait=spin" || status=1
     done
-    python3 "$here/scripts/checks/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
+    python3 "$here/scripts/checks/cuda_tables.py" speed "$out/plain.txt" | tee "$out/speed.txt"
     return $status
 }
 
@@ -193,27 +187,22 @@ step_speed() {
 step_sweep() {
     large_networks
     milliseconds=300
-    local name fork rows status=0 overlap list log
-    for overlap in "" 1; do
-        for name in "${names[@]}"; do
-            log=plain.txt
-            [ -z "$overlap" ] || log=overlap.txt
-            list=()
-            for fork in 0 32 64 128 1024; do
-                list+=("$(tuned "$name"),wait=spin,fork=$fork")
-            done
-            for rows in 16 64 256; do
-                list+=("$(tuned "$name"),wait=spin,few_rows=$rows")
-            done
-            list+=("$(tuned "$name"),wait=spin,streams=1" "$(tuned "$name"),wait=spin,streams=2"
-                "$(tuned "$name"),wait=spin,streams=4" "threads=2/$(tuned "$name"),wait=spin,streams=1"
-                "$(tuned "$name"),wait=yield" "$(tuned "$name"),wait=block" "tune=off,wait=spin"
-                "tune=off,wait=spin,gemm=rocblas" "$(tuned "$name"),wait=spin,graph=false")
-            if [ -n "$overlap" ]; then list=("${list[@]:0:11}"); fi
-            RUKH_CUDA_SHIM_OVERLAP=$overlap measure $((6 * ${#list[@]} + 20)) "$log" "$name" "${list[@]}" || status=1
+    local name fork rows status=0 list
+    for name in "${names[@]}"; do
+        list=()
+        for fork in 0 32 64 128 1024; do
+            list+=("$(tuned "$name"),wait=spin,fork=$fork")
         done
+        for rows in 16 64 256; do
+            list+=("$(tuned "$name"),wait=spin,few_rows=$rows")
+        done
+        list+=("$(tuned "$name"),wait=spin,streams=1" "$(tuned "$name"),wait=spin,streams=2"
+            "$(tuned "$name"),wait=spin,streams=4" "threads=2/$(tuned "$name"),wait=spin,streams=1"
+            "$(tuned "$name"),wait=yield" "$(tuned "$name"),wait=block" "tune=off,wait=spin"
+            "$(tuned "$name"),wait=spin,graph=false")
+        measure $((6 * ${#list[@]} + 20)) plain.txt "$name" "${list[@]}" || status=1
     done
-    python3 "$here/scripts/checks/cuda_tables.py" speed "$out/plain.txt" "$out/overlap.txt" | tee "$out/speed.txt"
+    python3 "$here/scripts/checks/cuda_tables.py" speed "$out/plain.txt" | tee "$out/speed.txt"
     return $status
 }
 
@@ -240,7 +229,7 @@ step_compare() {
 # Examines the card with `rukh doctor`, which takes at most three minutes with t1-like.
 step_doctor() {
     large_networks
-    run 180 doctor.log "$rukh" doctor --weights="$random/t1-like.pb.gz" --backend=rocm-fp16 --report="$out/rukh-doctor"
+    run 180 doctor.log "$rukh" doctor --weights="$random/t1-like.pb.gz" --backend=cuda-fp16 --report="$out/rukh-doctor"
     local status=$?
     cat "$out/doctor.log"
     return $status
@@ -257,7 +246,7 @@ step_tune() {
     sweep_sizes=512 XDG_CACHE_HOME=$store/cache-untuned measure 70 first.txt t82-like "max_batch=512" >/dev/null || status=1
     mkdir -p "$store/cache"
     cp -Rn "$store/cache-untuned/." "$store/cache/"
-    run 250 tune.log "$rukh" tune --json --seconds=240 --weights="$random/t82-like.pb.gz" --backend=rocm-fp16 || status=1
+    run 250 tune.log "$rukh" tune --json --seconds=240 --weights="$random/t82-like.pb.gz" --backend=cuda-fp16 || status=1
     cat "$out/tune.log"
     milliseconds=120
     for round in 1 2 3 4 5; do
@@ -290,14 +279,14 @@ step_search() {
     local status=0 name
     for name in t82-like bt4-full; do
         run 90 "search-$name.log" "$here/scripts/matches/search_share.py" --milliseconds=1000 --positions=3 --batches=256,512 \
-            "$rukh --weights=$random/$name.pb.gz --backend=rocm-fp16" || status=1
+            "$rukh --weights=$random/$name.pb.gz --backend=cuda-fp16" || status=1
         echo "-- $name" && cat "$out/search-$name.log"
     done
-    run 60 selfplay.log "$rukh" selfplay --backend=rocm-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --visits=100 \
+    run 60 selfplay.log "$rukh" selfplay --backend=cuda-fp16 --weights="$here/weights/rukh-128x6.pb.gz" --visits=100 \
         --games=600 --openings-pgn="$here/tests/data/openings.epd" --mirror-openings --json || status=1
     cat "$out/selfplay.log"
     run 120 analysis.log "$here/scripts/matches/analysis_speed.py" --count=400 --bench --bench-threads=3 \
-        "$rukh --weights=$random/t82-like.pb.gz --backend=rocm-fp16" || status=1
+        "$rukh --weights=$random/t82-like.pb.gz --backend=cuda-fp16" || status=1
     cat "$out/analysis.log"
     return $status
 }
@@ -309,8 +298,8 @@ step_movetime() {
     local status=0 name network engine
     for name in rukh-128x6 "${names[@]}"; do
         network=$(network_file "$name")
-        engine="$rukh -b rocm-fp16 -w $network"
-        run 60 "start-$name.log" "$rukh" backendbench -b rocm-fp16 -w "$network" --max-batch-size=8 --batches=5 || status=1
+        engine="$rukh -b cuda-fp16 -w $network"
+        run 60 "start-$name.log" "$rukh" backendbench -b cuda-fp16 -w "$network" --max-batch-size=8 --batches=5 || status=1
         run 120 "movetime-$name.log" "$here/scripts/matches/compare_search.py" --movetime=100 --rounds=3 --threads=0 \
             --option MoveOverheadMs=0 "visits=$engine" "policy=$engine --no-prefetch-by-visits" \
             "none=$engine --max-prefetch=0" || status=1
@@ -324,7 +313,7 @@ step_movetime() {
 compile_kernels() {
     local attempt
     for attempt in 1 2; do
-        ! run 90 "start-$attempt.log" "$rukh" backendbench --backend=rocm-fp16 --batches=5 --max-batch-size=8 \
+        ! run 90 "start-$attempt.log" "$rukh" backendbench --backend=cuda-fp16 --batches=5 --max-batch-size=8 \
             --weights="$here/weights/rukh-128x6.pb.gz" || return 0
     done
     return 1
@@ -344,9 +333,9 @@ step_cards() {
     local status=0 name count backend card
     for name in "${names[@]}"; do
         for count in $(printf '%s\n' 1 "$cards" | uniq); do
-            backend="--backend=rocm-fp16"
+            backend="--backend=cuda-fp16"
             if [ "$count" -gt 1 ]; then
-                backend="--backend=multiplexing --backend-opts='backend=rocm-fp16"
+                backend="--backend=multiplexing --backend-opts='backend=cuda-fp16"
                 for ((card = 0; card < count; card++)); do backend+=",(gpu=$card)"; done
                 backend+="'"
             fi
@@ -364,7 +353,7 @@ one_search_a_card() {
     local card status=0 searches=()
     for ((card = 0; card < cards; card++)); do
         CUDA_VISIBLE_DEVICES=$card share_of_search 120 "cards-$1-alone-$card.log" 3 \
-            "--weights=$random/$1.pb.gz --backend=rocm-fp16" &
+            "--weights=$random/$1.pb.gz --backend=cuda-fp16" &
         searches+=($!)
     done
     for card in "${searches[@]}"; do wait "$card" || status=1; done
@@ -422,7 +411,7 @@ step_check() {
 kernels_are_right() {
     local report=$1 status=0
     run 45 "$report.log" "$rukh" doctor --stage=kernels --weights="$here/tests/data/micro-attn.pb.gz" \
-        --backend=rocm-fp16 --time-limit=40 --report="$out/$report" || status=1
+        --backend=cuda-fp16 --time-limit=40 --report="$out/$report" || status=1
     grep -E "wrong|damage" "$out/$report.txt" && status=1
     return $status
 }
@@ -438,7 +427,7 @@ step_own() {
     for name in "${names[@]}"; do
         [ -e "$random/$name.pb.gz" ] || continue
         run 50 "own-$name.log" "$rukh" doctor --quick --stage=gemms --weights="$random/$name.pb.gz" \
-            --backend=rocm-fp16 --backend-opts=max_batch=512,tune=off --time-limit=40 --report="$out/own-$name"
+            --backend=cuda-fp16 --backend-opts=max_batch=512,tune=off --time-limit=40 --report="$out/own-$name"
         [ -s "$out/own-$name.json" ] && reports+=("$out/own-$name.json")
     done
     python3 "$here/scripts/checks/cuda_tables.py" own "${reports[@]}" | tee "$out/own.txt" || status=1
@@ -475,11 +464,11 @@ preshuffled() {
 eight_bits() {
     large_networks
     local format=$1 status=0 backend round
-    run 60 "$format-check.log" "$rukh" check --backend="rocm-$format" --positions=10000 || status=1
+    run 60 "$format-check.log" "$rukh" check --backend="cuda-$format" --positions=10000 || status=1
     cat "$out/$format-check.log"
     milliseconds=300
     for round in 1 2 3; do
-        for backend in rocm-fp16 "rocm-$format"; do
+        for backend in cuda-fp16 "cuda-$format"; do
             sweep_backend=$backend measure 60 "$format-$backend.txt" t82-like "$(tuned t82-like),wait=spin" || status=1
         done
     done
@@ -499,7 +488,7 @@ play_on_cards() {
         awk -v card=$card -v cards="$cards" 'NR % cards == card' "$here/tests/data/openings.epd" >"$work/openings-$card.epd"
         CUDA_VISIBLE_DEVICES=$card LD_LIBRARY_PATH=$(dirname "${LC0:-/}")${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} \
             run $((seconds + 60)) match-$card.log python3 "$here/scripts/matches/features.py" \
-            --engine "$rukh --backend=rocm-fp16" --both MoveOverheadMs=0 "$@" \
+            --engine "$rukh --backend=cuda-fp16" --both MoveOverheadMs=0 "$@" \
             --weights "${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}" "${limit[@]}" \
             --openings "$work/openings-$card.epd" --pairs 400 --concurrency "${MATCH_GAMES:-4}" --max-plies 450 \
             --error 1e-200 --seconds "$seconds" --save "$out/match-$card.jsonl" &
@@ -532,7 +521,7 @@ step_weights() {
     large_networks
     local status=0 round bits
     kernels_are_right weights-kernels || status=1
-    run 30 weights-check.log "$rukh" check --backend=rocm-fp16 --backend-opts="weight_bits=8,tune=off" --positions=2000 || status=1
+    run 30 weights-check.log "$rukh" check --backend=cuda-fp16 --backend-opts="weight_bits=8,tune=off" --positions=2000 || status=1
     cat "$out/weights-check.log"
     milliseconds=200
     for round in 1 2 3; do
@@ -549,7 +538,7 @@ step_matrix() {
     local flags
     read -ra flags <<<"${MATRIX:?}"
     run $((${MATCH_SECONDS:-300} + 30)) matrix.log python3 "$here/scripts/matches/matrix.py" --engine "$rukh" \
-        --seconds "${MATCH_SECONDS:-300}" --save "$store/matrix.jsonl" "${flags[@]}" -- --backend=rocm-fp16
+        --seconds "${MATCH_SECONDS:-300}" --save "$store/matrix.jsonl" "${flags[@]}" -- --backend=cuda-fp16
     local status=$?
     cp "$store/matrix.jsonl" "$out/"
     cat "$out/matrix.log"
@@ -560,7 +549,7 @@ step_matrix() {
 step_loop() {
     run 300 loop.log python3 "$here/scripts/training/selfplay_loop.py" --rukh "$rukh" --folder "$work/loop" --games 5000 \
         --visits 150 --train-seconds 70 --learning-rate 5e-5 --match-games 600 --match-visits 200 \
-        --network "$here/weights/rukh-128x6.pb.gz" --openings "$here/tests/data/openings.epd" --option=--backend=rocm-fp16
+        --network "$here/weights/rukh-128x6.pb.gz" --openings "$here/tests/data/openings.epd" --option=--backend=cuda-fp16
     local status=$?
     tail -25 "$out/loop.log" | cut -c1-400
     cp "$work/loop/loop.jsonl" "$out/" 2>/dev/null
@@ -575,69 +564,50 @@ step_fp8() {
     eight_bits fp8
 }
 
-# Checks correctness with parallel branches, with kernels that are launched early, with tuned GEMMs, and with
-# launches that our own GEMMs share with what follows them, which fp32 does not have.
+# Checks correctness with parallel branches and with tuned GEMMs.
 step_branches() {
     local name status=0 log
     mkdir -p "$work/some"
     for name in attn smolgen multihead relu-nogate se-attnpol se-conv; do
         ln -sf "$here/tests/data/micro-$name".* "$work/some/"
     done
-    for log in ${BRANCHES:-fork overlap tuned shared}; do
-        local overlap="" options="fork=1024,wait=spin" most=512 formats=fp32,fp16
-        [ $log != overlap ] || overlap=1
-        [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick" && most=64; }
-        [ $log != shared ] || { options="gemm=own,fuse=true,wait=spin,tune=off" && formats=fp16,bf16; }
-        RUKH_CUDA_SHIM_OVERLAP=$overlap run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most \
-            --formats=$formats --options="$options" "$work/some" || status=1
+    for log in ${BRANCHES:-fork tuned}; do
+        local options="fork=1024,wait=spin" most=512
+        [ $log != tuned ] || { options="fork=1024,wait=yield,warm_up=true,tune=quick${with_library:+,$with_library}" && most=64; }
+        run 45 "branches-$log.log" "$packed/distance" --seconds=35 --max-batch=$most --formats=fp32,fp16 \
+            --options="$options" "$work/some" || status=1
         echo "-- $log"
-        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:|rocm-cuda-shim" "$out/branches-$log.log" | cut -c1-300 | head -20
+        grep -E "^ALL|TOO FAR|FAILED|NOT DONE|distance:" "$out/branches-$log.log" | cut -c1-300 | head -20
     done
     return $status
 }
 
 # Checks the memory accesses and races of all our kernels that a few networks use, with a padded batch. Our own GEMMs
-# take the place of cuBLASLt's, in whose kernels (nvjet_*) racecheck reports races on sm_90. With `fuse` they share
-# launches with what follows them. That comes last, because it is not known how long blocks that wait for others take
-# under a tool.
+# take the place of cuBLASLt's, in whose kernels (nvjet_*) racecheck reports races on sm_90.
 step_sanitize() {
-    local sanitizer tool fuse network name format log status=0
+    local sanitizer tool network name format log status=0
     sanitizer=$(command -v compute-sanitizer || ls /usr/local/cuda/bin/compute-sanitizer 2>/dev/null)
     if [ -z "$sanitizer" ]; then
         echo "skipped: compute-sanitizer was not found"
         return 0
     fi
-    export RUKH_CUDA_SHIM_NVRTC_OPTIONS=-lineinfo
-    # Under a tool, compiling takes longer than a measurement may.
-    XDG_CACHE_HOME=$work/cache-lineinfo run 90 sanitize-compile.log "$rukh" backendbench --backend=rocm-fp16 --batches=1 \
-        --weights="$here/tests/data/micro-smolgen.pb.gz" --backend-opts="max_batch=8,gemm=own" --max-batch-size=7 || status=1
-    for fuse in false true; do
-        for tool in memcheck racecheck; do
-            # The shim asks for kernels that a build may lack, which is no error.
-            local options=()
-            [ "$tool" = memcheck ] && options=(--report-api-errors no)
-            for network in micro-smolgen:fp16 micro-multihead:bf16 micro-se-conv:fp16 micro-se-old:fp32; do
-                IFS=: read -r name format <<<"$network"
-                local backend=rocm-$format
-                if [ "$format" = fp32 ]; then
-                    [ $fuse = false ] || continue
-                    backend=rocm
-                fi
-                log=sanitize-$tool-$name-fuse-$fuse.log
-                XDG_CACHE_HOME=$work/cache-lineinfo run 60 "$log" "$sanitizer" --tool "$tool" \
-                    "${options[@]}" --error-exitcode 9 "$rukh" backendbench --weights="$here/tests/data/$name.pb.gz" \
-                    --backend="$backend" --backend-opts="max_batch=8,streams=1,warm_up=false,gemm=own,fuse=$fuse" \
-                    --batches=6 --start-batch-size=7 --max-batch-size=7 || status=1
-                echo "$tool $name $format, fuse=$fuse: $(grep -hE "ERROR SUMMARY|RACECHECK SUMMARY" "$out/$log" | tail -1)"
-                grep -E -A3 "hazard|Invalid" "$out/$log" | head -12 | cut -c1-300
-            done
+    for tool in memcheck racecheck; do
+        for network in micro-smolgen:-fp16 micro-multihead:-bf16 micro-se-conv:-fp16 micro-smolgen:-int8 micro-smolgen:-fp8 \
+            micro-se-old:; do
+            IFS=: read -r name format <<<"$network"
+            log=sanitize-$tool-$name$format.log
+            run 60 "$log" "$sanitizer" --tool "$tool" --error-exitcode 9 "$rukh" backendbench \
+                --weights="$here/tests/data/$name.pb.gz" --backend="cuda$format" \
+                --backend-opts="max_batch=8,streams=1,warm_up=false,gemm=own" \
+                --batches=6 --start-batch-size=7 --max-batch-size=7 || status=1
+            echo "$tool $name$format: $(grep -hE "ERROR SUMMARY|RACECHECK SUMMARY" "$out/$log" | tail -1)"
+            grep -E -A3 "hazard|Invalid" "$out/$log" | head -12 | cut -c1-300
         done
     done
-    unset RUKH_CUDA_SHIM_NVRTC_OPTIONS
     return $status
 }
 
-# Measures the time of each kind of step of the forward pass, run alone, and of each operation.
+# Measures the time of each kind of step of the forward pass, run alone.
 step_profile() {
     large_networks
     local name batch status=0
@@ -650,16 +620,6 @@ step_profile() {
                 status=1
             milliseconds=500
         done
-        # The shim repeats each operation to time it. In-place operations then compute wrong results, which do not
-        # matter here.
-        batch=256
-        RUKH_CUDA_SHIM_PROFILE=$work/profile-$name-$batch.tsv run 30 "profile-$name-$batch.log" "$rukh" backendbench \
-            --weights="$random/$name.pb.gz" --backend=rocm-fp16 \
-            --backend-opts="max_batch=$batch,streams=1,warm_up=false,graph=false" --batches=3 \
-            --start-batch-size="$batch" --max-batch-size="$batch" >/dev/null
-        [ -s "$work/profile-$name-$batch.tsv" ] || continue
-        python3 "$here/scripts/checks/cuda_tables.py" profile "$batch" "$work/profile-$name-$batch.tsv" \
-            >"$out/profile-$name-$batch.txt" && { echo "== $name, batch $batch"; head -12 "$out/profile-$name-$batch.txt"; } || status=1
     done
     return $status
 }
@@ -684,11 +644,9 @@ while [ ${#steps[@]} -gt 0 ]; do
 done
 cp "$store"/tables/*.csv "$out/" 2>/dev/null
 # Few files are easier to copy back from another machine.
-cat "$out"/profile-*.txt >"$out/profiles.txt" 2>/dev/null
 cd "$out" && tar czf "logs-$name_of_call.tar.gz" --exclude='logs-*.tar.gz' ./* && find . \( -name '*.log' -o -name '*.err' -o -name 'profile-*' \) -delete
 # Stops making networks if no step has waited for them.
 for pid in ${makers[@]+"${makers[@]}"}; do kill "$pid" 2>/dev/null && wait "$pid" 2>/dev/null; done
-rm -rf "$work/cache-lineinfo"
 if [ ${#failed[@]} -gt 0 ]; then
     echo "FAILED: ${failed[*]} (after $((SECONDS - start)) s)"
     exit 1

@@ -15,22 +15,14 @@ folder=${1:?usage: scripts/checks/cuda_pack.sh FOLDER [net_pb2.py]}
 schema=${2:-}
 profile=${PROFILE:-release}
 
-cargo build --profile "$profile" -p rukh
-# These are two commands, because with one Cargo leaves the shared library of an earlier build beside the new examples.
-cargo build --profile "$profile" -p rocm-cuda-shim --lib
-cargo build --profile "$profile" -p rocm-cuda-shim --example distance --example sweep
-tests=$(cargo test --profile "$profile" -p rocm-cuda-shim --test cuda_shim --no-run --message-format=json \
-    | sed -n 's/.*"executable":"\([^"]*cuda_shim-[^"]*\)".*/\1/p' | tail -1)
+cargo build --profile "$profile" --workspace --bin rukh --example distance --example sweep
 built=$(cargo metadata --format-version 1 --no-deps | sed 's/.*"target_directory":"\([^"]*\)".*/\1/')/$profile
 
 rm -rf "$folder"
-mkdir -p "$folder/lib" "$folder/shared"
+mkdir -p "$folder/shared"
 strip -o "$folder/rukh" "$built/rukh"
 strip -o "$folder/distance" "$built/examples/distance"
 strip -o "$folder/sweep" "$built/examples/sweep"
-# The tests look for the library in their own folder.
-strip -o "$folder/lib/cuda_shim" "$tests"
-strip -o "$folder/lib/librocm_cuda_shim.so" "$built/librocm_cuda_shim.so"
 if [ -d ../shared/nets ]; then
     # Leaves out the networks of tests/data, which the checkout has, and those of other input formats (micro-in*), which
     # the tests make from micro-attn.

@@ -427,4 +427,40 @@ mod tests {
         let found = order(Platform::Windows, &[("APPDATA", "C:/me")], &files);
         assert_eq!(found, expected(&["*", "C:/me/Python/Python313/site-packages/_rocm_sdk_core/bin"]));
     }
+
+    #[test]
+    fn cublaslt_is_looked_for_where_users_have_it() {
+        let folders = |platform, variables: &[(&'static str, &'static str)], files: &[&'static str]| {
+            let machine =
+                Imagined { variables: variables.iter().copied().collect(), files: files.to_vec() };
+            let found = cublaslt(platform, &machine, None);
+            // The folder of this program comes first.
+            let texts = found[1..].iter().map(|place| place.to_string().replace('\\', "/"));
+            texts.collect::<Vec<_>>()
+        };
+        let files = ["/env/lib/python3.12/site-packages/nvidia/cu13/lib/libcublasLt.so.13"];
+        let found = folders(Platform::Unix, &[("VIRTUAL_ENV", "/env"), ("CUDA_PATH", "/cuda")], &files);
+        let packages = "/env/lib/python3.12/site-packages/nvidia";
+        let expected = [
+            &format!("{packages}/cu13/lib"),
+            &format!("{packages}/cublas/lib"),
+            "/env/lib",
+            "/cuda/lib64",
+            "the system's folders",
+            "/usr/local/cuda/lib64",
+        ];
+        assert_eq!(found, expected);
+        let found = folders(Platform::Windows, &[("CUDA_PATH", "C:/CUDA/v12.6")], &[]);
+        assert_eq!(found, ["C:/CUDA/v12.6/bin", "the system's folders"]);
+        let nothing = Imagined { variables: BTreeMap::new(), files: Vec::new() };
+        let asked = cublaslt(Platform::Unix, &nothing, Some(Path::new("/mine")));
+        assert_eq!(asked, [Place::Folder("/mine".into())]);
+    }
+
+    #[test]
+    fn wsl_has_the_driver_in_a_folder_of_its_own() {
+        let found = nvidia_driver(Platform::Unix);
+        assert_eq!(found[..2], [Place::System, Place::Folder("/usr/lib/wsl/lib".into())]);
+        assert_eq!(nvidia_driver(Platform::Windows), [Place::System]);
+    }
 }

@@ -85,6 +85,8 @@ pub struct GpuOptions {
     pub gemm: GemmLibrary,
     /// The folder with NVIDIA's cuBLASLt, for an NVIDIA card. With `None` it is looked for.
     pub libraries: Option<PathBuf>,
+    /// The target whose kernels are used on an NVIDIA card, for comparisons. `None` means the newest that the card can run.
+    pub target: Option<String>,
     /// How many bits the weights of GEMMs with few rows have.
     pub weight_bits: WeightBits,
     /// The effort to tune the GEMMs during the warm-up.
@@ -130,6 +132,7 @@ impl Default for GpuOptions {
             timeout: DEFAULT_PATIENCE,
             gemm: GemmLibrary::Auto,
             libraries: None,
+            target: None,
             weight_bits: WeightBits::Sixteen,
             tuning: Tuning::Quick,
             tuning_file: None,
@@ -281,6 +284,10 @@ const TABLE: &[Row] = &[
         to.libraries = given.text().map(PathBuf::from);
         Ok(())
     }),
+    fixed("target", |to, given| {
+        to.target = given.text().map(str::to_owned);
+        Ok(())
+    }),
     fixed("weight_bits", |to, given| {
         set(&mut to.weight_bits, given.choice(&WeightBits::ALL.map(|bits| (bits.key(), bits))))
     }),
@@ -337,7 +344,12 @@ impl GpuOptions {
 
     /// The libraries to load.
     pub(crate) fn sources(&self) -> Sources {
-        Sources { maker: self.maker, gemm: self.gemm, folder: self.libraries.clone() }
+        Sources {
+            maker: self.maker,
+            gemm: self.gemm,
+            folder: self.libraries.clone(),
+            target: self.target.clone(),
+        }
     }
 
     /// Whether the user left the choice of this option to the engine. The name is that in `BackendOptions`.
@@ -376,7 +388,7 @@ mod tests {
     #[test]
     fn each_option_is_read_under_its_name() {
         let text = "gpu=gfx1100,streams=5,max_batch=7,graph=false,fork=8,few_rows=9,fuse=true,attention=any,\
-                    wait=yield,timeout=2.5,gemm=own,libraries=c,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
+                    wait=yield,timeout=2.5,gemm=own,libraries=c,target=sm_75,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
                     helper_patience=11,warm_up=false,time_steps=12";
         let given: Vec<&str> = text.split(',').filter_map(|option| option.split('=').next()).collect();
         assert_eq!(given, GpuOptions::NAMES, "this test gives every option");
@@ -390,6 +402,7 @@ mod tests {
         assert_eq!((read.tuning, read.warm_up), (Tuning::Full, false));
         assert_eq!((read.tuning_file, read.helper), (Some("a.csv".into()), Some("b".into())));
         assert_eq!((read.maker, read.libraries), (Maker::Nvidia, Some("c".into())));
+        assert_eq!(read.target.as_deref(), Some("sm_75"));
         assert_eq!(
             [read.timeout, read.helper_patience],
             [Duration::from_millis(2500), Duration::from_secs(11)]

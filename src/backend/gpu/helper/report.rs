@@ -72,7 +72,7 @@ mod tests {
         avoided.insert(Asked::plain(BlasLibrary::HipblasLt), Some(shape), "signal: 11 (SIGSEGV)");
         let request = Request {
             gpu: GpuChoice::Number(1),
-            sources: Sources { maker: Maker::Amd, gemm: GemmLibrary::Auto, folder: None },
+            sources: Sources { maker: Maker::Amd, gemm: GemmLibrary::Auto, folder: None, target: None },
             weights: WeightBits::Eight,
             element: ElementType::Bf16,
             effort: Effort::Full,

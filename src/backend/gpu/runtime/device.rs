@@ -102,13 +102,13 @@ impl Gpu {
             return Err(GpuError::Unsupported(text));
         }
         let Usable { rocblas, hipblaslt, refusals } = usable(libraries, &found.architecture)?;
-        let code = code_for(device, &found.architecture)?;
+        let code = code_for(device, libraries.target.as_deref().unwrap_or(&found.architecture))?;
         let Found { name, architecture, compute_units, .. } = found.clone();
         let notices = Vec::new();
         Ok(Gpu {
             device,
             maker: libraries.maker,
-            facts: Facts::of(&architecture),
+            facts: Facts::of(libraries.target.as_deref().unwrap_or(&architecture)),
             architecture,
             name,
             compute_units,

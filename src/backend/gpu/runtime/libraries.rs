@@ -70,11 +70,15 @@ pub(crate) struct Sources {
     pub(crate) gemm: GemmLibrary,
     /// The folder of NVIDIA's cuBLASLt, if the user has named one.
     pub(crate) folder: Option<PathBuf>,
+    /// The target whose kernels are used on an NVIDIA card. `None` means the newest that the card can run.
+    pub(crate) target: Option<String>,
 }
 
 /// The libraries that a backend uses. None of their functions has been called yet.
 pub(crate) struct Libraries {
     pub(crate) maker: Maker,
+    /// That of [`Sources`].
+    pub(crate) target: Option<String>,
     pub(crate) hip: &'static Hip,
     /// rocBLAS, or the reason why it cannot be used. `None` if the user does not want it.
     pub(crate) rocblas: Option<Result<rocblas::Library>>,
@@ -115,6 +119,7 @@ impl Libraries {
         }
         Ok(Libraries {
             maker: Maker::Nvidia,
+            target: sources.target.clone(),
             hip,
             rocblas: None,
             hipblaslt,
@@ -141,7 +146,15 @@ impl Libraries {
         let [rocblas_runtime, hipblaslt_runtime] = runtimes.map(|runtime| runtime.copied());
         refuse(&mut rocblas, "rocBLAS", rocblas_runtime, hip.address());
         refuse(&mut hipblaslt, "hipBLASLt", hipblaslt_runtime, hip.address());
-        Ok(Libraries { maker: Maker::Amd, hip, rocblas, hipblaslt, has_own: wanted.has_own(), notices })
+        Ok(Libraries {
+            maker: Maker::Amd,
+            target: None,
+            hip,
+            rocblas,
+            hipblaslt,
+            has_own: wanted.has_own(),
+            notices,
+        })
     }
 }
 

@@ -15,8 +15,9 @@ use std::path::Path;
 /// asked for their cards. A card of its own comes before one that is part of a processor, and then the one that multiplies
 /// faster comes first.
 pub fn makers() -> (Vec<Maker>, Option<String>) {
-    let libraries = Maker::ALL
-        .map(|maker| Libraries::load(&Sources { maker, gemm: GemmLibrary::Own, folder: None }).ok());
+    let libraries = Maker::ALL.map(|maker| {
+        Libraries::load(&Sources { maker, gemm: GemmLibrary::Own, folder: None, target: None }).ok()
+    });
     if let [Some(_), Some(_)] = libraries {
         return both(libraries.map(|libraries| libraries.and_then(|libraries| best(&libraries))));
     }

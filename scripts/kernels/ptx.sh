@@ -30,7 +30,7 @@ declare -A cards=([sm_61]="61 70 75" [sm_75]="75" [sm_80]="80 86 89 90 100 103 1
     [sm_89]="89 90 100 103 120 121")
 declare -A source=([sm_61]=all.hip [sm_75]=all.hip [sm_80]=all.hip [sm_89]=bytes.hip)
 declare -A kept=([sm_61]=. [sm_75]=. [sm_80]=. [sm_89]=_fp8_)
-# NVIDIA's tools accept PTX 7.7 for a chain's arguments (ptx.py).
+# What makes a chain's arguments constants (ptx.py) needs PTX 7.7.
 chains_ptx=77
 
 check=false
@@ -46,6 +46,7 @@ esac
 targets=("${stored[@]}")
 if [ -n "$chains" ]; then
     targets=(sm_80)
+    cards[sm_80]="80 90 120"
 elif [ $# -gt 0 ]; then
     targets=("$@")
 fi

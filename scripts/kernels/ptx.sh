@@ -160,7 +160,8 @@ fi
 
 if [ -n "$chains" ]; then
     cp "$work/sm_80.ptx" "$chains"
-    echo "$chains: $(grep -c '^\.visible \.entry' "$chains") kernels, of which $(grep -c '^\.visible \.entry.*chain' "$chains") of chains"
+    all=$(grep -c '^\.visible \.entry' "$chains")
+    echo "$chains: $all kernels, of which $(grep -c '^\.visible \.entry gemm_chain' "$chains") of chains"
     exit 0
 fi
 failed=false
@@ -196,4 +197,5 @@ for target in "${targets[@]}"; do
     echo "$target: PTX ${ptx[$target]:0:1}.${ptx[$target]:1}, $(grep -c '^\.visible \.entry' "$work/$target.ptx") kernels," \
         "$(stat -c %s "$work/$target.ptx") bytes, compressed $size${times:+; ptxas${times:1}}"
 done
-echo "clang $version: ${#targets[@]} targets, $total bytes compressed${ptxas:+; ptxas $ptxas_version accepts them, and no kernel spills but for those that ptx.py lists}"
+[ -z "$ptxas" ] || accepted="; ptxas $ptxas_version accepts them, and no kernel spills but for those that ptx.py lists"
+echo "clang $version: ${#targets[@]} targets, $total bytes compressed${accepted:-}"

@@ -9,7 +9,9 @@ struct Half {
 struct Bfloat {
     u16 bits;
 };
-// The kernels of a type, where the platform has them. Those of float are everywhere.
+
+// WITH_F16(KERNELS) and WITH_BF16(KERNELS) are the definitions of kernels of that type where the platform has them, and
+// nothing elsewhere.
 #if GPU_HAS_F16
 #define WITH_F16(...) __VA_ARGS__
 #else

@@ -2,7 +2,8 @@
 //
 // There are three platforms, and only this header refers to them: an AMD GPU (clang, hipcc or hiprtc, without ROCm
 // headers and device libraries), an NVIDIA GPU (clang, without CUDA's headers; it makes PTX for four targets, see
-// platform/nvidia.h), and the host (a C++ compiler; each GPU thread is a fiber, see host/platform.h). Each platform defines
+// platform/nvidia.h), and the host (a C++ compiler; each GPU thread is a fiber, see host/platform.h). Each platform
+// defines
 //
 //   GPU_FUNCTION                   qualifiers of a device function; GPU_METHOD those of a structure's function
 //   GPU_KERNEL(threads, name, Arguments)  head of an entry point; its only parameter is `arguments`, by value

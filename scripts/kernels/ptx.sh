@@ -30,7 +30,7 @@ declare -A cards=([sm_61]="61 70 75" [sm_75]="75" [sm_80]="80 86 89 90 100 103 1
     [sm_89]="89 90 100 103 120 121")
 declare -A source=([sm_61]=all.hip [sm_75]=all.hip [sm_80]=all.hip [sm_89]=bytes.hip)
 declare -A kept=([sm_61]=. [sm_75]=. [sm_80]=. [sm_89]=_fp8_)
-# NVIDIA's tools accept PTX 7.7 for a chain's arguments (ptx.py).
+# What makes a chain's arguments constants (ptx.py) needs PTX 7.7.
 chains_ptx=77
 
 check=false
@@ -46,6 +46,7 @@ esac
 targets=("${stored[@]}")
 if [ -n "$chains" ]; then
     targets=(sm_80)
+    cards[sm_80]="80 90 120"
 elif [ $# -gt 0 ]; then
     targets=("$@")
 fi
@@ -159,7 +160,8 @@ fi
 
 if [ -n "$chains" ]; then
     cp "$work/sm_80.ptx" "$chains"
-    echo "$chains: $(grep -c '^\.visible \.entry' "$chains") kernels, of which $(grep -c '^\.visible \.entry.*chain' "$chains") of chains"
+    all=$(grep -c '^\.visible \.entry' "$chains")
+    echo "$chains: $all kernels, of which $(grep -c '^\.visible \.entry gemm_chain' "$chains") of chains"
     exit 0
 fi
 failed=false
@@ -195,4 +197,5 @@ for target in "${targets[@]}"; do
     echo "$target: PTX ${ptx[$target]:0:1}.${ptx[$target]:1}, $(grep -c '^\.visible \.entry' "$work/$target.ptx") kernels," \
         "$(stat -c %s "$work/$target.ptx") bytes, compressed $size${times:+; ptxas${times:1}}"
 done
-echo "clang $version: ${#targets[@]} targets, $total bytes compressed${ptxas:+; ptxas $ptxas_version accepts them, and no kernel spills but for those that ptx.py lists}"
+[ -z "$ptxas" ] || accepted="; ptxas $ptxas_version accepts them, and no kernel spills but for those that ptx.py lists"
+echo "clang $version: ${#targets[@]} targets, $total bytes compressed${accepted:-}"

@@ -1,6 +1,6 @@
 // NVIDIA GPUs: sm_61 (Pascal; no matrix instructions), sm_75 (Turing), sm_80 (Ampere and later) and sm_89 (Ada and
-// later). For clang's NVPTX target. Uses only the compiler's builtins and inline PTX, and nothing of CUDA: NVIDIA's driver
-// compiles the PTX for the card, also for cards that are newer than the target.
+// later). For clang's NVPTX target. Uses only the compiler's builtins and inline PTX, and nothing of CUDA. NVIDIA's
+// driver compiles the PTX for the card, also for cards that are newer than the target.
 //
 // | target | serves | matrix instructions | asynchronous copies | kernels |
 // |---|---|---|---|---|
@@ -16,9 +16,9 @@
 
 #define GPU_METHOD __attribute__((device, always_inline)) inline
 #define GPU_FUNCTION static GPU_METHOD
-// The arguments are constants in a memory of their own, whose arrays the machine could index at run time. clang 19 can
-// not say so (CUDA's __grid_constant__), and copies arguments that are indexed to each thread's stack. Only chains do
-// that, so that they are left out, unless GPU_HAS_CHAINS is defined on the command line (scripts/kernels/ptx.sh --chains).
+// The arguments are constants in a memory of their own, whose arrays the machine can index at run time. clang 19 cannot
+// say so (CUDA's __grid_constant__), and copies arguments that are indexed to each thread's stack. Only chains do that,
+// so that they are left out unless GPU_HAS_CHAINS is defined on the command line (scripts/kernels/ptx.sh --chains).
 #define GPU_KERNEL(threads, name, Arguments)                                                                   \
     extern "C" __attribute__((global, launch_bounds(threads))) void name(const Arguments arguments)
 #ifndef GPU_HAS_CHAINS
@@ -224,8 +224,8 @@ template <class Accumulator>
 GPU_FUNCTION void settle(Accumulator&) {}
 
 // The words of a fragment (matrix.h), for elements of 16 bits, or two bytes in the place of each:
-//   own side    0: rows 0 to 7, elements 0 to 7; 1: rows 8 to 15, the same elements; 2 and 3: the same rows, elements 8 to 15
-//   other side  the same
+//   word 0: rows 0 to 7, elements 0 to 7; word 1: rows 8 to 15, the same elements
+//   words 2 and 3: the same rows, elements 8 to 15
 // Sums 0 to 3 belong to rows 0 to 7 of the other side, and 4 to 7 to its rows 8 to 15. Of each four, the first two belong
 // to rows 0 to 7 of the own side. The own side is M of the instruction, the other side is N, and a lane's place in each
 // matrix of 8 x 8 is the one that ldmatrix gives. scripts/kernels/fragments.py compares this with the PTX ISA's figures.

@@ -5,8 +5,8 @@
 //!   nodes or depth, at the mate that `go mate` asks for, or, with `MultiPV` 1, at a mate in one. Even then the engine
 //!   sends no move before `stop` or `ponderhit`.
 //! - A search for a mate stops early only when it has found the mate. Limits and the clock still apply.
-//! - An ordinary search may be stopped early by `MinimumKLDGainPerNode` or for the reasons in [`EarlyEnd`]. With `go
-//!   depth` it also ends at any proven win.
+//! - An ordinary search may be stopped early by `MinimumKLDGainPerNode` or for the reasons in [`EarlyEnd`]. With
+//!   `go depth` it also ends at any proven win.
 //!
 //! Every search stops when the position is solved.
 

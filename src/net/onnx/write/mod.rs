@@ -14,8 +14,8 @@
 //! | [`data_type`] | the type of the weights and its bytes |
 //!
 //! The outputs of the graph are the policy's logits; win, draw and loss after the softmax (or q after its tanh); and
-//! the moves left after a ReLU. Within the graph, an attention body has one row for each square, `[batch * 64,
-//! channels]`, and a residual tower has `[batch, channels, 8, 8]`.
+//! the moves left after a ReLU. Within the graph, an attention body has one row for each square,
+//! `[batch * 64, channels]`, and a residual tower has `[batch, channels, 8, 8]`.
 //!
 //! The graph differs from that of lc0's converter where lc0's would be wrong or cannot be made:
 //!

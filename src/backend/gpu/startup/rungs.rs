@@ -1,8 +1,9 @@
 //! Makes slots whose figures are right: if they are not, it goes down a ladder until they are.
 //!
 //! Each rung below the first gives up something that may be at fault: weights of 8 bits, graphs, launches of several
-//! steps, one BLAS library, or both libraries. Below the last rung is the processor. A rung that passed is kept in the cache folder with everything that it depends on, so that the next start
-//! neither evaluates on the processor nor checks.
+//! steps, one BLAS library, or both libraries. Below the last rung is the processor. A rung that passed is kept in the
+//! cache folder with everything that it depends on, so that the next start neither evaluates on the processor nor
+//! checks.
 
 use super::self_check::Reference;
 use crate::gemm::avoided::BlasLibrary;

@@ -6,8 +6,8 @@
 //! number of its piece. If a piece has several results, which happens when a worker or the server ends at a bad moment,
 //! the first one of a finished piece counts.
 //!
-//! A message with other fields than those below is refused, because a piece could be read as a result without output. A
-//! new field needs a new version.
+//! A message with unknown fields is refused; otherwise a piece could pass for a result without output. A new field
+//! needs a new version.
 //!
 //! Jobs that make training data have a third stream, `rukh-chunks-JOB`, with a message for each game on the subject
 //! `rukh.chunks.JOB`. The result of a piece names those that belong to it; others are left over from tries that have not
@@ -105,8 +105,8 @@ pub(crate) struct Job {
     /// The version of this format.
     pub(crate) protocol: u32,
     pub(crate) name: String,
-    /// A random number, which its pieces and results have as well. So those of an earlier job of this name, which a worker
-    /// may still store, are not mixed with them.
+    /// A random number, which its pieces and results have as well. It keeps apart what a worker may still store for an
+    /// earlier job of the same name.
     pub(crate) id: String,
     /// When the job was submitted, in seconds since 1970.
     pub(crate) created_s: u64,
@@ -135,8 +135,8 @@ pub(crate) struct Job {
 
 impl Job {
     /// The consumer from which all workers of the job pull. An acknowledgement names only the consumer and the
-    /// number of the piece. With the job's number in the name, one from an earlier job of the same name counts for no
-    /// piece of this job.
+    /// number of the piece. The job's number is in the name, so that an acknowledgement for an earlier job of the same
+    /// name has no effect.
     pub(crate) fn consumer(&self) -> String {
         format!("workers-{}", self.id)
     }
@@ -152,7 +152,7 @@ impl Job {
         }
         let is_number = self.id.len() <= 32 && self.id.bytes().all(|byte| byte.is_ascii_alphanumeric());
         if !is_number || self.id.is_empty() {
-            return Err("its `id` is no number of a job".to_owned());
+            return Err("its `id` is not a job's number".to_owned());
         }
         let within = |what: &str, value: u64, least: u64, most: u64| match (least..=most).contains(&value) {
             true => Ok(()),
@@ -169,7 +169,7 @@ impl Job {
                 within("shards", shards, 1, games)?;
                 let is_test = |[elo0, elo1]: [f64; 2]| format!("{elo0},{elo1}").parse::<Sprt>().is_ok();
                 if sprt.is_some_and(|sprt| !is_test(sprt)) {
-                    return Err("its `sprt` has no two Elo differences".to_owned());
+                    return Err("its `sprt` is not two Elo differences".to_owned());
                 }
                 match self.pieces {
                     Some(pieces) if pieces != shards => {

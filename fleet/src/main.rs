@@ -57,7 +57,7 @@ fn main() -> ExitCode {
         }
     };
     let ended = runtime.block_on(run(arguments));
-    // A thread that sleeps or reads does not keep the process.
+    // A thread that sleeps or reads does not keep the process alive.
     runtime.shutdown_background();
     match ended {
         Ok(()) => ExitCode::SUCCESS,

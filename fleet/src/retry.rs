@@ -21,7 +21,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &JobArgs) -> Result<(), 
     };
     if job.is_decided {
         return Err(FleetError::Refused(format!(
-            "the test of `{}` is decided without its other pieces",
+            "the test of `{}` is already decided, so its other pieces are not needed",
             job.name
         )));
     }
@@ -31,7 +31,7 @@ pub(crate) async fn run(server: &ServerArgs, arguments: &JobArgs) -> Result<(), 
     let last = done.last().await?;
     let mut messages = pin!(done.read(1..=last));
     while let Some((_, bytes)) = messages.try_next().await? {
-        // What is no result of the job finishes no piece. `collect` names it.
+        // A message that is not a result of this job finishes no piece. `collect` names it.
         let Some(Ok(result)) = bytes.map(|bytes| parse(&bytes, &job, pieces)) else { continue };
         let set = if result.error.is_some() { &mut failed } else { &mut finished };
         set.insert(result.piece);

@@ -50,8 +50,8 @@ pub(crate) fn context_of(client: Client) -> Context {
     ContextBuilder::new().timeout(REQUEST_TIMEOUT).build(client)
 }
 
-/// Connects to the server. With `is_patient` it waits until there is one, but not for one that refuses what this client
-/// has. A connection that is lost is made again, as often as needed.
+/// Connects to the server. With `is_patient` it waits until a server answers, but not if it refuses this client's
+/// credentials or has a certificate that is not trusted. A connection that is lost is made again, as often as needed.
 ///
 /// # Errors
 /// A setting is wrong, or the server refuses the connection; the text says with what it was tried.
@@ -108,7 +108,7 @@ pub(crate) async fn connect_client(
     let what = || hide(format!("server {}", arguments.server));
     let mut attempts = 0;
     loop {
-        // The client's own patience would try for ever what the server has refused.
+        // Left to itself, the client would repeat a refused attempt for ever.
         let error = match options.clone().connect(&addresses[..]).await {
             Ok(client) => return Ok(client),
             Err(error) => error,
@@ -154,7 +154,7 @@ fn is_refusal(error: &ConnectError) -> bool {
     match error.kind() {
         ConnectErrorKind::Io => {
             let causes = std::iter::successors(error.source(), |&cause| cause.source());
-            // So a certificate is refused, and a server of another kind.
+            // This is the error for a certificate that is not trusted, and for a server that does not speak NATS.
             causes
                 .filter_map(|cause| cause.downcast_ref::<io::Error>())
                 .any(|cause| cause.kind() == io::ErrorKind::InvalidData)

@@ -5,8 +5,8 @@
 //!   nodes or depth, at the mate that `go mate` asks for, or, with `MultiPV` 1, at a mate in one. Even then the engine
 //!   sends no move before `stop` or `ponderhit`.
 //! - A search for a mate stops early only when it has found the mate. Limits and the clock still apply.
-//! - An ordinary search may be stopped early by `MinimumKLDGainPerNode`, and as [`EarlyEnd`] says. One to a depth ends at
-//!   any proven win.
+//! - An ordinary search may be stopped early by `MinimumKLDGainPerNode` or for the reasons in [`EarlyEnd`]. With
+//!   `go depth` it also ends at any proven win.
 //!
 //! Every search stops when the position is solved.
 
@@ -33,7 +33,8 @@ pub struct SearchStart {
     /// Whether there is nothing to choose: the rules or the tablebases leave one move, and the user did not say which
     /// moves to search.
     pub is_only_move: bool,
-    /// Whether even the default of `SmartPruningFactor` prunes as in lc0, because this mode has another default.
+    /// Whether even the default of `SmartPruningFactor` counts as the user's own value, because this mode has another
+    /// default.
     pub prunes_as_lc0: bool,
     /// How late the engine's moves have come lately.
     pub lag: Lag,
@@ -66,10 +67,10 @@ enum EarlyEnd {
 }
 
 impl EarlyEnd {
-    /// `SmartPruningFactor` is about time on a clock. At its default it has no effect without one: then a move with fewer
-    /// visits may be chosen for its lower bound, and a limit of nodes or time is what the user wants to be used. Any other
-    /// value is the user's, and means what it means in lc0. Many programs send the default of every option, so it cannot
-    /// mean more than an option that was not sent.
+    /// `SmartPruningFactor` is about time on a clock. Without a clock its default has no effect: a move with fewer
+    /// visits may be chosen for its lower bound, and the user wants the whole limit of nodes or time to be used.
+    /// Another value means what it means in lc0. The default cannot be told from an option that was not sent, because
+    /// many programs send every default.
     fn of(options: &Options, start: &SearchStart, has_clock: bool) -> EarlyEnd {
         let factor = options.smart_pruning_factor;
         let is_default = factor == Options::default().smart_pruning_factor;

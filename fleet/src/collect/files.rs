@@ -30,9 +30,9 @@ pub(super) struct Files {
 
 /// Where the results go.
 enum Place {
-    /// The results have no control characters if it is a terminal, because they are what another program has stored.
+    /// On a terminal, control characters are removed from the results, because another program wrote them.
     Stdout { is_terminal: bool },
-    /// A device or a pipe, which is written itself.
+    /// A device or a pipe, which is written directly, without a file `.part`.
     Special(PathBuf),
     /// A file.
     File(PathBuf),
@@ -117,7 +117,7 @@ impl Files {
             self.rejected = Some(BufWriter::new(create(&path)?));
         }
         let format = InputFormat::of_word(format).unwrap_or(InputFormat::Jsonl);
-        // The reason is one line, behind a sign that readers pass over.
+        // The reason becomes a comment of one line.
         let one_line = |text: &str| text.replace(['\r', '\n'], " ");
         let kept = rejected_text(format, &one_line(place), &one_line(reason), text.as_bytes());
         match &mut self.rejected {
@@ -177,8 +177,8 @@ impl Files {
         Ok(())
     }
 
-    /// Gives the file of the results its name, and that of the refused documents, if all results are there. Otherwise
-    /// they stay where they are, and the text says so.
+    /// If all results are there, renames `FILE.part` and `FILE.rejected.part`. Otherwise they stay where they are, and
+    /// the text says so.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -193,7 +193,7 @@ impl Files {
         if !is_complete {
             let exists = if path.exists() { ", which stays as it is" } else { "" };
             return Ok(Some(format!(
-                "what is there is in {}, and not in {}{exists}; --partial writes it there",
+                "the results so far are in {}, and not in {}{exists}; --partial writes them there",
                 part.display(),
                 path.display()
             )));

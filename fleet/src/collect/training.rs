@@ -110,7 +110,7 @@ impl TrainingFolder {
         // A sequence that the stream has not reached is not there, and the server need not be asked.
         let last = self.chunks.last().await?;
         let is_there = |sequence: &u64| (1..=last).contains(sequence);
-        let gone = |sequence: u64| format!("its training data {sequence} are not there");
+        let gone = |sequence: u64| format!("its training data number {sequence} is missing");
         if let Some(&sequence) = sequences.iter().find(|sequence| !is_there(sequence)) {
             return Ok(Err(gone(sequence)));
         }
@@ -119,7 +119,7 @@ impl TrainingFolder {
     }
 }
 
-/// Whether a folder has nothing but what an ended process has not completed.
+/// Whether a folder holds at most unfinished files of a process that has ended.
 fn is_empty(folder: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(folder)? {
         if !entry?.file_name().to_string_lossy().contains(PARTIAL) {

@@ -101,7 +101,7 @@ fn empty_pieces(job: &str, count: u64) -> impl Iterator<Item = Result<Piece, Str
     (0..count).map(move |piece| Ok(Piece { job: job.clone(), piece, documents: Vec::new() }))
 }
 
-/// The engine that may work on a job: the one that is found here, as far as the flags do not say otherwise.
+/// The engine that may work on a job: this machine's, unless flags say otherwise.
 async fn identity(arguments: &EngineArgs, mode: Mode) -> Result<Option<EngineIdentity>, FleetError> {
     let program = engine::program(arguments.engine.as_deref());
     // Nothing is started with flags that a job must not have.
@@ -147,7 +147,7 @@ fn new_job(
     }
 }
 
-/// Stores a job with its pieces, which `pieces` cuts for the number of the job. `openings` is the content of the file of
+/// Stores a job and its pieces. `pieces` gets the job's number and makes them. `openings` is the content of the file of
 /// openings.
 async fn submit<P: Iterator<Item = Result<Piece, String>>>(
     server: &ServerArgs,

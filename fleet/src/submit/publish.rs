@@ -22,7 +22,7 @@ const WINDOW_BYTES: usize = 8 << 20;
 /// The pause before messages are sent again.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// How often messages are sent again although no further one was stored.
+/// The most failures in a row, without a message that was stored.
 const MOST_FAILURES: u32 = 120;
 
 /// A message whose acknowledgement is awaited.

@@ -1,9 +1,10 @@
 //! Knows which pieces of a job have a result, so that they are not done again.
 //!
-//! A server that is killed while it writes down what workers have acknowledged may lose it. Then it delivers all pieces
-//! again, as if for the first time. Two signs say so: a job has many more results than deliveries, or a delivery has a
-//! much lower number than one before it. Only then a worker reads the numbers of the pieces that are finished, so that a
-//! server that loses nothing is not asked for anything. They are in the headers of the results, whose content can be long.
+//! A server that is killed while it writes down what workers have acknowledged may lose the whole list. Then it
+//! delivers all pieces again, as if for the first time. Two signs say so: a job has many more results than deliveries,
+//! or a delivery has a much lower number than one before it. Only then a worker reads the numbers of the pieces that
+//! are finished, so that a server that loses nothing is not asked for anything. They are in the headers of the results,
+//! whose content can be long.
 
 use crate::error::print_error_line;
 use crate::job::{self, Job};
@@ -32,8 +33,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// How often reading goes on after the server has not answered.
 const MOST_TRIES: u32 = 6;
 
-/// A server that is killed always loses the last moments. Those pieces are done again in less time than the finished ones
-/// of a long job are read. So only a loss of at least this part of the deliveries counts, as a divisor.
+/// A server that is killed always loses the last moments. To do these few pieces again costs less than to read the
+/// numbers of all finished ones. So only a loss of more than a tenth of the deliveries counts; this is the divisor.
 const LOST_PART: u64 = 10;
 
 /// Whether a number of deliveries is so much lower than expected that the server has lost what it knew of them.
@@ -55,7 +56,7 @@ pub(super) struct Deliveries {
     job: Job,
     /// The number of the last delivery.
     last: u64,
-    /// It is empty as long as the server has lost nothing, and while it is read.
+    /// Empty until the server has lost something and the numbers are read.
     finished: Finished,
     reading: JoinSet<Finished>,
 }
@@ -90,7 +91,7 @@ impl Deliveries {
         self.last = delivery;
     }
 
-    /// Whether the finished pieces are being read. Until then it is not known whether a piece is one of them.
+    /// Whether the finished pieces are being read. Meanwhile it is not known whether a piece is one of them.
     pub(super) fn is_reading(&self) -> bool {
         !self.reading.is_empty()
     }

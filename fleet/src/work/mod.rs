@@ -10,7 +10,7 @@
 //! | [`umpire`] | ends a tournament whose test is decided |
 //! | [`store`] | stores a result and acknowledges its piece |
 //! | [`finished`] | knows which pieces have a result already |
-//! | [`report`] | says how the worker is |
+//! | [`report`] | reports the worker's state |
 //! | [`runner`] | works on a piece, by its kind |
 //! | [`analysis`] | the engine that analyses documents |
 //! | [`games`] | the engine that plays games |
@@ -95,7 +95,9 @@ fn watch_signals() -> watch::Receiver<bool> {
     let (sender, receiver) = watch::channel(false);
     tokio::spawn(async move {
         signal().await;
-        print_error_line("ending; the pieces that are being worked on are finished first, if that is soon");
+        print_error_line(
+            "ending; the pieces that are being worked on are finished first, if that takes at most ten seconds",
+        );
         let _ = sender.send(true);
         signal().await;
         std::process::exit(1);

@@ -68,7 +68,7 @@ pub(super) enum End {
     EngineLost(String),
 }
 
-/// The pieces to hold beside those that are being worked on, if one takes a mean time in seconds.
+/// How many pieces to hold beside those that are being worked on, given the mean time of a piece in seconds.
 pub(crate) fn pieces_ahead(mean_s: f64, slots: usize) -> usize {
     let pieces = (AHEAD_S / mean_s.max(1e-6) * slots as f64).ceil();
     (pieces as usize).clamp(1, MOST_AHEAD)
@@ -114,7 +114,7 @@ pub(super) async fn work(
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Skipping {
     No,
-    /// It does, so many pieces are pulled at once.
+    /// It does; therefore many are pulled at once.
     Yes,
     /// It did, so there may be more pieces here than this worker needs.
     Ended,
@@ -291,7 +291,7 @@ impl Shift<'_> {
         if held.deliveries > 2 * most {
             let mut result = PieceResult::new(&self.job.id, held.piece.piece);
             result.error = Some(format!(
-                "it was delivered {} times, and its workers were lost, also when it was tried alone",
+                "it was delivered {} times, and its workers were lost, even when it was tried alone",
                 held.deliveries - 1
             ));
             self.put_aside(key, result);
@@ -474,8 +474,8 @@ impl Shift<'_> {
         end
     }
 
-    /// The time that the pieces have to which the worker holds on, if it should leave the job: none if the job is gone or
-    /// its test is decided, and any if a job with a higher priority has pieces that wait.
+    /// How long the worker may still work on the pieces that it holds, if it should leave the job: zero if the job is
+    /// gone or its test is decided, and without a limit if a job with a higher priority has pieces that wait.
     async fn time_left(&mut self) -> Option<Duration> {
         if let Some(umpire) = &mut self.umpire {
             // If the server does not answer, there is another look soon.

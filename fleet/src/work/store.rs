@@ -39,8 +39,8 @@ pub(super) enum Received {
 }
 
 impl Held {
-    /// Reads and checks a message. The piece n is the message n + 1 of the stream. If it was stored again later, it is
-    /// the same as there. `pieces` is that stream.
+    /// Reads and checks a message. The piece n is the message n + 1 of the stream. A copy that was stored later must
+    /// equal it. `pieces` is that stream.
     ///
     /// # Errors
     /// The server does not answer.
@@ -59,7 +59,7 @@ impl Held {
             // It was stored again.
             Ok(piece) => match pieces.get(piece.piece + 1).await? {
                 Some(first) if first == message.payload => Ok(piece),
-                _ => Err(format!("it is not the same as piece {}, which it says that it is", piece.piece)),
+                _ => Err(format!("it says that it is piece {}, but differs from it", piece.piece)),
             },
             Err(reason) => {
                 let is_there = server::job(context, &job.name).await.is_ok_and(|found| found.id == job.id);
@@ -130,7 +130,7 @@ pub(super) async fn store(context: &Context, job: &str, mut result: PieceResult,
     }
 }
 
-/// The result of a piece of which the server does not take something.
+/// The result of a piece that has something too long for the server.
 fn too_long(result: &PieceResult, what: &str, length: usize) -> PieceResult {
     let reason =
         format!("{what} has {length} bytes, more than the server takes (max_payload); use smaller pieces");

@@ -125,7 +125,7 @@ fn all_end(pids: &str) {
     }
 }
 
-/// The engines would be busy for minutes: one analyses, the other plays.
+/// Both engines (one analyses, one plays) have work for minutes, and must end with their worker.
 #[test]
 fn a_busy_engine_ends_with_its_worker() {
     for work in [

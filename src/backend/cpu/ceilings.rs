@@ -26,16 +26,16 @@ const CHAINS: usize = 12;
 /// Multiplications and additions of each chain in one run.
 const CHAIN_LENGTH: usize = 2000;
 
-/// The steps of products in tile registers: the factors fit the first-level cache, or the second one and the sums are
-/// stored less often. They are multiples of the steps of each format's loop.
+/// The steps of products in tile registers. With the fewest, the factors fit the first-level cache; with more, only the
+/// second, but sums are stored less often. They are multiples of the steps of each format's loop.
 #[cfg(target_arch = "x86_64")]
 const TILE_STEPS: [usize; 3] = [48, 144, 288];
 
 /// Measures the ceilings. `layer` is a layer in the backend's number format; without one, products are in fp32.
 ///
-/// Products whose factors lie in registers, or in tiles from the nearest caches, are the fastest that there can be. An
-/// instruction set may have faster instructions for blocks, which only the layer's own product uses, so the ceiling is that
-/// speed if it is higher.
+/// The ceiling of operations is the speed of products whose factors lie in registers, or in tiles from the nearest
+/// caches. It is the speed of the layer's own product if that is higher: an instruction set may have faster
+/// instructions for blocks, which only that product uses.
 pub(super) fn measure(isa: Isa, layer: Option<&PackedMatrix>) -> Ceilings {
     let format = layer.map_or(Format::Fp32, PackedMatrix::format);
     let vectors = match format {

@@ -22,12 +22,13 @@
 //! | [`pass`] | a batch as a list of steps, and the slot that runs it |
 //! | [`gemm`] | who computes a GEMM, and in which layout |
 //! | [`network`] | a network in the device's memory |
-//! | [`runtime`] | what a card and its libraries can do, and the calls |
+//! | [`runtime`] | what a card and its libraries can do, the number formats, and the calls |
 //!
 //! [`backend`] gathers a batch; a slot's thread takes it, and the slot in [`pass`] launches its graph. A weight goes
 //! from the file through [`rukh_net::prepare`] and [`network`]'s uploader to the device. The tuner's choices are
 //! measured in [`measure`] and kept in [`table`]; [`gemm`] applies them, and a step of [`pass`] launches the result.
-//! A fault comes out of [`runtime`] as an error of a slot, and [`rukh_backend::wrap`] makes the backend anew.
+//! A fault comes out of [`runtime`] as an error of a slot, and [`rukh_backend::wrap`] puts the processor in the device's
+//! place.
 
 pub mod cases;
 pub mod doctor;

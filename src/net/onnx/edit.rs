@@ -1,7 +1,7 @@
-//! Changes to an ONNX model whose graph is kept as it is otherwise, with fields that [`super::proto`] does not have.
+//! Changes an ONNX model in a few places and keeps everything else, even fields that [`super::proto`] does not know.
 //!
-//! They make a model that other programs exported usable for lc0: lc0's `onnx2leela` can divide the counter of moves
-//! without progress, and add a softmax to win, draw and loss; and it converts outputs to the type of the input.
+//! The changes make models of other exporters usable, and are those of lc0's `onnx2leela`: it can divide the counter of
+//! moves without progress, and add a softmax to win, draw and loss; and it converts outputs to the type of the input.
 
 use prost::Message;
 use prost::bytes::{Buf, Bytes};

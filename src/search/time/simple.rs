@@ -1,4 +1,4 @@
-//! A time manager that spends a percentage of the remaining time, which grows with the game's length and with the
+//! A time manager that spends a share of the remaining time. The share grows with the game's length and with the
 //! increment.
 //!
 //! The next move also gets the time that the last move did not use.

@@ -49,9 +49,9 @@ pub(crate) struct Expected {
     pub(super) element: ElementType,
     /// The elements. The kernel must not write those that are not a number.
     pub(super) values: Vec<f64>,
-    /// The largest [`numbers::error_above`] of `least`.
+    /// The largest error, as [`numbers::error_above`] measures it with `least`.
     pub(super) allowed: f64,
-    /// The size below which all numbers may have the same error.
+    /// Errors are relative to the expected number, or to this one if it is larger.
     pub(super) least: f64,
 }
 
@@ -69,7 +69,7 @@ impl Expected {
         Expected { place, element, values, allowed, least: 1.0 }
     }
 
-    /// This expectation, with relative errors also of smaller numbers, from `least` on.
+    /// The same, where errors are relative from `least` on instead of from 1.
     pub(super) fn above(self, least: f64) -> Expected {
         Expected { least, ..self }
     }
@@ -171,9 +171,15 @@ impl Arena {
             return format!("byte {byte} of the memory was written");
         };
         if byte < place.start {
-            format!("the byte {} before a result was written", place.start - byte)
+            format!(
+                "a byte outside of a result was overwritten, {} before its first byte",
+                place.start - byte
+            )
         } else if byte >= place.start + place.bytes {
-            format!("the byte {} after a result was written", byte - place.start - place.bytes)
+            format!(
+                "a byte outside of a result was overwritten, {} behind its last byte",
+                byte + 1 - place.start - place.bytes
+            )
         } else {
             format!("byte {} of a result was written, but lies between its rows", byte - place.start)
         }
@@ -225,8 +231,8 @@ mod tests {
         let (arena, expected, after) = launched();
         let start = expected[0].place.start;
         for (byte, text) in [
-            (start - 1, "the byte 1 before a result was written"),
-            (start + 8, "the byte 0 after a result was written"),
+            (start - 1, "a byte outside of a result was overwritten, 1 before its first byte"),
+            (start + 8, "a byte outside of a result was overwritten, 1 behind its last byte"),
             (start + 7, "byte 7 of a result was written, but lies between its rows"),
         ] {
             let mut after = after.clone();

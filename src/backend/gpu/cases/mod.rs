@@ -1,8 +1,8 @@
 //! The cases of all kernels: shapes, arguments, memory, and what must be in the memory after the launch.
 //!
-//! All tests of single kernels take their cases from here (`measure/samples.rs` checks the GEMMs that are timed). The doctor launches the cases on a card, a test of the
-//! emulator does on emulated cards, and the program `kernel_cases` writes them for the kernels on the host and for the
-//! second emulator.
+//! All tests of single kernels take their cases from here (`measure/samples.rs` checks the GEMMs that are timed). The
+//! doctor launches the cases on a card, a test of the emulator does on emulated cards, and the program `kernel_cases`
+//! writes them for the kernels on the host and for the second emulator.
 //!
 //! | module | what it does or holds |
 //! |---|---|

@@ -55,7 +55,9 @@ const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
 }
 
 /// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned GEMMs, so
-/// a new one goes to the end.
+/// a new one goes to the end. It also needs its instances in `hip/kernels/gemm.hip`, for each `MATRIX_LAYOUT` that shall
+/// have it, and where it pays in `gemm_byte_weights.hip` and `bytes.hip`. An architecture without an instance leaves the
+/// tile out.
 const TILES: [Tile; 9] = [
     tile(128, 128, 256, 1.0),
     tile(128, 128, 128, 1.0),
@@ -430,6 +432,7 @@ pub(crate) fn partial_bytes(shape: &GemmShape, splits: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_choice_of_a_file_exists_or_is_refused() {
@@ -446,6 +449,21 @@ mod tests {
         assert_eq!(OwnChoice::new(any, 1, preshuffled), None, "weights of any width are never preshuffled");
         assert_eq!(OwnChoice::new(any, 1, bytes), None, "weights of any width never have 8 bits");
         assert_eq!(OwnChoice::new(0, 1, transposed), None, "only libraries read transposed weights");
+    }
+
+    /// Where an instance is missing, the tile would silently never be a candidate.
+    #[test]
+    fn the_tiles_are_those_that_have_instances_in_the_kernels_source() {
+        let source = include_str!("../../../../hip/kernels/gemm.hip");
+        let instance = |line: &str| {
+            let (_, arguments) = line.split_once("Core, ")?;
+            let mut numbers = arguments.split(", ").map(|number| number.parse().ok());
+            Some([numbers.next()??, numbers.next()??, numbers.next()??])
+        };
+        let instances: BTreeSet<[usize; 3]> = source.lines().filter_map(instance).collect();
+        let of_size = |TileSize { rows, columns, threads }: TileSize| [rows, columns, threads as usize];
+        let tiles: BTreeSet<[usize; 3]> = tile_sizes().into_iter().map(of_size).collect();
+        assert_eq!(tiles, instances);
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! The profile of a network on a device.
 //!
 //! The kinds of steps, such as the QKV GEMMs of all encoders, are taken out of the pass one after another, and what
-//! remains is timed, as captured graphs and by device events. The time of a kind is the mean of what the pass gains by
-//! it when the kinds are taken out from the first to the last, and from the last to the first. So it includes what a
-//! step costs because the one before it ran another kernel and used other memory, and the times of all kinds add up to
-//! the pass. Kinds that take less than a hundredth of the pass are taken out together, and get shares of their time by
-//! what they take alone.
+//! remains is timed, as captured graphs and by device events. This is done from the first kind to the last, and in
+//! reverse; the time of a kind is the mean of what its removal saves in the two orders. So it includes what a step
+//! costs because the one before it ran another kernel and used other memory, and the times of all kinds add up to the
+//! pass. Kinds that take less than a hundredth of the pass are taken out together, and get shares of their time by what
+//! they take alone.
 //!
 //! | module | what it does |
 //! |---|---|
@@ -33,10 +33,11 @@ use rukh_backend::profile::{
 use rukh_net::input::{HistoryFill, encode};
 use rukh_net::policy_index::index_of;
 
-/// The share of a pass from which on a kind of steps is taken out of the pass alone.
+/// A kind of steps with a larger share of a pass than this is taken out by itself.
 const LARGE_SHARE: f64 = 0.01;
 
-/// Steps of one kind that run alone are repeated until a graph has so many, because events have a resolution of half a microsecond.
+/// Steps of one kind that run alone are repeated until a graph has so many, because events have a resolution of half a
+/// microsecond.
 const STEPS_OF_A_GRAPH: usize = 24;
 
 /// Profiles a network on a device.
@@ -275,7 +276,7 @@ fn times_within(
 /// The stage and the operation of a step.
 type Kind = (&'static str, String);
 
-/// The stage and the operation of a step.
+/// The kind of the step with this name.
 fn kind(name: &str) -> Kind {
     let (stage, _, operation) = place(name);
     (stage, operation)

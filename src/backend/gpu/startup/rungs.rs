@@ -1,8 +1,9 @@
 //! Makes slots whose figures are right: if they are not, it goes down a ladder until they are.
 //!
-//! Each rung gives up something that may be at fault: the graphs, launches of several steps, one BLAS library, or both. Below the last rung is the
-//! processor. A rung that passed is kept in the cache folder with everything that it depends on, so that the next start
-//! neither evaluates on the processor nor checks.
+//! Each rung below the first gives up something that may be at fault: weights of 8 bits, graphs, launches of several
+//! steps, one BLAS library, or both libraries. Below the last rung is the processor. A rung that passed is kept in the
+//! cache folder with everything that it depends on, so that the next start neither evaluates on the processor nor
+//! checks.
 
 use super::self_check::Reference;
 use crate::gemm::avoided::BlasLibrary;
@@ -188,7 +189,7 @@ fn slots_on(
         Rung::WithoutRocblas => &[BlasLibrary::Rocblas],
         Rung::WithoutLibraries => &[BlasLibrary::HipblasLt, BlasLibrary::Rocblas],
     };
-    // What is given up once stays so.
+    // Weights of 8 bits stay given up on all further rungs; graphs and shared launches come back on the next one.
     let weights = if rung == Rung::AsAsked { maker.gemms.weights() } else { WeightBits::Sixteen };
     let limited = (!left_out.is_empty() || weights != maker.gemms.weights())
         .then(|| -> Result<Gemms> {

@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`defaults`], [`two_ways`] | compares whole evaluations with the tuned GEMMs and with the default's; the rows of both, and which to keep |
 //! | [`winners`] | who computes a network's GEMMs, according to a table |
-//! | [`choices`] | finds which library or kernel computes each GEMM fastest |
+//! | [`choices`] | plans, merges and keeps measurements of GEMMs; [`gemms`](crate::gemm::gemms) offers the candidates, and [`measurer`](crate::measure::measurer) times them |
 //! | [`kept_tables`], [`notices`] | the tables from earlier starts and from the user; what tuning says about libraries that misbehave |
 //! | [`settings`] | the settings of passes that `rukh tune` measures |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |

@@ -69,7 +69,23 @@ impl Setting {
     /// Whether the setting changes nothing.
     pub(crate) fn is_that_of(self, maker: &SlotMaker<'_>) -> bool {
         let facts = |maker: &SlotMaker<'_>| {
-            let SlotMaker { streams, has_graphs, fork, few_rows, fuse, waiting, .. } = *maker;
+            // Every field is named: a setting of a field that is not compared would never be tried.
+            let SlotMaker {
+                gpu: _,
+                network: _,
+                kernels: _,
+                gemms: _,
+                inverse_temperature: _,
+                maximum_batch: _,
+                streams,
+                ladder: _,
+                has_graphs,
+                fork,
+                few_rows,
+                fuse,
+                attention: _,
+                waiting,
+            } = *maker;
             (streams, has_graphs, fork, few_rows, fuse, maker.attention_kernel(), waiting)
         };
         facts(&self.applied(maker)) == facts(maker)
@@ -81,7 +97,7 @@ pub(crate) fn option_of(text: &str) -> &str {
     text.split('=').next().unwrap_or(text).trim()
 }
 
-/// MeasuredSettings that were measured to be faster than the defaults, each with another option.
+/// Settings that were measured to be faster than the defaults, each with another option.
 #[derive(Clone, Default)]
 pub(crate) struct MeasuredSettings(Vec<Setting>);
 

@@ -12,7 +12,7 @@ use crate::onnx::proto::{Tensor, data_location, data_type};
 /// Tables and sizes have fewer values than this.
 const MAXIMUM_INTEGERS: usize = 1 << 16;
 
-/// The dimensions of a constant, none of which is 0. So none is larger than the number of the constant's values.
+/// The dimensions of a constant. All are positive, so none exceeds the number of the constant's values.
 pub(super) fn dimensions(tensor: &Tensor) -> Result<Vec<usize>, Reason> {
     let sizes = tensor.dims.iter().map(|&size| usize::try_from(size).ok().filter(|&size| size > 0));
     sizes

@@ -13,16 +13,16 @@
 //! | [`error`] | why a network cannot be converted, and the limits of the settings |
 //! | [`data_type`] | the type of the weights and its bytes |
 //!
-//! The outputs of the graph are the logits of the policy, win, draw and loss after their softmax (or q after its tanh),
-//! and the moves left after a ReLU. Within the graph, an attention body has one row for each square,
+//! The outputs of the graph are the policy's logits; win, draw and loss after the softmax (or q after its tanh); and
+//! the moves left after a ReLU. Within the graph, an attention body has one row for each square,
 //! `[batch * 64, channels]`, and a residual tower has `[batch, channels, 8, 8]`.
 //!
-//! The graph differs from the one of lc0's converter where that would be wrong or is not possible:
+//! The graph differs from that of lc0's converter where lc0's would be wrong or cannot be made:
 //!
 //! - The LayerNorms of a policy head's encoders have the epsilon of lc0's CPU backend
 //!   ([`crate::weights::POLICY_LAYER_NORM_EPSILON`]).
 //! - With an opset before 17, which has no LayerNormalization, LayerNorms are written as elementary operators.
-//! - All layers can have all sizes and activations that the network can have.
+//! - Layers of every size and activation are converted.
 
 mod builder;
 pub mod data_type;

@@ -431,8 +431,7 @@ mod tests {
     #[test]
     fn cublaslt_is_looked_for_where_users_have_it() {
         let folders = |platform, variables: &[(&'static str, &'static str)], files: &[&'static str]| {
-            let machine =
-                Imagined { variables: variables.iter().copied().collect(), files: files.to_vec() };
+            let machine = Imagined { variables: variables.iter().copied().collect(), files: files.to_vec() };
             let found = cublaslt(platform, &machine, None);
             // The folder of this program comes first.
             let texts = found[1..].iter().map(|place| place.to_string().replace('\\', "/"));

@@ -90,7 +90,7 @@ pub(super) unsafe extern "C" fn hipGetDevicePropertiesR0600(
         // SAFETY: the caller passes null or a pointer that may be written to.
         unsafe { write_result(properties, made) }
     });
-    made.map_or_else(|error| failed(error), |()| hipSuccess)
+    made.map_or_else(failed, |()| hipSuccess)
 }
 
 fn device_properties(ordinal: c_int) -> Result<hipDeviceProp_tR0600, hipError_t> {

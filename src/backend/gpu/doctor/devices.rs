@@ -111,7 +111,11 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
         let kernels = Kernels::of(&gpu, ElementType::Fp32)?;
         let gemms = Gemms::new(&gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);
         if let Some(version) = gemms.hipblaslt_version() {
-            let (major, minor, patch) = (version / 100_000, version / 100 % 1000, version % 100);
+            let [major, rest] = match maker {
+                Maker::Amd => [version / 100_000, version % 100_000],
+                Maker::Nvidia => [version / 10_000, version % 10_000],
+            };
+            let (minor, patch) = (rest / 100, rest % 100);
             report.note(format!("{} {major}.{minor}.{patch}", maker.blaslt()));
         }
         gemms.refusals().iter().for_each(|refusal| report.note(refusal.clone()));

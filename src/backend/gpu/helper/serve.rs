@@ -44,5 +44,6 @@ fn measure(request: &Request, write: &mut impl FnMut(&Report) -> bool) -> error:
     let mut measurer = Measurer::new(&gpu, &gemms, &kernels, *element, (wanted, *effort))?;
     write(&Report::Ready);
     measurer.measure(wanted, *budget, |event| write(&Report::of(&event)));
+    kernels.module().keep();
     Ok(())
 }

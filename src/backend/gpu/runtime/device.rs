@@ -5,7 +5,7 @@ use super::choice::{Found, GpuChoice, LeftOut, notice, ranked};
 use super::code_objects::{KernelCode, code_for};
 use super::driver_hint::explained;
 use super::error::{GpuError, Result};
-use super::facts::Facts;
+use super::facts::{Facts, target_of};
 use super::ffi::hip::{self, Device};
 use super::ffi::{hipblaslt, rocblas};
 use super::libraries::{Libraries, Sources};
@@ -102,13 +102,17 @@ impl Gpu {
             return Err(GpuError::Unsupported(text));
         }
         let Usable { rocblas, hipblaslt, refusals } = usable(libraries, &found.architecture)?;
-        let code = code_for(device, libraries.target.as_deref().unwrap_or(&found.architecture))?;
+        // The code, and what follows from it, may be those of an older architecture.
+        let asked = libraries.target.as_deref();
+        let target = asked.or(target_of(&found.name, &found.architecture)).unwrap_or(&found.architecture);
+        let code = code_for(device, target)?;
+        let facts = Facts::of(target);
         let Found { name, architecture, compute_units, .. } = found.clone();
         let notices = Vec::new();
         Ok(Gpu {
             device,
             maker: libraries.maker,
-            facts: Facts::of(libraries.target.as_deref().unwrap_or(&architecture)),
+            facts,
             architecture,
             name,
             compute_units,

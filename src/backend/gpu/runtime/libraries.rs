@@ -103,7 +103,12 @@ impl Libraries {
     }
 
     fn of_nvidia(sources: &Sources) -> Result<Libraries> {
-        let hip = hip::load(Maker::Nvidia)?;
+        let hip = hip::load(Maker::Nvidia).map_err(|error| match error {
+            GpuError::Library(text) => {
+                GpuError::Library(format!("NVIDIA's display driver cannot be used: {text}"))
+            }
+            other => other,
+        })?;
         let wanted = sources.gemm;
         if wanted == GemmLibrary::Rocblas {
             return Err(GpuError::Unsupported(
@@ -113,9 +118,13 @@ impl Libraries {
         let hipblaslt =
             wanted.has_hipblaslt().then(|| hipblaslt::load(Maker::Nvidia, sources.folder.as_deref()));
         let mut notices = Vec::new();
-        // A library that the user has named and that cannot be used is news, even if it is not needed.
-        if let (Some(_), Some(Err(error))) = (&sources.folder, &hipblaslt) {
-            notices.push(error.to_string());
+        match &hipblaslt {
+            Some(Ok(library)) => notices.extend(
+                hipblaslt::file(Maker::Nvidia, library).map(|file| format!("cuBLASLt is {}", file.display())),
+            ),
+            // A library that the user has named and that cannot be used is news, even if it is not needed.
+            Some(Err(error)) if sources.folder.is_some() => notices.push(error.to_string()),
+            _ => {}
         }
         Ok(Libraries {
             maker: Maker::Nvidia,

@@ -7,8 +7,10 @@
 use super::error::{GpuError, Result};
 use rukh_base::cache_folder;
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// How the line that begins a kernel begins. The kernel's name and a parenthesis follow. The kernel ends with the first
 /// line that is a closing brace.
@@ -34,8 +36,25 @@ struct Text {
 #[derive(Default)]
 struct Compiled {
     code: HashMap<String, Vec<u8>>,
+    /// When the file was written that has been read.
+    read: Option<SystemTime>,
     /// Whether there is code that the file lacks.
     is_new: bool,
+}
+
+impl Compiled {
+    /// Adds what the file has, if it has been written since it was read: by a helper process, for example.
+    fn read(&mut self, path: &Path) {
+        let written = fs::metadata(path).and_then(|metadata| metadata.modified()).ok();
+        if written.is_none() || written == self.read {
+            return;
+        }
+        self.read = written;
+        for (name, code) in cache_folder::read(path).ok().and_then(|bytes| unpack(&bytes)).unwrap_or_default()
+        {
+            self.code.entry(name).or_insert(code);
+        }
+    }
 }
 
 impl Ptx {
@@ -44,12 +63,11 @@ impl Ptx {
     pub(crate) fn new(architecture: &str, driver: i32, texts: &[String]) -> Ptx {
         let key = format!("{driver},{:016x}", cache_folder::hash_of(texts));
         let path = cache_folder::file(&format!("kernels-{architecture}"), &key, "cubins");
-        let code = path.as_ref().and_then(|path| unpack(&cache_folder::read(path).ok()?)).unwrap_or_default();
         Ptx {
             architecture: architecture.to_owned(),
             texts: texts.iter().map(|text| Text::new(text)).collect(),
             path,
-            code: Mutex::new(Compiled { code, is_new: false }),
+            code: Mutex::default(),
         }
     }
 
@@ -84,8 +102,8 @@ impl Ptx {
     /// # Errors
     /// The driver cannot translate the kernel.
     pub(crate) fn code(&self, name: &str) -> Result<Option<Vec<u8>>> {
-        if let Some(code) = self.compiled().code.get(name) {
-            return Ok(Some(code.clone()));
+        if let Some(code) = self.known(name) {
+            return Ok(Some(code));
         }
         let Some(module) = self.texts.iter().find_map(|text| text.module(name)) else { return Ok(None) };
         let code = hip_on_cuda::compile(&module).map_err(|reason| {
@@ -104,6 +122,14 @@ impl Ptx {
         Ok(Some(code))
     }
 
+    fn known(&self, name: &str) -> Option<Vec<u8>> {
+        let mut compiled = self.compiled();
+        if let Some(path) = self.path.as_ref().filter(|_| !compiled.code.contains_key(name)) {
+            compiled.read(path);
+        }
+        compiled.code.get(name).cloned()
+    }
+
     fn compiled(&self) -> MutexGuard<'_, Compiled> {
         self.code.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -113,10 +139,7 @@ impl Ptx {
         let mut compiled = self.compiled();
         let Some(path) = self.path.as_ref().filter(|_| compiled.is_new) else { return };
         // Another process may have kept other kernels meanwhile.
-        let others = cache_folder::read(path).ok().and_then(|bytes| unpack(&bytes)).unwrap_or_default();
-        for (name, code) in others {
-            compiled.code.entry(name).or_insert(code);
-        }
+        compiled.read(path);
         compiled.is_new = cache_folder::keep(path, &pack(&compiled.code)).is_err();
     }
 }

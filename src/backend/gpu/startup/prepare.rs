@@ -76,8 +76,9 @@ pub(crate) fn start(
     let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? };
     let mut is_settled = true;
     if let Some(kept) = kept {
-        let tuned =
-            choices::tune(&maker, options, &origin, kept, &mut options.tuning.control(&mut |_, _| true))?;
+        let mut tell = |_, _| true;
+        let mut control = options.tuning.control(gpu.maker, &mut tell);
+        let tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
         notices.extend(tuned.notices);
         is_settled = tuned.is_settled;
     }

@@ -20,6 +20,7 @@ use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::ffi::program::{Program, Step};
+use crate::runtime::maker::Maker;
 use crate::table::file;
 use crate::table::row::{Origin, Row};
 use rukh_base::cache_folder;
@@ -38,9 +39,13 @@ pub(crate) struct Control<'a> {
 }
 
 impl Tuning {
-    /// The control of the tuning at a start.
-    pub(crate) fn control<'a>(self, tell: &'a mut dyn FnMut(usize, usize) -> bool) -> Control<'a> {
-        Control { effort: self.effort(), budget: self.budget(), tell }
+    /// The control of the tuning at a start, on a card of this maker.
+    pub(crate) fn control<'a>(
+        self,
+        maker: Maker,
+        tell: &'a mut dyn FnMut(usize, usize) -> bool,
+    ) -> Control<'a> {
+        Control { effort: self.effort(), budget: self.budget(maker), tell }
     }
 }
 

@@ -237,7 +237,7 @@ fn every_fuzz_target_runs_in_ci() {
 
 #[test]
 fn each_stored_architecture_has_a_row_in_the_table_of_proofs() {
-    let page = fs::read_to_string(root().join("docs/rocm.md")).unwrap();
+    let page = fs::read_to_string(root().join("docs/gpu.md")).unwrap();
     let mut rows = Vec::new();
     for line in page.lines().filter(|line| line.starts_with("| gfx")) {
         let first = line.split('|').nth(1).unwrap().trim();

@@ -117,10 +117,10 @@ fn every_backend_that_can_be_named_has_a_row_with_a_description() {
     assert!(rukh_registry::BACKENDS.iter().all(|kind| !kind.description.is_empty()));
 }
 
-/// The options of graphics cards are read from one table, and docs/rocm.md explains them for users.
+/// The options of graphics cards are read from one table, and docs/gpu.md explains them for users.
 #[test]
 fn each_option_of_a_graphics_card_is_explained() {
-    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/rocm.md");
+    let page = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/gpu.md");
     let page = std::fs::read_to_string(page).unwrap();
     let section = page.split("\n## Backend options\n").nth(1).unwrap().split("\n## ").next().unwrap();
     let first_cells = section.lines().filter_map(|line| line.strip_prefix("| `")?.split('|').next());

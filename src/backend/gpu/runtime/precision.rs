@@ -105,7 +105,7 @@ impl GpuPrecision {
     }
 }
 
-/// The largest difference that docs/rocm.md allows for q and for priors.
+/// The largest difference that docs/gpu.md allows for q and for priors.
 pub(crate) fn tolerance(precision: GpuPrecision) -> f32 {
     match precision {
         GpuPrecision::Fp32 => 1e-4,

@@ -26,6 +26,8 @@ pub(crate) fn rukh_at(binary: &Path, arguments: &[&str]) -> Command {
     for variable in unix.iter().chain(&["APPDATA", "LOCALAPPDATA"]) {
         command.env(variable, NO_FOLDER);
     }
+    // A card of this machine would answer instead of the processor or the emulator.
+    command.env("RUKH_CUDA_LIBRARY_PATH", "/nonexistent/cuda");
     command
 }
 

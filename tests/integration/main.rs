@@ -34,6 +34,8 @@ mod memory;
 mod network_bytes;
 mod network_refusals;
 mod networks;
+#[cfg(unix)]
+mod nvidia;
 mod onnx2leela;
 mod onnx_cases;
 mod onnx_read;

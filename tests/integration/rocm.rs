@@ -68,6 +68,7 @@ fn inside(folder: &Path, test: &str, settings: &[(&str, &str)], body: impl FnOnc
     let output = Command::new(program)
         .args(["--exact", &name, "--nocapture", "--test-threads=1", "--include-ignored"])
         .env("RUKH_ROCM_LIBRARY_PATH", folder)
+        .env("RUKH_CUDA_LIBRARY_PATH", nowhere())
         .env("XDG_CACHE_HOME", folder)
         .env(INSIDE, "1")
         .envs(settings.iter().copied())

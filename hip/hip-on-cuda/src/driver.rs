@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use hip_runtime_sys::loader::{self, Candidates, LoadError};
-use hip_runtime_sys::search::{self, Platform};
+use hip_runtime_sys::search::{self, Platform, ThisMachine};
 use hip_runtime_sys::{Library, hipError_t, hipErrorInvalidDevice, hipErrorNoDevice, hipHostFn_t};
 
 /// An address in a device's memory.
@@ -157,7 +157,7 @@ pub const DRIVER: Candidates =
 pub(crate) fn load() -> Result<&'static Loaded, &'static LoadError> {
     static LOADED: OnceLock<Result<Loaded, LoadError>> = OnceLock::new();
     let load = || {
-        loader::load_from(&DRIVER, search::nvidia_driver(Platform::HERE), |library| {
+        loader::load_from(&DRIVER, search::nvidia_driver(Platform::HERE, &ThisMachine), |library| {
             Ok(Loaded {
                 functions: Functions::resolve(library)?,
                 instantiate: Instantiate::resolve(library)?,

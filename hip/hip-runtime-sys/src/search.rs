@@ -19,6 +19,9 @@ use std::path::{Path, PathBuf};
 /// the folders of `PATH`.
 pub const FOLDER_VARIABLE: &str = "RUKH_ROCM_LIBRARY_PATH";
 
+/// The environment variable that lists the only folders to load NVIDIA's driver from, instead of all others.
+pub const CUDA_FOLDER_VARIABLE: &str = "RUKH_CUDA_LIBRARY_PATH";
+
 /// An operating system, as far as it decides where libraries are.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 #[allow(missing_docs, reason = "names of systems")]
@@ -122,7 +125,11 @@ pub fn places(platform: Platform, machine: &dyn Machine) -> Vec<Place> {
 
 /// The places to look for the library of NVIDIA's display driver. WSL, some containers and NixOS have it in a folder that
 /// the system's loader need not search.
-pub fn nvidia_driver(platform: Platform) -> Vec<Place> {
+pub fn nvidia_driver(platform: Platform, machine: &dyn Machine) -> Vec<Place> {
+    let asked = machine.variable(CUDA_FOLDER_VARIABLE).map(|list| platform.split(&list)).unwrap_or_default();
+    if !asked.is_empty() {
+        return asked.into_iter().map(Place::Folder).collect();
+    }
     let others: &[&str] = match platform {
         Platform::Unix => &["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib"],
         Platform::Windows => &[],
@@ -458,8 +465,12 @@ mod tests {
 
     #[test]
     fn wsl_has_the_driver_in_a_folder_of_its_own() {
-        let found = nvidia_driver(Platform::Unix);
+        let nothing = Imagined { variables: BTreeMap::new(), files: Vec::new() };
+        let found = nvidia_driver(Platform::Unix, &nothing);
         assert_eq!(found[..2], [Place::System, Place::Folder("/usr/lib/wsl/lib".into())]);
-        assert_eq!(nvidia_driver(Platform::Windows), [Place::System]);
+        assert_eq!(nvidia_driver(Platform::Windows, &nothing), [Place::System]);
+        let asked =
+            Imagined { variables: BTreeMap::from([(CUDA_FOLDER_VARIABLE, "/mine")]), files: Vec::new() };
+        assert_eq!(nvidia_driver(Platform::Unix, &asked), [Place::Folder("/mine".into())]);
     }
 }

@@ -1,5 +1,5 @@
-//! The machine as it can be seen without ROCm: operating system, processor, memory, AMD's cards on the bus, and the
-//! driver's files.
+//! The machine as it can be seen without a card's libraries: operating system, processor, memory, cards on the bus, and the
+//! drivers' files.
 
 use crate::cli::machine::processor_and_threads;
 use rukh_base::available_memory::limited_bytes;
@@ -8,11 +8,13 @@ use std::fs;
 use std::path::Path;
 use sysinfo::{MemoryRefreshKind, RefreshKind, System};
 
-/// Variables that change what ROCm's libraries do.
-const VARIABLES: [&str; 20] = [
+/// Variables that change what the cards' libraries do.
+const VARIABLES: [&str; 22] = [
     "ROCM_PATH",
     "HIP_PATH",
     "RUKH_ROCM_LIBRARY_PATH",
+    "RUKH_CUDA_LIBRARY_PATH",
+    "CUDA_PATH",
     "LD_LIBRARY_PATH",
     "VIRTUAL_ENV",
     "CONDA_PREFIX",

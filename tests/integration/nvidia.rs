@@ -1,0 +1,139 @@
+//! Machines with NVIDIA's driver that nobody here has: old, broken and without a card, and with cards of two makers. A
+//! stand-in takes the place of the driver. It runs no kernel, so that the engine must notice wrong figures.
+//! `scripts/checks/cuda.sh` checks the backend on a card.
+
+use crate::rocm::{libraries, nowhere};
+use crate::rocm_errors::{search, stdout};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+/// The options of a start that compiles and measures little.
+const OPTIONS: &str = "max_batch=2,streams=1,tune=off,helper=";
+
+/// A folder with a library under the name of the driver's.
+fn driver(library: &Path) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    symlink(library, folder.path().join("libcuda.so.1")).unwrap();
+    folder
+}
+
+/// The stand-in's library. Cargo puts it into the folder above that of this program, or into `deps`.
+fn stand_in() -> PathBuf {
+    let name = "libnvidia_stand_in.so";
+    let program = std::env::current_exe().unwrap();
+    let folders = program.ancestors().skip(1).take(2);
+    let found = folders.flat_map(|folder| [folder.join(name), folder.join("deps").join(name)]);
+    found
+        .into_iter()
+        .find(|path| path.is_file())
+        .unwrap_or_else(|| panic!("{name} is not beside {program:?}"))
+}
+
+/// What the engine says during a search with these arguments, on a machine with the stand-in and these settings, and with
+/// ROCm's libraries in a folder.
+fn said(rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
+    let (driver, cache) = (driver(&stand_in()), tempfile::tempdir().unwrap());
+    let own = [
+        ("RUKH_CUDA_LIBRARY_PATH", driver.path().to_str().unwrap()),
+        ("XDG_CACHE_HOME", cache.path().to_str().unwrap()),
+    ];
+    stdout(&search(rocm, arguments, &[&own[..], settings].concat()))
+}
+
+/// The same for the backend `cuda-fp16` on a machine without ROCm.
+fn with_card(settings: &[(&str, &str)]) -> String {
+    said(nowhere(), &["--backend=cuda-fp16", "-o", OPTIONS], settings)
+}
+
+#[test]
+fn without_a_driver_the_names_of_lc0_mean_auto() {
+    for backend in ["cuda-auto", "cuda", "cudnn-fp16", "cuda-fp8"] {
+        let text = stdout(&search(nowhere(), &[&format!("--backend={backend}")], &[]));
+        let missing = "NVIDIA's display driver cannot be used: cuda is not in /nonexistent/cuda";
+        assert!(text.contains(missing) && text.contains("; using auto instead\n"), "{backend}: {text}");
+        assert!(!text.contains("error"), "{backend}: {text}");
+    }
+    // `auto` itself says nothing of a maker of whom nothing is there.
+    let text = stdout(&search(nowhere(), &["--backend=auto"], &[]));
+    assert!(!text.contains("NVIDIA") && !text.contains("cuda"), "{text}");
+}
+
+#[test]
+fn a_driver_that_cannot_be_used_is_named_with_the_reason() {
+    for (failure, reason) in [
+        ("cuInit=100", "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"),
+        ("cuInit=803", "are of different releases: restart the machine after an update"),
+        ("cuDevicePrimaryCtxRetain=2", "CUDA_ERROR_OUT_OF_MEMORY"),
+        ("cuMemAlloc_v2:3=2", "hipMalloc of "),
+        ("cuLinkAddData_v2=222", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION (the driver is made for CUDA 10.1"),
+    ] {
+        let text = with_card(&[("RUKH_STAND_IN_FAIL", failure), ("RUKH_STAND_IN_VERSION", "10010")]);
+        assert!(text.contains(reason) && text.contains("; using auto instead\n"), "{failure}: {text}");
+    }
+}
+
+#[test]
+fn a_library_that_is_no_driver_says_which_functions_it_lacks() {
+    let folder = driver(&rocm_emulator::install::library().unwrap());
+    let settings = [("RUKH_CUDA_LIBRARY_PATH", folder.path().to_str().unwrap())];
+    let text = stdout(&search(nowhere(), &["--backend=cuda-fp16"], &settings));
+    assert!(text.contains("it lacks cuInit, ") && text.contains("; using auto instead"), "{text}");
+}
+
+#[test]
+fn wrong_figures_of_a_card_are_noticed() {
+    let text = with_card(&[]);
+    assert!(text.contains("backend cuda-fp16: the card's figures are wrong"), "{text}");
+    assert!(text.contains("; using cpu instead\n"), "{text}");
+}
+
+#[test]
+fn a_format_that_a_card_lacks_is_refused() {
+    let pascal = [("RUKH_STAND_IN_DEVICES", "sm_61:NVIDIA GeForce GTX 1060:10:1708")];
+    let text = with_card(&pascal);
+    let reason = "NVIDIA GeForce GTX 1060 (sm_61) has no instructions that multiply matrices in fp16";
+    assert!(text.contains(reason), "{text}");
+    // `cuda-auto` takes fp32 there, and on a card of Turing without units for matrices.
+    for card in [pascal[0].1, "sm_75:NVIDIA GeForce GTX 1650:14:1665"] {
+        let settings = [("RUKH_STAND_IN_DEVICES", card)];
+        let text = said(nowhere(), &["--backend=cuda-auto", "-o", OPTIONS], &settings);
+        assert!(text.contains("backend cuda-auto: the card's figures are wrong"), "{card}: {text}");
+    }
+    let kepler = [("RUKH_STAND_IN_DEVICES", "sm_35:NVIDIA Tesla K40:15:745")];
+    let text = with_card(&kepler);
+    assert!(text.contains("no kernels for sm_35: NVIDIA's cards since Pascal (sm_61) have them"), "{text}");
+}
+
+#[test]
+fn auto_prefers_the_better_card_of_two_makers() {
+    let rocm = libraries();
+    let arguments = ["--backend=auto", "-o", OPTIONS];
+    let settings = [("RUKH_EMULATOR_DEVICES", "gfx1036:units=2:integrated")];
+    let text = said(rocm.path(), &arguments, &settings);
+    let preferred = "gpu 0 (NVIDIA GeForce RTX 3060, sm_86) is preferred to gpu 0 (";
+    assert!(text.contains(preferred) && text.contains("which is integrated; Backend=rocm-auto"), "{text}");
+    assert!(text.contains("backend cuda-auto: the card's figures are wrong"), "{text}");
+
+    let settings = [
+        ("RUKH_EMULATOR_DEVICES", "gfx1100:units=48"),
+        ("RUKH_STAND_IN_DEVICES", "sm_61:NVIDIA GeForce GTX 1060:10:1708"),
+    ];
+    let text = said(rocm.path(), &arguments, &settings);
+    assert!(
+        text.contains("is preferred to gpu 0 (NVIDIA GeForce GTX 1060, sm_61), which should reach"),
+        "{text}"
+    );
+    assert!(
+        text.contains("Backend=cuda-auto takes the other") && !text.contains("figures are wrong"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_card_that_fails_in_a_game_is_replaced() {
+    let options = format!("{OPTIONS},warm_up=false");
+    let settings =
+        [("RUKH_STAND_IN_FAIL", "cuStreamQuery:12=719,cuEventQuery:12=719,cuStreamSynchronize:12=719")];
+    let text = said(nowhere(), &["--backend=cuda-fp16", "-o", &options], &settings);
+    assert!(text.contains("CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure"), "{text}");
+}

@@ -97,7 +97,7 @@ fn the_modules_of_each_package_only_look_down() {
 #[test]
 fn the_shims_only_look_down() {
     assert_in_order("hip/shims/emulator/src", "", 50);
-    assert_in_order("hip/shims/cuda/src", "", 10);
+    assert_in_order("hip/hip-on-cuda/src", "", 10);
 }
 
 #[test]

@@ -70,8 +70,8 @@ fn lc0_config_beside_the_binary_is_read_and_its_wrong_lines_are_named() {
     assert_once(&lines, "lc0.config, line 7: `--slowmover` is an option of lc0 that Rukh does not have: ");
     assert_eq!(count(&lines, "info string error: "), 2, "{lines:#?}");
     assert_once(&lines, "option name MultiPV type spin default 2 ");
-    assert_once(&lines, "option name Backend type combo default auto ");
-    assert_once(&lines, "info string auto takes the place of lc0's backend `cudnn-fp16`");
+    assert_once(&lines, "option name Backend type combo default cuda-fp16 ");
+    assert_once(&lines, "info string cuda-fp16 takes the place of lc0's backend `cudnn-fp16`");
     let found = engine.search("go nodes 5");
     assert!(count(&found, " multipv 2 ") > 0 && count(&found, "error") == 0, "{found:#?}");
     drop(engine);
@@ -144,13 +144,13 @@ fn lc0s_backends_and_their_options_are_accepted_in_every_place() {
     engine.send("setoption name Backend value CUDA-FP16");
     let lines = engine
         .ask("setoption name BackendOptions value gpu=0,min_batch=8,max_batch=2048,res_block_fusing=true");
-    assert_once(&lines, "info string auto takes the place of lc0's backend `CUDA-FP16`");
-    assert_once(&lines, "are passed over: max_batch, min_batch, res_block_fusing");
+    assert_once(&lines, "info string backend cuda-fp16: NVIDIA's display driver cannot be used: ");
+    assert_once(&lines, "are passed over: min_batch, res_block_fusing");
 
     engine.send("setoption name Backend value multiplexing");
     let lines =
         engine.ask("setoption name BackendOptions value threads=2,cuda-auto(gpu=0),cuda-auto(gpu=1),eigen");
-    assert_once(&lines, "info string auto takes the place of lc0's backend `cuda-auto`");
+    assert_once(&lines, "info string backend cuda-auto: NVIDIA's display driver cannot be used: ");
     assert_once(&lines, "info string cpu takes the place of lc0's backend `eigen`");
     assert_once(&lines, "are passed over: threads");
     let lines = engine.search("go nodes 5");

@@ -5,10 +5,10 @@
 use crate::rocm::{libraries, nowhere};
 use crate::rocm_errors::{search, stdout};
 use std::os::unix::fs::symlink;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The options of a start that compiles and measures little.
-const OPTIONS: &str = "max_batch=2,streams=1,tune=off,helper=";
+const OPTIONS: &str = "max_batch=2,streams=1,tune=off";
 
 /// A folder with a library under the name of the driver's.
 fn driver(library: &Path) -> tempfile::TempDir {
@@ -17,22 +17,10 @@ fn driver(library: &Path) -> tempfile::TempDir {
     folder
 }
 
-/// The stand-in's library. Cargo puts it into the folder above that of this program, or into `deps`.
-fn stand_in() -> PathBuf {
-    let name = "libnvidia_stand_in.so";
-    let program = std::env::current_exe().unwrap();
-    let folders = program.ancestors().skip(1).take(2);
-    let found = folders.flat_map(|folder| [folder.join(name), folder.join("deps").join(name)]);
-    found
-        .into_iter()
-        .find(|path| path.is_file())
-        .unwrap_or_else(|| panic!("{name} is not beside {program:?}"))
-}
-
 /// What the engine says during a search with these arguments, on a machine with the stand-in and these settings, and with
 /// ROCm's libraries in a folder.
 fn said(rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
-    let (driver, cache) = (driver(&stand_in()), tempfile::tempdir().unwrap());
+    let (driver, cache) = (driver(&nvidia_stand_in::library().unwrap()), tempfile::tempdir().unwrap());
     let own = [
         ("RUKH_CUDA_LIBRARY_PATH", driver.path().to_str().unwrap()),
         ("XDG_CACHE_HOME", cache.path().to_str().unwrap()),
@@ -83,7 +71,7 @@ fn a_library_that_is_no_driver_says_which_functions_it_lacks() {
 #[test]
 fn wrong_figures_of_a_card_are_noticed() {
     let text = with_card(&[]);
-    assert!(text.contains("backend cuda-fp16: the card's figures are wrong"), "{text}");
+    assert!(text.contains("backend cuda-fp16: wrong figures without graphs"), "{text}");
     assert!(text.contains("; using cpu instead\n"), "{text}");
 }
 
@@ -97,7 +85,7 @@ fn a_format_that_a_card_lacks_is_refused() {
     for card in [pascal[0].1, "sm_75:NVIDIA GeForce GTX 1650:14:1665"] {
         let settings = [("RUKH_STAND_IN_DEVICES", card)];
         let text = said(nowhere(), &["--backend=cuda-auto", "-o", OPTIONS], &settings);
-        assert!(text.contains("backend cuda-auto: the card's figures are wrong"), "{card}: {text}");
+        assert!(text.contains("backend cuda-auto: wrong figures without graphs"), "{card}: {text}");
     }
     let kepler = [("RUKH_STAND_IN_DEVICES", "sm_35:NVIDIA Tesla K40:15:745")];
     let text = with_card(&kepler);
@@ -112,7 +100,7 @@ fn auto_prefers_the_better_card_of_two_makers() {
     let text = said(rocm.path(), &arguments, &settings);
     let preferred = "gpu 0 (NVIDIA GeForce RTX 3060, sm_86) is preferred to gpu 0 (";
     assert!(text.contains(preferred) && text.contains("which is integrated; Backend=rocm-auto"), "{text}");
-    assert!(text.contains("backend cuda-auto: the card's figures are wrong"), "{text}");
+    assert!(text.contains("backend cuda-auto: wrong figures without graphs"), "{text}");
 
     let settings = [
         ("RUKH_EMULATOR_DEVICES", "gfx1100:units=48"),

@@ -239,7 +239,12 @@ const TABLE: &[Row] = &[
         Ok(())
     }),
     free("streams", |of| of.streams.is_none(), |to, given| set(&mut to.streams, given.number(1..=16))),
-    fixed("max_batch", |to, given| set(&mut to.maximum_batch, given.number(1..=given.largest_batch))),
+    fixed("max_batch", |to, given| {
+        // lc0 has this option for NVIDIA's cards, and takes larger batches.
+        let most = if to.maker == Maker::Nvidia { usize::MAX } else { given.largest_batch };
+        let read = given.number(1..=most);
+        set(&mut to.maximum_batch, read.map(|number| number.map(|number| number.min(given.largest_batch))))
+    }),
     free("graph", |of| of.graph.is_none(), |to, given| set(&mut to.graph, given.choice(&YES_OR_NO))),
     free(
         "fork",

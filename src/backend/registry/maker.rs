@@ -152,9 +152,12 @@ impl<'a> Maker<'a> {
         self.config
     }
 
-    /// Adds a message for the user.
+    /// Adds a message for the user, unless it is there already.
     pub(super) fn notice(&self, text: String) {
-        self.notices.borrow_mut().push(text);
+        let mut notices = self.notices.borrow_mut();
+        if !notices.contains(&text) {
+            notices.push(text);
+        }
     }
 
     /// The network, and the messages for the user.
@@ -183,7 +186,7 @@ impl<'a> Maker<'a> {
             // lc0's users name these backends on machines of every kind.
             Err(error @ BackendError::Create { .. }) if rukh_gpu::Maker::of_backend(name) == Some(NVIDIA) => {
                 self.notice(format!("{error}; using auto instead"));
-                self.make_auto_without(Some(NVIDIA), options)
+                self.make_auto_without(Some(NVIDIA), options.only(lc0::KEPT_BACKEND_OPTIONS))
             }
             made => {
                 self.device_is_named.update(|named| named || is_device(kind.name));

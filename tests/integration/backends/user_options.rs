@@ -137,7 +137,7 @@ fn each_option_of_a_graphics_card_is_explained() {
 fn auto_tries_the_gpu_first() {
     let automatic = rukh_registry::BACKENDS.iter().filter(|kind| kind.selection == Selection::Automatic);
     let names: Vec<BackendName> = automatic.map(|kind| kind.name).collect();
-    assert_eq!(names, [BackendName::RocmAuto, BackendName::CpuAuto]);
+    assert_eq!(names, [BackendName::RocmAuto, BackendName::CudaAuto, BackendName::CpuAuto]);
 }
 
 #[test]

@@ -74,13 +74,14 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
         report.item(&format!("code for gpu {number}"), |report| {
             let device = Device::new(hip, number)?;
             let architecture = device.architecture()?;
-            let (code, bytes, reason) = match code_for(device, &architecture) {
-                Ok(code) => {
-                    let loaded = Kernels::new(device, &code, request.precision.element());
-                    (code.name(), code.bytes(), loaded.err().map(|error| error.to_string()))
-                }
-                Err(error) => ("none".to_owned(), 0, Some(error.to_string())),
-            };
+            let (code, bytes, reason) =
+                match code_for(&architecture, || device.version(hip::Versioned::Driver)) {
+                    Ok(code) => {
+                        let loaded = Kernels::new(device, &code, request.precision.element());
+                        (code.name(), code.bytes(), loaded.err().map(|error| error.to_string()))
+                    }
+                    Err(error) => ("none".to_owned(), 0, Some(error.to_string())),
+                };
             report.row(
                 "code objects",
                 [

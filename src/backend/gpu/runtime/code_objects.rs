@@ -11,8 +11,8 @@
 
 use super::error::{GpuError, Result};
 use super::facts::nvidia_number;
-use super::ffi::hip::{Device, Versioned};
 use super::ffi::hiprtc;
+use super::kernel_code::KernelCode;
 use super::ptx::Ptx;
 use flate2::read::GzDecoder;
 use rukh_base::cache_folder;
@@ -25,50 +25,14 @@ use std::sync::Arc;
 // gzipped texts, and `SOURCE`, all kernels as one text.
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// The code of our kernels for a device.
-#[derive(Clone)]
-pub(crate) enum KernelCode {
-    /// A code object, which has all kernels, and its name for error messages.
-    Object(Arc<[u8]>, String),
-    /// PTX, of which the driver translates each kernel when it is looked up.
-    Ptx(Arc<Ptx>),
-}
-
-impl KernelCode {
-    /// What the code is, for people.
-    pub(crate) fn name(&self) -> String {
-        match self {
-            KernelCode::Object(_, what) => what.clone(),
-            KernelCode::Ptx(ptx) => format!("PTX of {} kernels", ptx.len()),
-        }
-    }
-
-    /// The size of the code in bytes.
-    pub(crate) fn bytes(&self) -> usize {
-        match self {
-            KernelCode::Object(code, _) => code.len(),
-            KernelCode::Ptx(ptx) => ptx.bytes(),
-        }
-    }
-
-    /// A number that differs for different kernels.
-    pub(crate) fn digest(&self) -> u64 {
-        match self {
-            KernelCode::Object(code, _) => cache_folder::hash_of(code),
-            KernelCode::Ptx(ptx) => ptx.digest(),
-        }
-    }
-}
-
-/// The code for a device of `architecture`.
+/// The code for a device of `architecture`. `driver` asks for the version of the driver that translates PTX.
 ///
 /// # Errors
 /// The embedded code is damaged. Or the architecture has no embedded code, and hiprtc is missing or cannot compile for the
 /// architecture.
-pub(crate) fn code_for(device: Device, architecture: &str) -> Result<KernelCode> {
+pub(crate) fn code_for(architecture: &str, driver: impl FnOnce() -> Result<i32>) -> Result<KernelCode> {
     if let Some(number) = nvidia_number(architecture) {
-        let driver = device.version(Versioned::Driver)?;
-        return Ok(KernelCode::Ptx(Arc::new(Ptx::new(architecture, driver, &ptx_texts(number)?))));
+        return Ok(KernelCode::Ptx(Arc::new(Ptx::new(architecture, driver()?, &ptx_texts(number)?))));
     }
     if let Some(code) = embedded(architecture) {
         return Ok(KernelCode::Object(code?.into(), format!("the code object for {architecture}")));

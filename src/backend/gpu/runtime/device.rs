@@ -2,12 +2,13 @@
 
 use super::blas_files::{Loaded, check_hipblaslt, check_rocblas};
 use super::choice::{Found, GpuChoice, LeftOut, notice, ranked};
-use super::code_objects::{KernelCode, code_for};
+use super::code_objects::code_for;
 use super::driver_hint::explained;
 use super::error::{GpuError, Result};
 use super::facts::{Facts, target_of};
-use super::ffi::hip::{self, Device};
+use super::ffi::hip::{self, Device, Versioned};
 use super::ffi::{hipblaslt, rocblas};
+use super::kernel_code::KernelCode;
 use super::libraries::{Libraries, Sources};
 use super::maker::Maker;
 use rukh_base::available_memory::available_bytes;
@@ -105,7 +106,7 @@ impl Gpu {
         // The code, and what follows from it, may be those of an older architecture.
         let asked = libraries.target.as_deref();
         let target = asked.or(target_of(&found.name, &found.architecture)).unwrap_or(&found.architecture);
-        let code = code_for(device, target)?;
+        let code = code_for(target, || device.version(Versioned::Driver))?;
         let facts = Facts::of(target);
         let Found { name, architecture, compute_units, .. } = found.clone();
         let notices = Vec::new();

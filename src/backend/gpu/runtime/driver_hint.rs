@@ -4,20 +4,11 @@
 //! HIP reaches a device through the files `/dev/kfd` and `/dev/dri/renderD…` of Linux's driver amdgpu.
 
 use super::error::GpuError;
+use super::linux::{Access, access, has_card};
 use super::maker::Maker;
 use super::nvidia_hint;
-use super::pci::has_card;
-use std::fs::{self, OpenOptions};
-use std::io::ErrorKind;
+use std::fs;
 use std::path::Path;
-
-/// Whether this process may use a file of a driver.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Access {
-    Usable,
-    Denied,
-    Missing,
-}
 
 /// What the system says about its driver.
 struct Driver {
@@ -69,15 +60,6 @@ impl Driver {
             ),
             _ => None,
         }
-    }
-}
-
-pub(super) fn access(file: &Path) -> Access {
-    match OpenOptions::new().read(true).write(true).open(file) {
-        Err(error) if error.kind() == ErrorKind::PermissionDenied => Access::Denied,
-        Err(error) if error.kind() == ErrorKind::NotFound => Access::Missing,
-        // Whatever else is wrong, the driver's own message is the better one.
-        _ => Access::Usable,
     }
 }
 

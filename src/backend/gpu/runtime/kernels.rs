@@ -2,12 +2,12 @@
 //!
 //! `hip/kernels/kernels.h` documents the kernels' names, arguments and grids.
 
-use super::code_objects::KernelCode;
 use super::device::Gpu;
 use super::error::Result;
 use super::ffi::gemm::ElementType;
 use super::ffi::hip::Device;
 use super::ffi::module::{Function, Grid, Module};
+use super::kernel_code::KernelCode;
 use rukh_net::architecture::Activation;
 use std::cell::RefCell;
 use std::collections::HashMap;

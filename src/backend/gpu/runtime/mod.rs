@@ -3,17 +3,18 @@
 //! | module | what it does or holds |
 //! |---|---|
 //! | [`occupancy`] | the waves of each kernel that fit on a card |
-//! | [`kernels`] | our kernels' names, grids and alignment |
-//! | [`device`], [`choice`] | opens the best device that can be used; chooses among those that HIP finds |
-//! | [`libraries`], [`blas_files`] | loads HIP and the BLAS libraries; finds out whether those have kernels for a device |
 //! | [`survey`] | which maker's cards are tried first |
-//! | [`driver_hint`], [`nvidia_hint`], [`pci`] | say why a driver may find no device; the cards on the PCI bus |
-//! | [`code_objects`], [`ptx`] | our kernels' code for a device; that for NVIDIA's cards, which the driver translates |
-//! | [`facts`], [`maker`] | what follows from a card's architecture; the makers |
-//! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`precision`], [`weight_bits`] | the number formats, and how far results in them may be off; the user's choice of the weights' bits |
+//! | [`kernels`] | our kernels' names, grids and alignment |
+//! | [`device`], [`choice`] | opens the best device that can be used; chooses among those that a driver finds |
+//! | [`libraries`], [`blas_files`] | loads the driver's and the BLAS libraries; finds out whether those have kernels for a device |
+//! | [`driver_hint`], [`nvidia_hint`], [`linux`] | say why a driver may find no device; what Linux knows of cards |
+//! | [`code_objects`] | finds our kernels' code for a device |
+//! | [`numbers`], [`activations`] | numbers of the element types, and elementwise functions, in fp64 |
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of the backend |
-//! | [`fp8`] | numbers of 8 bits with an exponent |
+//! | [`kernel_code`], [`ptx`] | our kernels' code; that for NVIDIA's cards, which the driver translates |
+//! | [`facts`], [`fp8`] | what follows from a card's architecture; numbers of 8 bits with an exponent |
+//! | [`maker`] | the makers of cards |
 //! | [`error`] | the errors of libraries and devices |
 
 pub(crate) mod activations;
@@ -26,13 +27,14 @@ pub(crate) mod error;
 pub(crate) mod facts;
 pub(crate) mod ffi;
 pub(crate) mod fp8;
+pub(crate) mod kernel_code;
 pub(crate) mod kernels;
 pub(crate) mod libraries;
+pub(crate) mod linux;
 pub(crate) mod maker;
 pub(crate) mod numbers;
 pub(crate) mod nvidia_hint;
 pub(crate) mod occupancy;
-pub(crate) mod pci;
 pub(crate) mod precision;
 pub(crate) mod ptx;
 pub(crate) mod survey;

@@ -3,10 +3,9 @@
 //! The library `libcuda.so.1` reaches a card through the kernel module nvidia and its files `/dev/nvidia…`. Both belong to
 //! one release of the driver.
 
-use super::driver_hint::{Access, access};
 use super::error::GpuError;
+use super::linux::{Access, access, has_card};
 use super::maker::Maker;
-use super::pci::has_card;
 use std::path::Path;
 
 /// What the system says about its driver.

@@ -4,8 +4,8 @@ use super::choice::{Found, GpuChoice, ranked};
 use super::device::describe;
 use super::ffi::hip;
 use super::libraries::{GemmLibrary, Libraries, Sources};
+use super::linux::has_card;
 use super::maker::Maker;
-use super::pci::has_card;
 use std::cmp::Ordering;
 use std::path::Path;
 

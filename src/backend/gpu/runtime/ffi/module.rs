@@ -1,7 +1,7 @@
 //! Our kernels on a device.
 
-use super::super::code_objects::KernelCode;
 use super::super::error::{GpuError, Result};
+use super::super::kernel_code::KernelCode;
 use super::super::ptx::Ptx;
 use super::hip::Device;
 use super::stream::Stream;

@@ -1,7 +1,16 @@
-//! The graphics cards on Linux's list of PCI devices.
+//! What Linux says about graphics cards, and about the files of their drivers.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::ErrorKind;
 use std::path::Path;
+
+/// Whether this process may use a file of a driver.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(super) enum Access {
+    Usable,
+    Denied,
+    Missing,
+}
 
 /// Whether there is a graphics card of this vendor on a Linux whose files are below `root`. The vendor is a number as the
 /// system writes it: `0x1002`.
@@ -15,4 +24,14 @@ fn is_card(device: &Path, vendor: &str) -> bool {
     // Class 3 are display controllers. An accelerator without a display is one of them or a processing accelerator.
     let class = read("class");
     read("vendor").trim() == vendor && (class.starts_with("0x03") || class.starts_with("0x12"))
+}
+
+/// Whether this process may use a file.
+pub(super) fn access(file: &Path) -> Access {
+    match OpenOptions::new().read(true).write(true).open(file) {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => Access::Denied,
+        Err(error) if error.kind() == ErrorKind::NotFound => Access::Missing,
+        // Whatever else is wrong, the driver's own message is the better one.
+        _ => Access::Usable,
+    }
 }

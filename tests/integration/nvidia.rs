@@ -8,7 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 /// The options of a start that compiles and measures little.
-const OPTIONS: &str = "max_batch=2,streams=1,tune=off";
+const OPTIONS: &str = "max_batch=2,streams=1,tune=off,gemm=own";
 
 /// A folder with a library under the name of the driver's.
 fn driver(library: &Path) -> tempfile::TempDir {

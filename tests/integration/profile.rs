@@ -97,7 +97,7 @@ fn a_backend_without_a_network_has_no_profile() {
     let output = run_any(&["profile", "--backend=random"]);
     assert_eq!(output.status.code(), Some(1));
     let stderr = String::from_utf8_lossy(&output.stderr);
-    assert!(stderr.contains("evaluates no network itself; use cpu or rocm"), "{stderr}");
+    assert!(stderr.contains("evaluates no network itself; use cpu, rocm or cuda"), "{stderr}");
 }
 
 /// `profile` on the emulated card, whose clock counts instructions.

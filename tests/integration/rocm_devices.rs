@@ -65,7 +65,7 @@ fn a_card_is_chosen_by_number_or_by_part_of_its_name() {
         assert!(output.status.success() && said.contains(&format!("({name}, gfx")), "{wanted}: {said}");
     }
     let said = played(folder.path(), &["--backend=rocm", "-o", "gpu=Instinct"], DESKTOP, &[]);
-    let error = "info string error: backend rocm: gpu=Instinct, but no device has this in its name: HIP finds gpu 0 \
+    let error = "info string error: backend rocm: gpu=Instinct, but no device has this in its name: the driver finds gpu 0 \
                  (AMD Radeon Graphics, gfx1151), gpu 1";
     assert!(said.contains(error), "{said}");
 }

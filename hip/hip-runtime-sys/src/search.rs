@@ -123,6 +123,11 @@ pub fn places(platform: Platform, machine: &dyn Machine) -> Vec<Place> {
     unique
 }
 
+/// Whether the user has named the only folders for NVIDIA's driver.
+pub fn names_nvidia_driver(machine: &dyn Machine) -> bool {
+    machine.variable(CUDA_FOLDER_VARIABLE).is_some()
+}
+
 /// The places to look for the library of NVIDIA's display driver. WSL, some containers and NixOS have it in a folder that
 /// the system's loader need not search.
 pub fn nvidia_driver(platform: Platform, machine: &dyn Machine) -> Vec<Place> {

@@ -109,7 +109,7 @@ impl GpuBackend {
             return Err(BackendError::Option { option, reason: "expected a number above 0".to_owned() });
         }
         let precision =
-            precision.on(&gpu).map_err(|error| creation_error(&name, &error))?.for_network(&network);
+            precision.for_network(&network).on(&gpu).map_err(|error| creation_error(&name, &error))?;
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
         let Started { mut slots, bucket_sizes, mut notices } =

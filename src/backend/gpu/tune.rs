@@ -114,7 +114,7 @@ fn tune_device(
 ) -> Result<TuneOutcome> {
     let gpu = &device.gpu;
     gpu.device.set_patience(options.timeout);
-    let precision = precision.on(gpu)?.for_network(&network);
+    let precision = precision.for_network(&network).on(gpu)?;
     let element = precision.element();
     let kernels = Kernels::of(gpu, element)?;
     let gemms = Gemms::new(gpu, &kernels, options.gemm)?.with_weights(options.weight_bits);

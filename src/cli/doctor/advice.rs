@@ -97,6 +97,21 @@ fn about_devices(devices: &StageReport) -> Vec<String> {
             format!("{name} cannot be used. Rukh runs without it, but some GEMMs may be faster with it.\n{INSTALL}")
         }));
     }
+    if is_listed("CUDA") && !is_right("CUDA") {
+        advice.push(
+            "NVIDIA's display driver is not installed or cannot be loaded. Without it Rukh plays on the processor. Nothing \
+             else of NVIDIA's is needed."
+                .to_owned(),
+        );
+    }
+    if is_right("CUDA")
+        && let State::Failed(reason) = &devices.state
+    {
+        advice.push(format!(
+            "No card can be used: {reason}. If `nvidia-smi` lists the card, please report this; if it does not, mend the \
+             driver, or give the container the card."
+        ));
+    }
     if is_right("HIP")
         && let State::Failed(reason) = &devices.state
     {

@@ -52,17 +52,14 @@ pub(crate) struct Found {
     /// The compiler's name of the architecture, e.g. `gfx1100`.
     pub(crate) architecture: String,
     pub(crate) compute_units: usize,
-    /// The highest clock.
-    pub(crate) kilohertz: usize,
     /// Whether the device is part of a processor and shares its memory.
     pub(crate) is_integrated: bool,
 }
 
 impl Found {
-    /// The operations on fp16 in a millisecond, by the data sheet.
-    pub(crate) fn peak(&self) -> f64 {
-        let per_clock = self.compute_units * Facts::of(&self.architecture).operations_per_clock;
-        per_clock as f64 * self.kilohertz as f64
+    /// The operations on fp16 in a clock, by the data sheet.
+    pub(crate) fn operations_per_clock(&self) -> usize {
+        self.compute_units * Facts::of(&self.architecture).operations_per_clock
     }
 }
 
@@ -128,7 +125,7 @@ mod tests {
     fn device(number: i32, name: &str, architecture: &str, compute_units: usize) -> Found {
         let (name, architecture) = (name.to_owned(), architecture.to_owned());
         let is_integrated = architecture == "gfx1036";
-        Found { number, name, architecture, compute_units, kilohertz: 2_000_000, is_integrated }
+        Found { number, name, architecture, compute_units, is_integrated }
     }
 
     fn desktop() -> Vec<Found> {

@@ -145,8 +145,7 @@ pub(super) fn describe(libraries: &Libraries, number: i32) -> Result<Found> {
     let architecture = device.architecture()?;
     let is_integrated = device.is_integrated()? || Facts::of(&architecture).is_integrated;
     let (name, compute_units) = (device.name()?, device.compute_units()?);
-    let kilohertz = device.kilohertz().unwrap_or(0);
-    Ok(Found { number, name, architecture, compute_units, kilohertz, is_integrated })
+    Ok(Found { number, name, architecture, compute_units, is_integrated })
 }
 
 /// The memory in bytes that an integrated device may use. HIP's figure may be nearly all of the machine's memory, which

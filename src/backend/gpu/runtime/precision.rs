@@ -57,11 +57,13 @@ impl GpuPrecision {
         if is_there {
             return Ok(self);
         }
+        let numbers = match self {
+            GpuPrecision::Fp8 => "8-bit floating-point numbers".to_owned(),
+            other => format!("matrices in {}", other.name()),
+        };
         Err(GpuError::Unsupported(format!(
-            "{} ({}) has no instructions that multiply matrices in {}",
-            gpu.name,
-            gpu.architecture,
-            self.name()
+            "{} ({}) has no instructions that multiply {numbers}",
+            gpu.name, gpu.architecture
         )))
     }
 

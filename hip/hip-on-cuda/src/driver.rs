@@ -277,6 +277,22 @@ impl Driver {
     }
 }
 
+/// Hands the stream's work to the card now. On Windows the driver model (WDDM) holds work back until something asks for its
+/// state.
+pub(crate) fn submit(driver: &Functions, stream: Handle) {
+    if cfg!(windows) {
+        let mut capturing = 0;
+        // SAFETY: the caller passes a valid stream, and the driver writes a number.
+        let asked = unsafe { (driver.cuStreamIsCapturing)(stream, &mut capturing) };
+        // The question would end a capture.
+        if asked == CUDA_SUCCESS && capturing == 0 {
+            // The state does not matter, and an error is reported by the call that waits for the work.
+            // SAFETY: the caller passes a valid stream.
+            let _ = unsafe { (driver.cuStreamQuery)(stream) };
+        }
+    }
+}
+
 thread_local! {
     /// The thread's current device. It is negative until a device is made current.
     static CURRENT: Cell<c_int> = const { Cell::new(-1) };

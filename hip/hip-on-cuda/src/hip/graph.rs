@@ -7,7 +7,7 @@ use hip_runtime_sys::{
 };
 
 use super::call::api;
-use crate::driver::{check, current, driver};
+use crate::driver::{check, current, driver, submit};
 
 api! {
     fn hipStreamBeginCapture(stream: hipStream_t, mode: hipStreamCaptureMode) {
@@ -50,7 +50,9 @@ api! {
 
     fn hipGraphLaunch(executable: hipGraphExec_t, stream: hipStream_t) {
         // SAFETY: the caller passes a valid graph and stream.
-        check(unsafe { (current()?.cuGraphLaunch)(executable.cast(), stream.cast()) })
+        check(unsafe { (current()?.cuGraphLaunch)(executable.cast(), stream.cast()) })?;
+        submit(current()?, stream.cast());
+        Ok(())
     }
 
     fn hipGraphExecDestroy(executable: hipGraphExec_t) {

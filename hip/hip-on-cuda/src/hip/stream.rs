@@ -7,7 +7,7 @@ use hip_runtime_sys::{
 };
 
 use super::call::api;
-use crate::driver::{check, current};
+use crate::driver::{check, current, submit};
 
 api! {
     fn hipStreamCreateWithFlags(stream: *mut hipStream_t, flags: c_uint) {
@@ -59,7 +59,9 @@ api! {
 
     fn hipEventRecord(event: hipEvent_t, stream: hipStream_t) {
         // SAFETY: the caller passes a valid event and stream.
-        check(unsafe { (current()?.cuEventRecord)(event.cast(), stream.cast()) })
+        check(unsafe { (current()?.cuEventRecord)(event.cast(), stream.cast()) })?;
+        submit(current()?, stream.cast());
+        Ok(())
     }
 
     fn hipEventQuery(event: hipEvent_t) {

@@ -5,6 +5,8 @@ use super::reporter::Reporter;
 use super::subject::Subject;
 use crate::cases::{Arena, Case, ELEMENTS, cases};
 use crate::runtime::error::{GpuError, Result};
+use crate::runtime::facts::Facts;
+use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::DeviceBuffer;
 use crate::runtime::ffi::program::{Program, Step};
 use crate::runtime::kernels::Kernels;
@@ -19,9 +21,14 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let mut bench = Bench::new(&subject.gpu, 0)?;
     let what = "the arrays of examined kernels";
     let memory = Arc::new(DeviceBuffer::zeroed(subject.gpu.device, ARENA_BYTES, what)?);
-    // A card that multiplies no e4m3 has no kernels for it.
-    let format = subject.gpu.facts.fp8;
-    for element in ELEMENTS {
+    // A card has no kernels for numbers that it does not multiply.
+    let Facts { fp8: format, has_fp16, has_bf16, .. } = subject.gpu.facts;
+    let is_there = |element: &ElementType| match element {
+        ElementType::Fp16 => has_fp16,
+        ElementType::Bf16 => has_bf16,
+        _ => true,
+    };
+    for element in ELEMENTS.into_iter().filter(is_there) {
         let kernels = subject.kernels_of(element)?;
         let cases = cases(element, subject.is_quick).into_iter();
         for case in cases.filter(|case| case.fp8.is_none_or(|needed| Some(needed) == format)) {

@@ -7,7 +7,6 @@ usage: cuda_tables.py speed FILE ...             the fastest options of each net
        cuda_tables.py own FILE.json ...          our own kernels beside the libraries, from reports of `rukh doctor`
        cuda_tables.py own_markdown FILE.json ... the ratios of the same, as tables for docs/benchmarks.md
        cuda_tables.py passes FILE                whole passes with libraries and with our own kernels, as such a table
-       cuda_tables.py profile BATCH FILE.tsv     the time of each operation on the CUDA shim, with TFLOP/s and GB/s
 """
 import json
 import os
@@ -21,8 +20,6 @@ TARGETS = {
     "bt4-full": {16: (9821, 13000), 64: (17128, 23000), 256: (20791, 26000), 512: (21652, 27000)},
     "t1-like": {16: (30369, 50000), 64: (69961, 130000), 256: (114486, 200000), 512: (126951, 230000)},
 }
-# Measured on one H200: bf16 GEMMs of 8192^3 on random data, and copies (bytes read plus bytes written).
-PEAK_TFLOPS, PEAK_GBS = 790.0, 4300.0
 
 
 def measurements(file):
@@ -222,69 +219,6 @@ def passes(file):
         last = name
 
 
-def numbers(text):
-    return {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)", text)}
-
-
-def work(name, width):
-    """Floating-point operations and fewest bytes of an operation; None if its name does not show them."""
-    if name.startswith(("hipblaslt", "rocblas")):
-        n = numbers(name)
-        batch = n.get("batch", 1)
-        types = re.search(r"type=(\d+)->(\d+)", name)
-        size = [4 if code == "0" else 2 for code in types.groups()]
-        m, rows, k = n["m"], n["n"], n["k"]
-        return 2.0 * m * rows * k * batch, batch * ((m * k + rows * k) * size[0] + m * rows * size[1])
-    match = re.match(r"(\w+?)_(f32|f16|bf16)(?:_([wd])(\d+))? (\d+)x(\d+)x", name)
-    if not match:
-        return None
-    kernel, kind, letter, value, x, y = match.groups()
-    size = 4 if kind == "f32" else 2
-    if kernel == "attention" and letter == "d":
-        heads, depth = int(x) * int(y), int(value)
-        return heads * 4.0 * 64 * 64 * depth, heads * size * (64 * 64 + 4 * 64 * depth)
-    if kernel == "layer_norm" and letter == "w":
-        rows, wide = int(x) * 8, int(value)
-        if wide > 1024:
-            rows, wide = int(x), width or wide
-            return 0.0, rows * wide * size * 2
-        # The operation reads branch and residual, and writes the result; smolgen's first LayerNorm has no residual.
-        return 0.0, rows * wide * size * 3
-    return None
-
-
-def profile(batch, file):
-    rows = {}
-    width = None
-    total = 0.0
-    with open(file) as stream:
-        for line in stream:
-            time, name = line.rstrip("\n").split("\t")
-            row = rows.setdefault(name, [0, 0.0, width])
-            row[0] += 1
-            row[1] += float(time)
-            if name.startswith(("hipblaslt", "rocblas")):
-                width = numbers(name)["m"]
-    # The pass may have run more than once, and each pass ends in one policy.
-    passes = max((row[0] for name, row in rows.items() if re.match(r"(attention_)?policy_", name)), default=1)
-    for row in rows.values():
-        row[0] /= passes
-        row[1] /= passes
-        total += row[1]
-    count = sum(row[0] for row in rows.values())
-    print(f"{count:.0f} operations, {total / 1000:.3f} ms one after another: {batch / total * 1e6:.0f} positions/s at most")
-    print("     us  share  times    each us  TFLOP/s   GB/s  floor us  operation")
-    for name, (times, time, wide) in sorted(rows.items(), key=lambda item: -item[1][1]):
-        each = time / times
-        cells = " " * 25
-        found = work(name, wide)
-        if found:
-            flops, size = found
-            floor = max(flops / PEAK_TFLOPS, size / PEAK_GBS * 1e3) / 1e6
-            cells = f"{flops / each / 1e6:8.1f} {size / each / 1e3:6.0f} {floor:9.1f}"
-        print(f"{time:7.1f} {time / total:6.1%} {times:6.0f} {each:10.2f} {cells}  {name}")
-
-
 def main():
     if sys.argv[1:2] == ["speed"]:
         speed(sys.argv[2:])
@@ -296,8 +230,6 @@ def main():
         passes(sys.argv[2])
     elif sys.argv[1:2] == ["compare"] and len(sys.argv) == 4:
         compare(*sys.argv[2:])
-    elif sys.argv[1:2] == ["profile"] and len(sys.argv) == 4:
-        profile(int(sys.argv[2]), sys.argv[3])
     else:
         sys.exit(__doc__)
 

@@ -3,12 +3,12 @@
 # `set -euo pipefail`, sources this file from the repository's root and ends with `run_steps "DEFAULT STEPS" "$@"`. A
 # step ends at its first failing command, and so does the script.
 
-# run_steps "DEFAULT STEPS" [STEP ...]: runs the named steps, or the default ones, and prints how long each took.
+# run_steps "DEFAULT STEPS" [STEP ...]: runs the named steps, or the default ones, and prints how long each took, and all.
 # STEPS_ON_REQUEST, if set, lists steps that are not run by default; the usage message names them. STEPS_BESIDE, if set,
 # lists more default steps. They run one after the other beside the other steps, at the lowest priority, so that they take
 # the time in which a compiler uses only one core. Their output is printed at the end.
 run_steps() {
-    local defaults=$1 step start steps beside='' log status=0
+    local defaults=$1 step start steps beside='' log status=0 begin=$SECONDS times=''
     shift
     case ${1:-} in
         -h | --help)
@@ -45,13 +45,15 @@ run_steps() {
         "step_$step"
         trap - EXIT
         echo "== $step passed in $((SECONDS - start)) s"
+        times+=", $step $((SECONDS - start))"
     done
     if [ -n "$beside" ]; then
         wait "$beside" || status=$?
         cat "$log"
         rm "$log"
-        return "$status"
     fi
+    [ "$status" != 0 ] || [ ${#steps[@]} = 1 ] || echo "passed in $((SECONDS - begin)) s:${times#,}"
+    return "$status"
 }
 
 # end_group [PROCESS]: ends a group of processes, if one is named.

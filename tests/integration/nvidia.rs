@@ -20,10 +20,15 @@ fn driver(library: &Path) -> tempfile::TempDir {
 /// What the engine says during a search with these arguments, on a machine with the stand-in and these settings, and with
 /// ROCm's libraries in a folder.
 fn said(rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
-    let (driver, cache) = (driver(&nvidia_stand_in::library().unwrap()), tempfile::tempdir().unwrap());
+    said_with(tempfile::tempdir().unwrap().path(), rocm, arguments, settings)
+}
+
+/// The same with a cache folder.
+fn said_with(cache: &Path, rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
+    let driver = driver(&nvidia_stand_in::library().unwrap());
     let own = [
         ("RUKH_CUDA_LIBRARY_PATH", driver.path().to_str().unwrap()),
-        ("XDG_CACHE_HOME", cache.path().to_str().unwrap()),
+        ("XDG_CACHE_HOME", cache.to_str().unwrap()),
     ];
     stdout(&search(rocm, arguments, &[&own[..], settings].concat()))
 }
@@ -90,6 +95,23 @@ fn a_format_that_a_card_lacks_is_refused() {
     let kepler = [("RUKH_STAND_IN_DEVICES", "sm_35:NVIDIA Tesla K40:15:745")];
     let text = with_card(&kepler);
     assert!(text.contains("no kernels for sm_35: NVIDIA's cards since Pascal (sm_61) have them"), "{text}");
+}
+
+/// The driver translates for the card, whatever the target of the text is.
+#[test]
+fn machine_code_is_kept_for_the_card_and_not_for_its_target() {
+    for (card, expected) in [
+        ("sm_75:NVIDIA GeForce GTX 1650:14:1665", "kernels-sm_75-"),
+        ("sm_61:NVIDIA GeForce GTX 1060:10:1708", "kernels-sm_61-"),
+    ] {
+        let cache = tempfile::tempdir().unwrap();
+        let settings = [("RUKH_STAND_IN_DEVICES", card)];
+        said_with(cache.path(), nowhere(), &["--backend=cuda-auto", "-o", OPTIONS], &settings);
+        let files = std::fs::read_dir(cache.path().join("rukh")).unwrap();
+        let names = files.map(|file| file.unwrap().file_name().to_string_lossy().into_owned());
+        let kept: Vec<String> = names.filter(|name| name.ends_with(".cubins")).collect();
+        assert!(kept.len() == 1 && kept[0].starts_with(expected), "{card}: {kept:?}");
+    }
 }
 
 #[test]

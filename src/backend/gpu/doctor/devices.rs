@@ -75,7 +75,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
             let device = Device::new(hip, number)?;
             let architecture = device.architecture()?;
             let (code, bytes, reason) =
-                match code_for(&architecture, || device.version(hip::Versioned::Driver)) {
+                match code_for(&architecture, &architecture, || device.version(hip::Versioned::Driver)) {
                     Ok(code) => {
                         let loaded = Kernels::new(device, &code, request.precision.element());
                         (code.name(), code.bytes(), loaded.err().map(|error| error.to_string()))

@@ -25,13 +25,19 @@ use std::sync::Arc;
 // gzipped texts, and `SOURCE`, all kernels as one text.
 include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
-/// The code for a device of `architecture`. `driver` asks for the version of the driver that translates PTX.
+/// The code for a device of `architecture`. On an NVIDIA card it is that of `target`, which may be older. `driver` asks for
+/// the version of the driver that translates PTX.
 ///
 /// # Errors
 /// The embedded code is damaged. Or the architecture has no embedded code, and hiprtc is missing or cannot compile for the
 /// architecture.
-pub(crate) fn code_for(architecture: &str, driver: impl FnOnce() -> Result<i32>) -> Result<KernelCode> {
-    if let Some(number) = nvidia_number(architecture) {
+pub(crate) fn code_for(
+    architecture: &str,
+    target: &str,
+    driver: impl FnOnce() -> Result<i32>,
+) -> Result<KernelCode> {
+    if let Some(number) = nvidia_number(target) {
+        // The driver translates for the card itself.
         return Ok(KernelCode::Ptx(Arc::new(Ptx::new(architecture, driver()?, &ptx_texts(number)?))));
     }
     if let Some(code) = embedded(architecture) {

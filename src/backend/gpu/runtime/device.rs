@@ -106,7 +106,7 @@ impl Gpu {
         // The code, and what follows from it, may be those of an older architecture.
         let asked = libraries.target.as_deref();
         let target = asked.or(target_of(&found.name, &found.architecture)).unwrap_or(&found.architecture);
-        let code = code_for(target, || device.version(Versioned::Driver))?;
+        let code = code_for(&found.architecture, target, || device.version(Versioned::Driver))?;
         let facts = Facts::of(target);
         let Found { name, architecture, compute_units, .. } = found.clone();
         let notices = Vec::new();

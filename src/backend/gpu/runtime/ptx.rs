@@ -58,8 +58,8 @@ impl Compiled {
 }
 
 impl Ptx {
-    /// The kernels of `texts` for a card. If two texts have the same kernel, that of the first is used. `driver` is the
-    /// version of the driver that translates them.
+    /// The kernels of `texts` for a card of this architecture. If two texts have the same kernel, that of the first is used.
+    /// `driver` is the version of the driver that translates them.
     pub(crate) fn new(architecture: &str, driver: i32, texts: &[String]) -> Ptx {
         let key = format!("{driver},{:016x}", cache_folder::hash_of(texts));
         let path = cache_folder::file(&format!("kernels-{architecture}"), &key, "cubins");

@@ -37,8 +37,9 @@ impl Tuning {
         }
     }
 
-    /// The time after which tuning stops. What is left is measured at the next start. An NVIDIA card needs less: a network's
-    /// largest GEMMs, which come first, were measured on an H100 within three seconds.
+    /// The time after which tuning stops. The GEMMs of the most important batch sizes come first, and what is left is measured
+    /// at the next start. On an H100 three seconds suffice for half of a large network's GEMMs, and the driver's compiler has
+    /// taken as long before.
     pub(crate) fn budget(self, maker: Maker) -> Duration {
         match (self, maker) {
             (Tuning::Off, _) => Duration::ZERO,

@@ -153,7 +153,8 @@ mod tests {
         assert_eq!(numbers("GFX1036"), [0]);
         let error = ranked(desktop(), &GpuChoice::from_text("Instinct")).unwrap_err();
         assert!(
-            error.starts_with("gpu=Instinct, but no device has this in its name: HIP finds gpu 0 (AMD"),
+            error
+                .starts_with("gpu=Instinct, but no device has this in its name: the driver finds gpu 0 (AMD"),
             "{error}"
         );
     }

@@ -4,7 +4,7 @@
 
 use crate::rocm::{libraries, nowhere};
 use crate::rocm_errors::{search, stdout};
-use std::os::unix::fs::symlink;
+use rocm_emulator::install::{library, link, shared_library};
 use std::path::Path;
 
 /// The options of a start that compiles and measures little.
@@ -13,7 +13,7 @@ const OPTIONS: &str = "max_batch=2,streams=1,tune=off,gemm=own";
 /// A folder with a library under the name of the driver's.
 fn driver(library: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    symlink(library, folder.path().join("libcuda.so.1")).unwrap();
+    link(library, &folder.path().join("libcuda.so.1")).unwrap();
     folder
 }
 
@@ -25,7 +25,7 @@ fn said(rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
 
 /// The same with a cache folder.
 fn said_with(cache: &Path, rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
-    let driver = driver(&nvidia_stand_in::library().unwrap());
+    let driver = driver(&shared_library("nvidia_stand_in").unwrap());
     let own = [
         ("RUKH_CUDA_LIBRARY_PATH", driver.path().to_str().unwrap()),
         ("XDG_CACHE_HOME", cache.to_str().unwrap()),
@@ -67,7 +67,7 @@ fn a_driver_that_cannot_be_used_is_named_with_the_reason() {
 
 #[test]
 fn a_library_that_is_no_driver_says_which_functions_it_lacks() {
-    let folder = driver(&rocm_emulator::install::library().unwrap());
+    let folder = driver(&library().unwrap());
     let settings = [("RUKH_CUDA_LIBRARY_PATH", folder.path().to_str().unwrap())];
     let text = stdout(&search(nowhere(), &["--backend=cuda-fp16"], &settings));
     assert!(text.contains("it lacks cuInit, ") && text.contains("; using auto instead"), "{text}");

@@ -1,7 +1,7 @@
 //! Machine code from PTX, made by the driver.
 
-use crate::driver::{CUDA_SUCCESS, Functions, Handle, Status, current};
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use crate::driver::{Functions, Handle, Status, check, current, error_text};
+use std::ffi::{CStr, CString, c_int, c_uint, c_void};
 use std::ptr::null_mut;
 
 /// The options of `cuLinkCreate`, with the numbers of `CUjit_option`.
@@ -18,7 +18,7 @@ const LOG_BYTES: usize = 4096;
 /// The compiler's message, or the driver's error. A driver that is older than the text's PTX version says
 /// `CUDA_ERROR_UNSUPPORTED_PTX_VERSION`.
 pub fn compile(ptx: &str) -> Result<Vec<u8>, String> {
-    let driver = current().map_err(|error| format!("the driver cannot be used (error {error})"))?;
+    let driver = current().map_err(|error| format!("the driver cannot be used ({})", name(error)))?;
     let text = CString::new(ptx).map_err(|_| "the PTX has a zero byte".to_owned())?;
     let mut log = vec![0_u8; LOG_BYTES];
     let mut options = [ERROR_LOG_BUFFER, ERROR_LOG_BUFFER_SIZE_BYTES];
@@ -27,9 +27,7 @@ pub fn compile(ptx: &str) -> Result<Vec<u8>, String> {
     let mut link = null_mut();
     // SAFETY: the options and their values live until the link is destroyed, below.
     let status = unsafe { (driver.cuLinkCreate_v2)(2, options.as_mut_ptr(), values.as_mut_ptr(), &mut link) };
-    if status != CUDA_SUCCESS {
-        return Err(name(driver, status));
-    }
+    check(status).map_err(name)?;
     let code = link_text(driver, link, &text);
     // SAFETY: `cuLinkCreate` made it, and it is destroyed once. The code has been copied.
     let _ = unsafe { (driver.cuLinkDestroy)(link) };
@@ -38,14 +36,13 @@ pub fn compile(ptx: &str) -> Result<Vec<u8>, String> {
         let first: Vec<&str> =
             message.lines().map(str::trim).filter(|line| !line.is_empty()).take(3).collect();
         match first.as_slice() {
-            [] => name(driver, status),
-            lines => format!("{}: {}", name(driver, status), lines.join("; ")),
+            [] => name(status),
+            lines => format!("{}: {}", name(status), lines.join("; ")),
         }
     })
 }
 
 fn link_text(driver: &Functions, link: Handle, text: &CStr) -> Result<Vec<u8>, Status> {
-    let check = |status: Status| if status == CUDA_SUCCESS { Ok(()) } else { Err(status) };
     let bytes = text.to_bytes_with_nul();
     // SAFETY: the text has this length with its zero, and the driver does not write to it.
     check(unsafe {
@@ -68,13 +65,7 @@ fn link_text(driver: &Functions, link: Handle, text: &CStr) -> Result<Vec<u8>, S
 }
 
 /// The driver's name of an error.
-fn name(driver: &Functions, status: Status) -> String {
-    let mut found: *const c_char = std::ptr::null();
-    // SAFETY: the driver takes any number, and writes a static text or null.
-    let _ = unsafe { (driver.cuGetErrorName)(status, &mut found) };
-    if found.is_null() {
-        return format!("error {status}");
-    }
-    // SAFETY: the driver's text ends with zero and is never freed.
-    unsafe { CStr::from_ptr(found) }.to_string_lossy().into_owned()
+fn name(status: Status) -> String {
+    let found = error_text(status, |driver| driver.cuGetErrorName);
+    found.map_or_else(|| format!("error {status}"), |name| name.to_string_lossy().into_owned())
 }

@@ -4,7 +4,7 @@
 //! which cuBLASLt uses, too. The functions have been there since CUDA 10.1, unless another release is named.
 
 use std::cell::Cell;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::OnceLock;
 
 use hip_runtime_sys::loader::{self, Candidates, LoadError};
@@ -173,6 +173,18 @@ pub fn driver_version() -> Option<i32> {
     // SAFETY: the driver writes a number. The function may be called before the driver is initialised.
     let status = unsafe { (load().ok()?.functions.cuDriverGetVersion)(&mut version) };
     (status == CUDA_SUCCESS).then_some(version)
+}
+
+/// One of the driver's texts for an error: that of `cuGetErrorName` or `cuGetErrorString`. `None` if it has none.
+pub(crate) fn error_text(
+    status: Status,
+    function: impl Fn(&Functions) -> unsafe extern "C" fn(Status, *mut *const c_char) -> Status,
+) -> Option<&'static CStr> {
+    let mut found = std::ptr::null();
+    // SAFETY: the driver takes any number, and writes a static text or null.
+    let _ = unsafe { function(&load().ok()?.functions)(status, &mut found) };
+    // SAFETY: the driver's texts end with zero and are never freed.
+    (!found.is_null()).then(|| unsafe { CStr::from_ptr(found) })
 }
 
 /// The initialised driver.

@@ -7,7 +7,7 @@
 //! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for; by default the stored ones |
 
 use std::fmt::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs, io};
 
@@ -45,53 +45,28 @@ fn embed_kernels() -> Result<(), String> {
             words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?,
         );
     }
-    let mut ptx = Vec::new();
-    for entry in fs::read_dir(&stored).map_err(|error| at(&stored, error))? {
-        let name = entry.map_err(|error| at(&stored, error))?.file_name();
-        let name = name.to_string_lossy();
-        if let Some(target) = name.strip_suffix(".ptx.gz") {
-            ptx.push((target.to_owned(), stored.join(&*name)));
-        }
-    }
-    ptx.sort();
-    let mut objects = Vec::new();
-    match env::var("RUKH_KERNELS_COMPILER") {
-        Err(_) => {
-            for entry in fs::read_dir(&stored).map_err(|error| at(&stored, error))? {
-                let name = entry.map_err(|error| at(&stored, error))?.file_name();
-                let name = name.to_string_lossy();
-                if let Some(architecture) = name.strip_suffix(".co.gz") {
-                    objects.push((architecture.to_owned(), stored.join(&*name)));
-                }
-            }
-        }
+    let ptx = files(&stored, ".ptx.gz")?;
+    let objects = match env::var("RUKH_KERNELS_COMPILER") {
+        Err(_) => files(&stored, ".co.gz")?,
         Ok(compiler) => {
             let architectures = env::var("RUKH_KERNELS_ARCHITECTURES").unwrap_or_else(|_| {
                 "gfx90a gfx942 gfx906 gfx908 gfx1030 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200".to_owned()
             });
+            let mut made = Vec::new();
             for architecture in architectures.split_whitespace() {
                 let object = out.join(format!("{architecture}.co"));
                 compile(&compiler, architecture, &folder.join("all.hip"), &object)?;
-                objects.push((architecture.to_owned(), object));
+                made.push((architecture.to_owned(), object));
             }
+            made.sort();
+            made
         }
-    }
-    objects.sort();
+    };
     // An architecture with an object of its own needs no other.
     let has_object = |name: &str| objects.iter().any(|(architecture, _)| architecture == name);
     same_code.retain(|[architecture, base, _]| has_object(base) && !has_object(architecture));
 
-    let mut code = String::new();
-    code.push_str("pub(super) static OBJECTS: &[(&str, &[u8])] = &[\n");
-    for (architecture, object) in &objects {
-        let _ = writeln!(code, "    ({architecture:?}, include_bytes!({object:?})),");
-    }
-    let _ = writeln!(code, "];");
-    code.push_str("pub(super) static PTX: &[(&str, &[u8])] = &[\n");
-    for (target, text) in &ptx {
-        let _ = writeln!(code, "    ({target:?}, include_bytes!({text:?})),");
-    }
-    let _ = writeln!(code, "];");
+    let mut code = embedded("OBJECTS", &objects) + &embedded("PTX", &ptx);
     code.push_str("pub(super) static SAME_CODE: &[(&str, &str, u8)] = &[\n");
     for [architecture, base, number] in same_code {
         let _ = writeln!(code, "    ({architecture:?}, {base:?}, {number}),");
@@ -100,6 +75,30 @@ fn embed_kernels() -> Result<(), String> {
     let text = out.join("kernels.hip");
     let _ = writeln!(code, "pub(super) static SOURCE: &str = include_str!({text:?});");
     fs::write(out.join("kernels.rs"), code).map_err(|error| at(&out, error))
+}
+
+/// The files of a folder whose names end with `suffix`: the rest of each name, and the path. Sorted by name.
+fn files(folder: &Path, suffix: &str) -> Result<Vec<(String, PathBuf)>, String> {
+    let at = |error: io::Error| format!("{}: {error}", folder.display());
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(at)? {
+        let name = entry.map_err(at)?.file_name();
+        let name = name.to_string_lossy();
+        if let Some(rest) = name.strip_suffix(suffix) {
+            found.push((rest.to_owned(), folder.join(&*name)));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The definition of a list of names and embedded files.
+fn embedded(list: &str, files: &[(String, PathBuf)]) -> String {
+    let mut code = format!("pub(super) static {list}: &[(&str, &[u8])] = &[\n");
+    for (name, file) in files {
+        let _ = writeln!(code, "    ({name:?}, include_bytes!({file:?})),");
+    }
+    code + "];\n"
 }
 
 /// Appends a kernel file to `to`, with its includes inlined. Each file is added once, and `host/` is left out.

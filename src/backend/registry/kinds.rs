@@ -17,93 +17,42 @@ use std::time::Duration;
 /// The lists of options of the backends on the processor.
 const CPU_OPTIONS: &[&[&str]] = &[&["threads", "batch_size", "isa"], &HEAD_OPTIONS];
 
+/// The row of a backend on graphics cards.
+const fn card(name: BackendName, selection: Selection, description: &'static str) -> BackendKind {
+    BackendKind { name, description, options: GpuOptions::LISTS, selection, make: make_gpu }
+}
+
 /// Every backend. `auto` tries the backends with [`Selection::Automatic`] in this order, the cards of the two makers in that
 /// of [`rukh_gpu::makers`].
 pub const BACKENDS: &[BackendKind] = &[
-    BackendKind {
-        name: BackendName::RocmAuto,
-        description: "AMD GPU through ROCm, in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::Automatic,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::RocmFp16,
-        description: "AMD GPU, with weights and GEMMs in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::RocmBf16,
-        description: "AMD GPU, with weights and GEMMs in bf16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::RocmInt8,
-        description: "AMD GPU, with the GEMMs of encoders in 8-bit integers and all else in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::RocmFp8,
-        description: "AMD GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::Rocm,
-        description: "AMD GPU, in fp32",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::CudaAuto,
-        description: "NVIDIA GPU through its display driver, in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::Automatic,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::CudaFp16,
-        description: "NVIDIA GPU, with weights and GEMMs in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::CudaBf16,
-        description: "NVIDIA GPU, with weights and GEMMs in bf16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::CudaInt8,
-        description: "NVIDIA GPU, with the GEMMs of encoders in 8-bit integers and all else in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::CudaFp8,
-        description: "NVIDIA GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
-    BackendKind {
-        name: BackendName::Cuda,
-        description: "NVIDIA GPU, in fp32",
-        options: GpuOptions::LISTS,
-        selection: Selection::ByName,
-        make: make_gpu,
-    },
+    card(BackendName::RocmAuto, Selection::Automatic, "AMD GPU through ROCm, in fp16"),
+    card(BackendName::RocmFp16, Selection::ByName, "AMD GPU, with weights and GEMMs in fp16"),
+    card(BackendName::RocmBf16, Selection::ByName, "AMD GPU, with weights and GEMMs in bf16"),
+    card(
+        BackendName::RocmInt8,
+        Selection::ByName,
+        "AMD GPU, with the GEMMs of encoders in 8-bit integers and all else in fp16",
+    ),
+    card(
+        BackendName::RocmFp8,
+        Selection::ByName,
+        "AMD GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
+    ),
+    card(BackendName::Rocm, Selection::ByName, "AMD GPU, in fp32"),
+    card(BackendName::CudaAuto, Selection::Automatic, "NVIDIA GPU through its display driver, in fp16"),
+    card(BackendName::CudaFp16, Selection::ByName, "NVIDIA GPU, with weights and GEMMs in fp16"),
+    card(BackendName::CudaBf16, Selection::ByName, "NVIDIA GPU, with weights and GEMMs in bf16"),
+    card(
+        BackendName::CudaInt8,
+        Selection::ByName,
+        "NVIDIA GPU, with the GEMMs of encoders in 8-bit integers and all else in fp16",
+    ),
+    card(
+        BackendName::CudaFp8,
+        Selection::ByName,
+        "NVIDIA GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
+    ),
+    card(BackendName::Cuda, Selection::ByName, "NVIDIA GPU, in fp32"),
     BackendKind {
         name: BackendName::CpuAuto,
         description: "CPU, in the fastest number format that is accurate enough for the network, measured at the first start with it",

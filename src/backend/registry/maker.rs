@@ -66,8 +66,6 @@ pub(super) struct Maker<'a> {
     /// The networks that several backends may share, by the choice of heads.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
     notices: RefCell<Vec<String>>,
-    /// The backends of lc0 that the user named, and that others take the place of.
-    replaced: RefCell<Vec<String>>,
     /// The number of nested backends that are being made.
     depth: Cell<usize>,
     /// Whether to do without the devices that cannot be used, instead of reporting an error, where that is possible.
@@ -115,7 +113,6 @@ impl<'a> Maker<'a> {
             found: RefCell::default(),
             networks: RefCell::default(),
             notices: RefCell::default(),
-            replaced: RefCell::default(),
             depth: Cell::default(),
             devices,
             made: RefCell::default(),
@@ -171,7 +168,7 @@ impl<'a> Maker<'a> {
         let (name, options) = match (BackendName::from_name(name), backend_in_place_of(name)) {
             (Some(name), _) => (name, options),
             (None, Some(ours)) => {
-                self.note_replaced(name, ours);
+                self.notice(format!("{ours} takes the place of lc0's backend {}", quoted(name)));
                 (ours, options.only(lc0::KEPT_BACKEND_OPTIONS))
             }
             (None, None) => {
@@ -192,15 +189,6 @@ impl<'a> Maker<'a> {
                 self.device_is_named.update(|named| named || is_device(kind.name));
                 made
             }
-        }
-    }
-
-    /// Tells the user, once for each name, that `ours` takes the place of lc0's backend `name`.
-    fn note_replaced(&self, name: &str, ours: BackendName) {
-        let mut replaced = self.replaced.borrow_mut();
-        if !replaced.iter().any(|known| known == name) {
-            replaced.push(name.to_owned());
-            self.notice(format!("{ours} takes the place of lc0's backend {}", quoted(name)));
         }
     }
 

@@ -20,13 +20,21 @@ pub fn file_name(library: &str) -> String {
     }
 }
 
-/// The path of the emulator's shared library. Cargo puts the library beside the running program, into the folder above
-/// it, or into the folder `deps` of one of these two.
+/// The path of the emulator's shared library, as [`shared_library`] finds it.
+///
+/// # Errors
+/// Fails if the library was not found.
+pub fn library() -> io::Result<PathBuf> {
+    shared_library("rocm_emulator")
+}
+
+/// The path of a shared library that was built with the running program. Cargo puts the library beside the program, into
+/// the folder above it, or into the folder `deps` of one of these two.
 ///
 /// # Errors
 /// Fails if the library is in none of these folders.
-pub fn library() -> io::Result<PathBuf> {
-    let name = format!("{}rocm_emulator{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
+pub fn shared_library(name: &str) -> io::Result<PathBuf> {
+    let name = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let program = std::env::current_exe()?;
     let found = program
         .ancestors()

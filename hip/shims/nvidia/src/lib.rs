@@ -16,25 +16,8 @@
 use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::collections::{HashMap, HashSet};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
-
-/// The path of the shared library. Cargo puts it beside the running program, into the folder above it, or into the folder
-/// `deps` of one of these two.
-///
-/// # Errors
-/// The library is in none of these folders.
-pub fn library() -> io::Result<PathBuf> {
-    let name = format!("{}nvidia_stand_in{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
-    let program = std::env::current_exe()?;
-    let folders = program.ancestors().skip(1).take(2);
-    let mut found = folders.flat_map(|folder| [folder.join(&name), folder.join("deps").join(&name)]);
-    found.find(|path| path.is_file()).ok_or_else(|| {
-        io::Error::new(io::ErrorKind::NotFound, format!("{name} is not beside {}", program.display()))
-    })
-}
 
 type Status = c_uint;
 type Handle = *mut c_void;

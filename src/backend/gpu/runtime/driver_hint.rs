@@ -65,18 +65,8 @@ impl Driver {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::super::linux::tests::system;
     use super::*;
-
-    /// A folder with these files and their contents.
-    fn system(files: &[(&str, &str)]) -> tempfile::TempDir {
-        let root = tempfile::tempdir().unwrap();
-        for (file, content) in files {
-            let path = root.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        root
-    }
 
     const RADEON: [(&str, &str); 2] = [
         ("sys/bus/pci/devices/0000:03:00.0/vendor", "0x1002\n"),

@@ -35,3 +35,19 @@ pub(super) fn access(file: &Path) -> Access {
         _ => Access::Usable,
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+pub(super) mod tests {
+    use super::*;
+
+    /// A folder with these files and their contents.
+    pub(in super::super) fn system(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let root = tempfile::tempdir().unwrap();
+        for (file, content) in files {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, content).unwrap();
+        }
+        root
+    }
+}

@@ -67,8 +67,8 @@ impl Driver {
 
 #[cfg(all(test, target_os = "linux"))]
 mod tests {
+    use super::super::linux::tests::system;
     use super::*;
-    use std::fs;
 
     const CARD: [(&str, &str); 2] = [
         ("sys/bus/pci/devices/0000:01:00.0/vendor", "0x10de\n"),
@@ -77,13 +77,7 @@ mod tests {
 
     /// The hint on a machine with these files.
     fn hint(files: &[(&str, &str)], error: &GpuError) -> Option<String> {
-        let root = tempfile::tempdir().unwrap();
-        for (file, content) in files {
-            let path = root.path().join(file);
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, content).unwrap();
-        }
-        Driver::below(root.path()).hint(error)
+        Driver::below(system(files).path()).hint(error)
     }
 
     #[test]

@@ -19,6 +19,8 @@ const ENTRY: &str = ".visible .entry ";
 /// The texts of the kernels that a card can run, and the machine code of those that have been looked up.
 pub(crate) struct Ptx {
     architecture: String,
+    /// A hash of the texts.
+    digest: u64,
     texts: Vec<Text>,
     /// Where the machine code is kept, if the user has a cache folder.
     path: Option<PathBuf>,
@@ -61,10 +63,12 @@ impl Ptx {
     /// The kernels of `texts` for a card of this architecture. If two texts have the same kernel, that of the first is used.
     /// `driver` is the version of the driver that translates them.
     pub(crate) fn new(architecture: &str, driver: i32, texts: &[String]) -> Ptx {
-        let key = format!("{driver},{:016x}", cache_folder::hash_of(texts));
+        let digest = cache_folder::hash_of(texts);
+        let key = format!("{driver},{digest:016x}");
         let path = cache_folder::file(&format!("kernels-{architecture}"), &key, "cubins");
         Ptx {
             architecture: architecture.to_owned(),
+            digest,
             texts: texts.iter().map(|text| Text::new(text)).collect(),
             path,
             code: Mutex::default(),
@@ -73,10 +77,7 @@ impl Ptx {
 
     /// A number that differs for different kernels.
     pub(crate) fn digest(&self) -> u64 {
-        let heads: Vec<&str> = self.texts.iter().map(|text| text.head.as_str()).collect();
-        let mut kernels: Vec<_> = self.texts.iter().flat_map(|text| &text.kernels).collect();
-        kernels.sort_unstable();
-        cache_folder::hash_of(&(heads, kernels))
+        self.digest
     }
 
     /// Whether the card has a kernel with this name.

@@ -21,9 +21,9 @@
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 #   CUBLASLT the folder of a cuBLASLt (default: that of Python's packages, if there is one)
-#   TARGETS  for the step correct: the targets whose kernels are used (default: the newest that the card can run)
+#   TARGETS  for the step correct: the targets whose kernels are used (default: sm_80)
 # Needs the display driver, python3 with numpy and protobuf for the large networks, compute-sanitizer for the step sanitize,
-# python-chess for match, and PyTorch for loop. No step finds a toolkit: LD_LIBRARY_PATH is empty.
+# python-chess for match, and PyTorch for loop. The variables that lead to a toolkit are unset.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 name_of_call=$(IFS=-; echo "${*:2}")
@@ -107,8 +107,8 @@ run() {
     return $status
 }
 
-# Compares every network of tests/data and of PACKED/shared with lc0's figures, in every format of each target and in every
-# bucket of batch sizes, with the driver alone.
+# Compares every network of tests/data and of PACKED/shared with lc0's figures, in fp32, fp16 and bf16, as far as the target has them,
+# and in every bucket of batch sizes, with the driver alone.
 step_correct() {
     local target formats status=0
     for target in ${TARGETS:-sm_80}; do

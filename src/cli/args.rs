@@ -81,9 +81,9 @@ pub(super) enum Mode {
     Onnx2leela(Box<Onnx2leelaArgs>),
     /// Counts the legal move sequences of a given length
     Perft(PerftArgs),
-    /// Examines an AMD graphics card and writes a report for an issue
+    /// Examines a graphics card and writes a report for an issue
     Doctor(DoctorArgs),
-    /// Measures an AMD graphics card's fastest way to evaluate a network, and keeps it for the next start
+    /// Measures a graphics card's fastest way to evaluate a network, and keeps it for the next start
     Tune(TuneArgs),
     /// Prints the manual page, for packages
     #[command(hide = true)]
@@ -91,7 +91,7 @@ pub(super) enum Mode {
     /// Prints a shell's completions, for packages
     #[command(hide = true)]
     Completions(CompletionsArgs),
-    /// Asks ROCm's libraries for GEMMs as a helper process, so that a crash of a library does not end the engine
+    /// Asks the card's libraries for GEMMs as a helper process, so that a crash of a library does not end the engine
     #[command(name = gpu::HELPER_ARGUMENT, hide = true)]
     RocmGemms,
     /// Runs a stage of `doctor`, which may end this process

@@ -1,4 +1,4 @@
-//! `tune`: finds the fastest algorithm for each of a network's GEMMs on an AMD card.
+//! `tune`: finds the fastest algorithm for each of a network's GEMMs on a card.
 
 use super::args::TuneArgs;
 use super::error::{CliError, print_error_line};

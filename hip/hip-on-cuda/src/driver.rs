@@ -142,7 +142,7 @@ impl Instantiate {
     }
 }
 
-/// The driver's library.
+/// The driver's functions, before it is initialised.
 #[derive(Debug)]
 pub(crate) struct Loaded {
     pub(crate) functions: Functions,

@@ -4,7 +4,7 @@
 //! Handles, layouts and descriptors are cuBLASLt's own. cuBLASLt's algorithms are larger than hipBLASLt's, so an algorithm
 //! here holds only the address of cuBLASLt's algorithm, which is kept until the process ends.
 //!
-//! cuBLASLt has no epilogue with swish. A request for it returns `NOT_SUPPORTED`, as in an older hipBLASLt.
+//! cuBLASLt has no epilogue with swish. A request for it returns `NOT_SUPPORTED`, as hipBLASLt does before ROCm 7.
 
 use std::ffi::{c_int, c_void};
 use std::path::{Path, PathBuf};
@@ -189,7 +189,7 @@ api! {
         // SAFETY: the caller passes a valid description.
         check(unsafe { set(description.cast(), attribute, (&raw const value).cast(), size_of::<u32>()) })?;
         if name == lt::HIPBLASLT_MATMUL_DESC_A_SCALE_MODE {
-            // hipBLASLt has no such attribute. What the sums lose is far less than what the factors lost in rounding.
+            // Fast sums, for which hipBLASLt has no attribute. They lose far less than the factors lost in rounding.
             let fast = 1_i8;
             // SAFETY: the caller passes a valid description.
             check(unsafe {

@@ -1,6 +1,7 @@
 //! HIP's and hipBLASLt's functions over NVIDIA's driver and cuBLASLt, in this program.
 //!
-//! [`hip`] and [`hipblaslt`] return the tables that `hip-runtime-sys` and `hipblaslt-sys` fill from AMD's libraries. So
+//! [`hip`] and [`hipblaslt`] return tables of the same types as those that `hip-runtime-sys` and `hipblaslt-sys` fill from
+//! AMD's libraries. So
 //! the same code runs on the cards of both makers. Nearly every function makes one call of NVIDIA's, and handles are
 //! NVIDIA's own. Flags, modes, errors and attributes of functions have the same numbers in HIP and CUDA, unless they are
 //! translated here. Errors have the driver's names.

@@ -38,8 +38,8 @@ impl Tuning {
     }
 
     /// The time after which tuning stops. The GEMMs of the most important batch sizes come first, and what is left is measured
-    /// at the next start. On an H100 three seconds suffice for half of a large network's GEMMs, and the driver's compiler has
-    /// taken as long before.
+    /// at the next start. On an H100 three seconds measure half of a large network's GEMMs, and the driver has already taken as
+    /// long to compile the kernels.
     pub(crate) fn budget(self, maker: Maker) -> Duration {
         match (self, maker) {
             (Tuning::Off, _) => Duration::ZERO,
@@ -70,7 +70,7 @@ pub struct GpuOptions {
     pub fork: Option<usize>,
     /// The most rows of a GEMM that our own kernel computes instead of a library. This concerns the hidden layers of
     /// smolgen and of the scalar heads, on architectures with matrix instructions. `None` means what `rukh tune` has
-    /// measured on this card, or else 0, because the library was faster where this was measured: cuBLASLt.
+    /// measured on this card, or else 0: cuBLASLt was faster, and no other library was measured.
     pub few_rows: Option<usize>,
     /// Whether GEMMs of our own share a launch with the LayerNorm or the GEMMs that follow. `None` means what
     /// `rukh tune` has measured on this card, or else the default of the architecture.
@@ -88,7 +88,7 @@ pub struct GpuOptions {
     pub gemm: GemmLibrary,
     /// The folder with NVIDIA's cuBLASLt, for an NVIDIA card. With `None` it is looked for.
     pub libraries: Option<PathBuf>,
-    /// The target whose kernels are used on an NVIDIA card, for comparisons. `None` means the newest that the card can run.
+    /// The target whose kernels are used on an NVIDIA card, for comparisons. `None` means the one that suits the card.
     pub target: Option<String>,
     /// How many bits the weights of GEMMs with few rows have.
     pub weight_bits: WeightBits,

@@ -22,8 +22,8 @@ const fn card(name: BackendName, selection: Selection, description: &'static str
     BackendKind { name, description, options: GpuOptions::LISTS, selection, make: make_gpu }
 }
 
-/// Every backend. `auto` tries the backends with [`Selection::Automatic`] in this order, the cards of the two makers in that
-/// of [`rukh_gpu::makers`].
+/// Every backend. `auto` tries the backends with [`Selection::Automatic`] in this order, except that [`rukh_gpu::makers`] says
+/// which maker's cards come first.
 pub const BACKENDS: &[BackendKind] = &[
     card(BackendName::RocmAuto, Selection::Automatic, "AMD GPU through ROCm, in fp16"),
     card(BackendName::RocmFp16, Selection::ByName, "AMD GPU, with weights and GEMMs in fp16"),
@@ -39,7 +39,11 @@ pub const BACKENDS: &[BackendKind] = &[
         "AMD GPU, with the GEMMs of encoders in 8-bit floating-point numbers, which only some cards have, and all else in fp16",
     ),
     card(BackendName::Rocm, Selection::ByName, "AMD GPU, in fp32"),
-    card(BackendName::CudaAuto, Selection::Automatic, "NVIDIA GPU through its display driver, in fp16"),
+    card(
+        BackendName::CudaAuto,
+        Selection::Automatic,
+        "NVIDIA GPU through its display driver, in fp16, or in fp32 where the card lacks that",
+    ),
     card(BackendName::CudaFp16, Selection::ByName, "NVIDIA GPU, with weights and GEMMs in fp16"),
     card(BackendName::CudaBf16, Selection::ByName, "NVIDIA GPU, with weights and GEMMs in bf16"),
     card(

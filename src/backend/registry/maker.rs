@@ -22,7 +22,7 @@ const MAXIMUM_DEPTH: usize = 8;
 /// The most positions that `multiplexing` merges into one batch by default, as in lc0.
 const MULTIPLEXING_BATCH: usize = 256;
 
-/// The maker whose backends have the names of lc0's.
+/// The maker some of whose backends have lc0's names.
 const NVIDIA: rukh_gpu::Maker = rukh_gpu::Maker::Nvidia;
 
 /// One backend that the user can name.

@@ -1,4 +1,4 @@
-//! Runs a stage in a process of its own, which ROCm's libraries may end or block.
+//! Runs a stage in a process of its own, which a card's libraries may end or block.
 //!
 //! The process says what it begins before it begins it. If it ends early or is silent for too long, another process
 //! goes on without the items that are done and without the one that ended it.

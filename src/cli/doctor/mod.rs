@@ -11,7 +11,7 @@
 //! | [`advice`] | says what the findings mean, and what to do |
 //! | [`report`] | holds what was found |
 //! | [`privacy`] | removes names and serial numbers |
-//! | [`system`] | describes the machine without ROCm |
+//! | [`system`] | describes the machine without the card's libraries |
 
 mod advice;
 mod child;

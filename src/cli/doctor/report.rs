@@ -19,7 +19,7 @@ pub(super) const ERRORS: &str = "errors";
 pub(super) struct Report {
     /// The program, its arguments and the network.
     pub(super) about: Vec<(String, String)>,
-    /// The machine, as far as it can be seen without ROCm.
+    /// The machine, as far as it can be seen without the card's libraries.
     pub(super) system: Vec<(String, String)>,
     pub(super) stages: Vec<StageReport>,
 }

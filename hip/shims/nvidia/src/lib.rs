@@ -331,7 +331,7 @@ api! {
     }
     fn cuLaunchHostFunc(stream: Handle, function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {
         let function = function.ok_or(INVALID_VALUE)?;
-        // SAFETY: see above. A capture records the call, and nothing here replays one.
+        // SAFETY: see above. It runs at once, even during a capture.
         unsafe { function(data) };
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Examines a card that the authors have never seen, stage by stage. `rukh doctor` starts a process for each stage.
 //!
-//! Any call of ROCm's libraries may end its process or never return, so a stage says what it begins before it begins
+//! Any call of a card's libraries may end its process or never return, so a stage says what it begins before it begins
 //! it. If the process ends early, another one goes on without the item that ended it.
 //!
 //! | module | what it does or holds |

@@ -55,7 +55,7 @@ impl Subject {
     /// Opens the device and its libraries.
     ///
     /// # Errors
-    /// The options are invalid, ROCm or the device is missing, or a call fails.
+    /// The options are invalid, the driver or the device is missing, or a call fails.
     pub(crate) fn open(request: &Request) -> Result<Subject> {
         let GivenOptions { options, heads } = given(request)?;
         let gpu = Gpu::open(&options.gpu, &options.sources())?;

@@ -1,4 +1,4 @@
-//! A process of this program that ROCm's libraries may end or block, and the lines that it writes.
+//! A process of this program that a card's libraries may end or block, and the lines that it writes.
 
 use super::exchange::{parse_event, request_text};
 use rukh_base::sync::start_system_thread;

@@ -54,7 +54,7 @@ impl GpuProfiler {
     /// the text of `BackendOptions`, and `weights` the name of the network.
     ///
     /// # Errors
-    /// An option is invalid, ROCm or the device is missing, the network cannot be read, or a call fails.
+    /// An option is invalid, the driver or the device is missing, the network cannot be read, or a call fails.
     pub fn open(
         maker: Maker,
         precision: GpuPrecision,

@@ -8,7 +8,7 @@ pub(crate) enum GpuError {
     /// A library is missing or lacks functions.
     #[error("{0}")]
     Library(String),
-    /// A call of HIP, hiprtc or a BLAS library failed.
+    /// A call of the driver, of its compiler or of a BLAS library failed.
     #[error("{call} failed: {reason}")]
     Call {
         /// The function, with the arguments that matter.

@@ -12,7 +12,7 @@ const INTEGRATED: [&str; 13] = [
 const ROCBLAS: [&str; 5] = ["gfx1030", "gfx1100", "gfx1101", "gfx1102", "gfx1103"];
 
 /// The fewest rows of a GEMM in e4m3 for cuBLASLt. Our own kernel lacks the instruction `wgmma`, which large GEMMs need on
-/// sm_90. For fewer rows it saves the step that adds a bias and applies an activation.
+/// sm_90. For fewer rows our kernel saves the step that adds a bias and applies an activation.
 const SCALED_ROWS_ON_NVIDIA: usize = 512;
 
 /// The oldest NVIDIA architecture that multiplies e4m3.

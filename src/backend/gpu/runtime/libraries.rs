@@ -70,14 +70,14 @@ pub(crate) struct Sources {
     pub(crate) gemm: GemmLibrary,
     /// The folder of NVIDIA's cuBLASLt, if the user has named one.
     pub(crate) folder: Option<PathBuf>,
-    /// The target whose kernels are used on an NVIDIA card. `None` means the newest that the card can run.
+    /// The target whose kernels are used on an NVIDIA card. `None` means the one that suits the card.
     pub(crate) target: Option<String>,
 }
 
 /// The libraries that a backend uses. None of their functions has been called yet.
 pub(crate) struct Libraries {
     pub(crate) maker: Maker,
-    /// That of [`Sources`].
+    /// The target that the user has asked for.
     pub(crate) target: Option<String>,
     pub(crate) hip: &'static Hip,
     /// rocBLAS, or the reason why it cannot be used. `None` if the user does not want it.

@@ -1,8 +1,8 @@
 //! Our kernels for NVIDIA cards: PTX, of which the driver translates a kernel when it is first looked up.
 //!
-//! A network needs a third of the kernels, and the driver takes a tenth of a second for each. So every kernel is a module
-//! of its own: the text's head and the kernel's entry. The machine code is kept in the user's cache folder, in one file for
-//! each card, driver and release of Rukh, so that the next start translates nothing.
+//! A network needs a quarter of the kernels, and the driver takes some 0.1 seconds for each. So every kernel is a module of
+//! its own: the text's head and the kernel's entry. The machine code is kept in the user's cache folder, in one file for
+//! each architecture, version of CUDA and set of kernels, so that the next start translates nothing.
 
 use super::error::{GpuError, Result};
 use rukh_base::cache_folder;
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
-/// How the line that begins a kernel begins. The kernel's name and a parenthesis follow. The kernel ends with the first
-/// line that is a closing brace.
+/// How the line that begins a kernel begins. The kernel's name and a parenthesis follow. A kernel lasts until the next one
+/// begins.
 const ENTRY: &str = ".visible .entry ";
 
 /// The texts of the kernels that a card can run, and the machine code of those that have been looked up.

@@ -12,7 +12,8 @@ use std::path::Path;
 
 /// The makers whose cards `auto` tries, in order, and a message that names the cards of both makers if both have some.
 ///
-/// A maker is left out if neither its driver nor one of its cards is there. Only where both drivers are there are they
+/// A maker is left out if neither its driver nor one of its cards is there; without any, AMD stays, whose error says what is
+/// missing. Only where both drivers are there are they
 /// asked for their cards. A card of its own comes before one that is part of a processor, and then the one that multiplies
 /// faster comes first.
 pub fn makers() -> (Vec<Maker>, Option<String>) {

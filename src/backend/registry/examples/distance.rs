@@ -1,4 +1,5 @@
-//! Measures how far a backend's results are from lc0's, network by network, in every number format and batch size.
+//! Measures how far a backend's results are from lc0's, network by network, in fp32, fp16 and bf16 and in every batch
+//! size.
 //!
 //! usage: `distance [--formats=fp32,fp16,bf16] [--max-batch=1024] [--seconds=N] [--backend=cuda] [--options=fork=64]
 //! FOLDER|NETWORK ...`

@@ -37,11 +37,22 @@ step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 # Every step that runs tests selects the whole workspace, because Cargo would build the engine again for fewer packages.
 tests() { cargo test --workspace --quiet "$@"; }
 
-# The tests of the parts that no other step has.
+# The packages below the processor's.
+BELOW=(src/base src/options src/chess src/net src/backend/{*.rs,multi,options_dict,queue,synthetic,wrap} weights Cargo.lock)
+
+# The tests of the parts that no other step has. The unit tests of three packages take minutes to compile.
 step_test() {
     local others=() name
+    tests --lib --bins --test signature --exclude rukh-cpu --exclude rukh-gpu --exclude rocm-emulator
+    # Many of these wait for a server or for a worker.
+    tests --test fleet -- --test-threads=6
+    unless_unchanged cpu_units "${BELOW[@]}" src/backend/cpu "$(rustc --version)" -- \
+        tests --lib --exclude rukh-gpu --exclude rocm-emulator
+    unless_unchanged gpu_units "${BELOW[@]}" src/backend/{cpu,gpu} hip "$(rustc --version)" -- \
+        tests --lib --exclude rukh-cpu --exclude rocm-emulator
+    unless_unchanged emulator_units hip Cargo.lock "$(rustc --version)" -- \
+        tests --lib --exclude rukh-cpu --exclude rukh-gpu
     for name in "${GPU_TESTS[@]}"; do others+=(--skip "$name"); done
-    tests --lib --bins --test fleet --test signature
     tests --test integration -- "${others[@]}"
 }
 
@@ -170,7 +181,7 @@ step_kernels_host() {
 # that the step `gpu` leaves out on emulated cards, and those of RUKH_TEST_NETS.
 step_long() {
     local tests=(thousand_sequences graph:: rocm::every_network rocm::own::every_network
-        rocm::byte_weights::every_network)
+        rocm::byte_weights::every_network rocm_errors::later_failing_calls)
     if [ -n "${RUKH_TEST_NETS:-}" ]; then
         tests+=(networks_of_a_folder)
     else

@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::driver::{Driver, best_move};
 use crate::rocm::libraries;
+use crate::rocm_errors::{logged_calls, search, stdout};
 
 const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
 
@@ -78,6 +79,28 @@ fn the_search_in_which_the_card_fails_and_later_ones_are_real() {
         assert!(said[0].starts_with("info string error: evaluation failed on rocm-fp16"), "{said:?}");
         game.engine.ask("position startpos moves e2e4 e7e5");
         assert_eq!(game.search(80), [] as [String; 0], "{failure}");
+    }
+}
+
+/// Four threads have filled further batches when the card fails. They must not wait for it one after another.
+#[test]
+fn a_card_that_has_failed_is_not_asked_again() {
+    let folder = libraries();
+    for batch in [2, 3, 4] {
+        let failure = format!("hipEventRecord:{batch}");
+        let settings = [("RUKH_EMULATOR_FAIL", failure.as_str()), ("RUKH_EMULATOR_LOG", "1")];
+        let arguments = [
+            "--backend=rocm-fp16",
+            "-o",
+            OPTIONS,
+            "--threads=4",
+            "--minibatch-size=4",
+            "--smart-pruning-factor=0",
+        ];
+        let output = search(folder.path(), &arguments, &settings);
+        assert!(stdout(&output).contains(UNTIL_THE_NEXT_GAME));
+        let asked = logged_calls(&output).iter().filter(|&call| call == "hipEventRecord").count();
+        assert_eq!(asked, batch);
     }
 }
 

@@ -6,7 +6,7 @@
 //! number in the file determines the size of an allocation.
 
 use half::{bf16, f16};
-use prost::bytes::Bytes;
+use rukh_base::parallel;
 
 use super::proto::{ConvBlock, Ffn, Layer};
 use super::schema::LayerEncoding;
@@ -75,34 +75,57 @@ fn size_error(name: &str, dimensions: &[usize], expected: usize, found: usize) -
 
 /// All values of a layer. A LINEAR16 code stands for `min (1 - t) + max t` with `t = code / 65535`.
 fn decode(name: &str, layer: &Layer) -> Result<Vec<f32>, Reason> {
-    let bytes: &Bytes = &layer.params;
+    let (pairs, fours) = (layer.params.as_chunks::<2>().0, layer.params.as_chunks::<4>().0);
+    let (low, high) = (layer.min_val.unwrap_or(0.0), layer.max_val.unwrap_or(0.0));
     let not_finite = |value, index| Reason::NotFinite { layer: name.to_owned(), value, index };
-    let decoded: Vec<f32> = match encoding_of(name, layer)? {
-        LayerEncoding::Float32 => bytes.as_chunks::<4>().0.iter().map(|&b| f32::from_le_bytes(b)).collect(),
-        LayerEncoding::Float16 => codes(bytes).map(|code| f16::from_bits(code).to_f32()).collect(),
-        LayerEncoding::BFloat16 => codes(bytes).map(|code| bf16::from_bits(code).to_f32()).collect(),
+    let encoding = encoding_of(name, layer)?;
+    let values = match encoding {
+        LayerEncoding::Float32 => fours.len(),
+        LayerEncoding::Float16 | LayerEncoding::BFloat16 => pairs.len(),
         LayerEncoding::Linear16 | LayerEncoding::Unknown => {
-            let (low, high) = (layer.min_val.unwrap_or(0.0), layer.max_val.unwrap_or(0.0));
             if let Some(bound) = [low, high].into_iter().find(|bound| !bound.is_finite()) {
                 return Err(not_finite(bound, 0));
             }
-            let value = |code| {
-                let t = f32::from(code) / 65535.0;
-                low * (1.0 - t) + high * t
-            };
-            codes(bytes).map(value).collect()
+            pairs.len()
         }
     };
-    finite(name, decoded)
+    let mut decoded = vec![0.0; values];
+    let filled = parallel::fill(&mut decoded, 1, |start, piece| {
+        match encoding {
+            LayerEncoding::Float32 => each(piece, &fours[start..], f32::from_le_bytes),
+            LayerEncoding::Float16 => each(piece, &pairs[start..], |pair| f16::from_le_bytes(pair).to_f32()),
+            LayerEncoding::BFloat16 => {
+                each(piece, &pairs[start..], |pair| bf16::from_le_bytes(pair).to_f32())
+            }
+            LayerEncoding::Linear16 | LayerEncoding::Unknown => each(piece, &pairs[start..], |pair| {
+                let t = f32::from(u16::from_le_bytes(pair)) / 65535.0;
+                low * (1.0 - t) + high * t
+            }),
+        }
+        match first_not_finite(piece) {
+            None => Ok(()),
+            Some(index) => Err((piece[index], start + index)),
+        }
+    });
+    filled.map_err(|(value, index)| not_finite(value, index))?;
+    Ok(decoded)
 }
 
-fn codes(bytes: &Bytes) -> impl Iterator<Item = u16> {
-    bytes.as_chunks::<2>().0.iter().map(|&pair| u16::from_le_bytes(pair))
+/// Sets each value to what `decode` makes of its bytes.
+fn each<const BYTES: usize>(values: &mut [f32], bytes: &[[u8; BYTES]], decode: impl Fn([u8; BYTES]) -> f32) {
+    values.iter_mut().zip(bytes).for_each(|(value, &bytes)| *value = decode(bytes));
+}
+
+/// The place of the first value that is infinite or NaN.
+fn first_not_finite(values: &[f32]) -> Option<usize> {
+    // Unlike a search for the first one, this takes many values at a time.
+    let all_finite = values.iter().fold(true, |all, value| all & value.is_finite());
+    if all_finite { None } else { values.iter().position(|value| !value.is_finite()) }
 }
 
 /// Returns `values`, or an error if one of them is infinite or NaN.
 fn finite(name: &str, values: Vec<f32>) -> Result<Vec<f32>, Reason> {
-    match values.iter().position(|value| !value.is_finite()) {
+    match first_not_finite(&values) {
         None => Ok(values),
         Some(index) => Err(Reason::NotFinite { layer: name.to_owned(), value: values[index], index }),
     }
@@ -254,6 +277,7 @@ pub(super) fn convolution_to(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use prost::bytes::Bytes;
 
     fn layer(encoding: LayerEncoding, bytes: &[u8]) -> Option<Layer> {
         let params = Bytes::copy_from_slice(bytes);

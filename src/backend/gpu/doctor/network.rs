@@ -5,9 +5,10 @@ use super::subject::Subject;
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::precision::{MOVES_LEFT, tolerance};
 use crate::startup::self_check::{Differences, Reference};
+use std::sync::Arc;
 
 pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
-    let reference = Reference::new(&subject.host_network()?, 1.0)
+    let reference = Reference::new(Arc::new(subject.host_network()?), 1.0)
         .map_err(|error| GpuError::Unsupported(format!("the CPU backend: {error}")))?;
     subject.tune()?.into_iter().for_each(|notice| report.note(notice));
     let maker = subject.maker()?;

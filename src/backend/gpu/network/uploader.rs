@@ -13,7 +13,9 @@ use crate::runtime::ffi::hip::{Address, Device, DeviceBuffer};
 use crate::runtime::ffi::pinned::Staging;
 use crate::runtime::fp8::Fp8Format;
 use crate::runtime::kernels::VECTOR;
-use half::f16;
+use half::slice::HalfFloatSliceExt;
+use half::{bf16, f16};
+use rukh_base::parallel;
 use rukh_cpu::{DeviceRounder, Quantised};
 use rukh_net::network::Layers;
 use rukh_net::prepare::{DenseRole, LayerStore, ScoreOrder};
@@ -330,14 +332,48 @@ pub(crate) fn check_width(name: &str, width: usize) -> Result<()> {
 /// Rounds to the element type (nearest, ties to even). The error is a value that fp16 cannot hold. bf16 has the range
 /// of fp32, so its values are not checked.
 fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>, f32> {
-    let mut bytes = Vec::with_capacity(values.len() * element.bytes());
-    for &value in values {
-        if element == ElementType::Fp16 && !f16::from_f32(value).is_finite() {
-            return Err(value);
+    let mut bytes = vec![0; values.len() * element.bytes()];
+    parallel::fill(&mut bytes, element.bytes(), |start, piece| {
+        let values = &values[start / element.bytes()..][..piece.len() / element.bytes()];
+        match element {
+            ElementType::Fp16 => round::<f16>(values, piece, |bits| bits & FP16_EXPONENT != FP16_EXPONENT),
+            ElementType::Bf16 => round::<bf16>(values, piece, |_| true),
+            _ => {
+                let mut rounded = Vec::with_capacity(piece.len());
+                values.iter().for_each(|&value| element.append(value, &mut rounded));
+                piece.copy_from_slice(&rounded);
+                Ok(())
+            }
         }
-        element.append(value, &mut bytes);
-    }
+    })?;
     Ok(bytes)
+}
+
+/// The exponent of an fp16 number, all of whose bits are set in infinity and in what is no number.
+const FP16_EXPONENT: u16 = 0x7c00;
+
+/// Rounds to a type of 16 bits, many values at a time. The error is the first value whose bits are not `right` afterwards.
+fn round<T: Copy + Default>(
+    values: &[f32],
+    bytes: &mut [u8],
+    right: impl Fn(u16) -> bool,
+) -> std::result::Result<(), f32>
+where
+    [T]: HalfFloatSliceExt,
+{
+    const TOGETHER: usize = 1024;
+    let mut block = [T::default(); TOGETHER];
+    for (values, bytes) in values.chunks(TOGETHER).zip(bytes.chunks_mut(2 * TOGETHER)) {
+        let block = &mut block[..values.len()];
+        block.convert_from_f32_slice(values);
+        let bits = block.reinterpret_cast();
+        if !bits.iter().fold(true, |all, &bits| all & right(bits)) {
+            let wrong = values.iter().zip(bits).find(|&(_, &bits)| !right(bits));
+            return Err(wrong.map_or(f32::NAN, |(value, _)| *value));
+        }
+        bytes.as_chunks_mut::<2>().0.iter_mut().zip(bits).for_each(|(two, bits)| *two = bits.to_le_bytes());
+    }
+    Ok(())
 }
 
 #[cfg(test)]
@@ -349,6 +385,11 @@ mod tests {
         assert_eq!(to_bytes(ElementType::Bf16, &[1.0 + 1.0 / 256.0]).unwrap(), [0x80, 0x3f]);
         assert_eq!(to_bytes(ElementType::Fp16, &[65504.0]).unwrap(), [0xff, 0x7b]);
         assert_eq!(to_bytes(ElementType::Fp16, &[1e5]), Err(1e5));
+        let many: Vec<f32> = (0..3_000_000).map(|i| i as f32 / 64.0).collect();
+        let bytes = to_bytes(ElementType::Fp16, &many).unwrap();
+        let rounded = |value: f32| f16::from_f32(value).to_le_bytes();
+        assert!(bytes.as_chunks::<2>().0.iter().zip(&many).all(|(two, &value)| *two == rounded(value)));
+        assert_eq!(to_bytes(ElementType::Fp16, &[&many[..], &[7e4, 8e4]].concat()), Err(7e4));
         assert_eq!(to_bytes(ElementType::Fp32, &[1e5]).unwrap().len(), 4);
     }
 

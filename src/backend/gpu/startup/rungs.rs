@@ -12,10 +12,14 @@ use crate::options::GpuOptions;
 use crate::pass::slot::{Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::weight_bits::WeightBits;
+use rukh_backend::BackendError;
 use rukh_base::cache_folder;
 use rukh_net::Network;
 use rukh_net::digest::Digest;
 use std::fmt::Write;
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::thread::JoinHandle;
 
 /// The first part of the names of the files that keep a rung.
 const NAME: &str = "checked";
@@ -52,7 +56,7 @@ impl Rung {
             Rung::WithoutSharedLaunches => "without launches that GEMMs share",
             Rung::WithoutHipblasLt => "without hipBLASLt",
             Rung::WithoutRocblas => "without rocBLAS",
-            Rung::WithoutLibraries => "without rocBLAS and hipBLASLt",
+            Rung::WithoutLibraries => "without a library for GEMMs",
         }
     }
 
@@ -78,34 +82,33 @@ impl Rung {
 
 /// What a check depends on, and what an earlier check said.
 pub(crate) struct Check {
-    reference: Option<Reference>,
+    /// The processor's figures, which a thread computes meanwhile; `None` if an earlier check is known.
+    reference: Option<JoinHandle<std::result::Result<Reference, BackendError>>>,
     /// Everything apart from the GEMM table.
     key: String,
     notices: Vec<String>,
 }
 
 impl Check {
-    /// Prepares the check of a network's figures. If no earlier check is known, evaluates some positions on the
-    /// processor.
+    /// Prepares the check of a network's figures. If no earlier check is known, a thread evaluates some positions on the
+    /// processor while the card is prepared. It has a copy of the network.
     pub(crate) fn new(network: &Network, inverse_temperature: f32, depends_on: &str, gemms: &Gemms) -> Check {
-        let mut notices = Vec::new();
         let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
         for line in gemms.avoided().lines() {
             let _ = write!(key, ",{line}");
         }
         let known = kept(&with_table(&key, gemms));
-        let reference = if known.is_some() {
-            None
-        } else {
-            match Reference::new(network, 1.0 / inverse_temperature) {
-                Ok(reference) => Some(reference),
-                Err(error) => {
-                    notices.push(format!("figures are not checked: {error}"));
-                    None
-                }
-            }
-        };
-        Check { reference, key, notices }
+        let reference = known.is_none().then(|| {
+            let network = Arc::new(network.clone());
+            std::thread::spawn(move || Reference::new(network, 1.0 / inverse_temperature))
+        });
+        Check { reference, key, notices: Vec::new() }
+    }
+
+    /// Waits for the processor's figures. If there are none, a notice says why.
+    fn reference(&mut self) -> Option<Reference> {
+        let reference = self.reference.take()?.join().unwrap_or_else(|panic| resume_unwind(panic));
+        reference.map_err(|error| self.notices.push(format!("figures are not checked: {error}"))).ok()
     }
 }
 
@@ -123,10 +126,11 @@ pub(crate) struct Checked {
 pub(crate) fn checked_slots(
     maker: &SlotMaker<'_>,
     options: &GpuOptions,
-    check: Check,
+    mut check: Check,
     is_settled: bool,
 ) -> Result<Checked> {
-    let Check { reference, key, mut notices } = check;
+    let reference = check.reference();
+    let Check { key, mut notices, .. } = check;
     let key = with_table(&key, maker.gemms);
     let Some(reference) = reference else {
         let rung = kept(&key).unwrap_or(Rung::AsAsked);

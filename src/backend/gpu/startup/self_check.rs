@@ -60,16 +60,19 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Evaluates the positions with the CPU backend. The network is copied for that.
+    /// Evaluates the positions with the CPU backend.
     ///
     /// # Errors
     /// The CPU backend cannot be made, or its evaluation fails.
-    pub(crate) fn new(network: &Network, temperature: f32) -> std::result::Result<Reference, BackendError> {
+    pub(crate) fn new(
+        network: Arc<Network>,
+        temperature: f32,
+    ) -> std::result::Result<Reference, BackendError> {
         let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
         let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
         let options = CpuOptions { threads, maximum_batch_size: count, instructions: None };
         let fill = HistoryFill::FenOnly;
-        let cpu = CpuBackend::new(Arc::new(network.clone()), Precision::Fp32, &options, temperature, fill)?;
+        let cpu = CpuBackend::new(Arc::clone(&network), Precision::Fp32, &options, temperature, fill)?;
         let histories: Vec<PositionHistory> =
             POSITIONS.into_iter().take(count).filter_map(|(fen, moves)| history(fen, moves)).collect();
         let legal = |history: &PositionHistory| -> Vec<PackedMove> {

@@ -53,15 +53,23 @@ fn without_a_driver_the_names_of_lc0_mean_auto() {
 
 #[test]
 fn a_driver_that_cannot_be_used_is_named_with_the_reason() {
+    let with_failure = |failure, reason, then: &str| {
+        let text = with_card(&[("RUKH_STAND_IN_FAIL", failure), ("RUKH_STAND_IN_VERSION", "10010")]);
+        assert!(text.contains(reason) && text.contains(&format!("; {then}\n")), "{failure}: {text}");
+    };
     for (failure, reason) in [
         ("cuInit=100", "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"),
         ("cuInit=803", "are of different releases: restart the machine after an update"),
+    ] {
+        with_failure(failure, reason, "using auto instead");
+    }
+    // There is a card, which the user has named.
+    for (failure, reason) in [
         ("cuDevicePrimaryCtxRetain=2", "CUDA_ERROR_OUT_OF_MEMORY"),
         ("cuMemAlloc_v2:3=2", "hipMalloc of "),
         ("cuLinkAddData_v2=222", "CUDA_ERROR_UNSUPPORTED_PTX_VERSION (the driver is made for CUDA 10.1"),
     ] {
-        let text = with_card(&[("RUKH_STAND_IN_FAIL", failure), ("RUKH_STAND_IN_VERSION", "10010")]);
-        assert!(text.contains(reason) && text.contains("; using auto instead\n"), "{failure}: {text}");
+        with_failure(failure, reason, "the processor takes over until the next game");
     }
 }
 

@@ -177,7 +177,7 @@ fn tune_device(
     }
     let winners = winners(&maker)?;
     let count = |library: BlasLibrary| winners.libraries.iter().filter(|&&by| by == library).count();
-    let by_library = BlasLibrary::ALL.map(|library| (library.name(), count(library)));
+    let by_library = BlasLibrary::ALL.map(|library| (library.name(gpu.maker), count(library)));
     Ok(TuneOutcome {
         device: format!("{} ({})", gpu.name, gpu.architecture),
         table: tuned.path,

@@ -181,7 +181,10 @@ impl<'a> Maker<'a> {
         };
         match self.make_kind(kind, options) {
             // lc0's users name these backends on machines of every kind.
-            Err(error @ BackendError::Create { .. }) if rukh_gpu::Maker::of_backend(name) == Some(NVIDIA) => {
+            Err(error @ BackendError::Create { .. })
+                if rukh_gpu::Maker::of_backend(name) == Some(NVIDIA)
+                    && !rukh_gpu::has_usable_card(NVIDIA) =>
+            {
                 self.notice(format!("{error}; using auto instead"));
                 self.make_auto_without(Some(NVIDIA), options.only(lc0::KEPT_BACKEND_OPTIONS))
             }

@@ -135,14 +135,16 @@ fn about_gemms(gemms: &StageReport) -> Option<String> {
     let mut culprits: Vec<String> = gemms.tables.iter().flat_map(wrong).collect();
     culprits.extend(gemms.deaths.iter().map(|death| death.item.to_lowercase()));
     let all = |name: &str| !culprits.is_empty() && culprits.iter().all(|culprit| culprit.contains(name));
-    let remedy = if all("hipblaslt") {
+    let remedy = if all("cublaslt") {
+        "`gemm=own` in the backend's options leaves cuBLASLt out."
+    } else if all("hipblaslt") {
         "`gemm=rocblas` in the backend's options leaves hipBLASLt out."
     } else if all("rocblas") {
         "`gemm=hipblaslt` in the backend's options leaves rocBLAS out."
     } else {
         "At its start Rukh leaves out what ends a process, and checks the figures."
     };
-    Some(format!("Some GEMMs of ROCm's libraries crash or are wrong. {remedy}"))
+    Some(format!("Some GEMMs of a library crash or are wrong. {remedy}"))
 }
 
 #[cfg(test)]
@@ -194,6 +196,7 @@ mod tests {
         let wrong = |library| [("by", library), ("verdict", "wrong")];
         assert!(gemms(&[right]).is_empty());
         assert!(gemms(&[right, wrong("hipBLASLt")])[0].contains("`gemm=rocblas`"));
+        assert!(gemms(&[right, wrong("cuBLASLt")])[0].contains("`gemm=own`"));
         assert!(gemms(&[wrong("rocBLAS")])[0].contains("`gemm=hipblaslt`"));
         assert!(gemms(&[wrong("rocBLAS"), wrong("hipBLASLt")])[0].contains("At its start"));
     }

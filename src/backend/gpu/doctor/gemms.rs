@@ -27,13 +27,13 @@ const MOST_QUICK_ALGORITHMS: usize = 3;
 /// The most rows of a GEMM that the option `few_rows` lets our own kernel compute.
 const MOST_FEW_ROWS: usize = 1024;
 
-/// hipBLASLt is not asked for other GEMMs after so many questions that ended a process.
+/// A library is not asked for other GEMMs after so many questions that ended a process.
 const MOST_DEATHS: usize = 4;
 
 /// The name of our own kernels with preshuffled weights.
 const PRESHUFFLED: &str = "Rukh's tiles, preshuffled weights";
 
-/// What the name of a question to hipBLASLt ends with.
+/// What the name of a question to hipBLASLt or cuBLASLt ends with.
 const QUESTION: &str = ", the question for algorithms";
 
 pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
@@ -54,10 +54,13 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
         gemms,
         kernels,
         most,
+        blaslt: gpu.maker.blaslt(),
     };
     let deaths = report.killers().filter(|name| name.ends_with(QUESTION)).count();
     if deaths >= MOST_DEATHS {
-        report.note("hipBLASLt ends a process again and again, so it is not asked for the other GEMMs");
+        let blaslt = gpu.maker.blaslt();
+        report
+            .note(format!("{blaslt} ends a process again and again, so it is not asked for the other GEMMs"));
     }
     for gemm in &wanted {
         examiner.examine(gemm, deaths < MOST_DEATHS, report);
@@ -101,6 +104,8 @@ struct Examiner<'a> {
     kernels: &'a Kernels,
     /// The number of hipBLASLt's algorithms to examine for each GEMM.
     most: usize,
+    /// The name of the library that hipBLASLt's interface leads to.
+    blaslt: &'static str,
 }
 
 /// A GEMM under examination.
@@ -128,7 +133,7 @@ impl Examiner<'_> {
         let name = name(shape);
         let gemms = self.gemms;
         if asks_hipblaslt && gemms.hipblaslt_has_epilogue_of(shape) {
-            let item = format!("hipBLASLt, {name}");
+            let item = format!("{}, {name}", self.blaslt);
             report.item(&item, |report| {
                 let trial = trial.get_or_insert_with(|| self.trial(gemm, &name));
                 let mut proposals = None;
@@ -139,7 +144,7 @@ impl Examiner<'_> {
                 // Without an answer, the question ended an earlier process, which the report says.
                 let Some(proposals) = proposals else { return Ok(()) };
                 let choices = proposals.into_iter().take(self.most).collect();
-                self.library("hipBLASLt", &item, trial, choices, report)
+                self.library(self.blaslt, &item, trial, choices, report)
             });
         }
         if gemms.has(BlasLibrary::Rocblas) && !shape.has_epilogue() {

@@ -6,6 +6,7 @@
 
 use super::shape_text;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
+use crate::runtime::maker::Maker;
 use rukh_base::cache_folder;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -33,11 +34,11 @@ impl BlasLibrary {
         }
     }
 
-    /// The library's name in messages.
-    pub(crate) fn name(self) -> &'static str {
+    /// The library's name in messages about a card of this maker.
+    pub(crate) fn name(self, maker: Maker) -> &'static str {
         match self {
             BlasLibrary::Rocblas => "rocBLAS",
-            BlasLibrary::HipblasLt => "hipBLASLt",
+            BlasLibrary::HipblasLt => maker.blaslt(),
             BlasLibrary::Own => "Rukh's own kernel",
         }
     }
@@ -78,10 +79,10 @@ impl Asked {
         format!("{}{layout}", self.library.key())
     }
 
-    /// The text in messages.
-    pub(crate) fn name(self) -> String {
+    /// The text in messages about a card of this maker.
+    pub(crate) fn name(self, maker: Maker) -> String {
         let layout = if self.is_transposed { TRANSPOSED_NAME } else { "" };
-        format!("{}{layout}", self.library.name())
+        format!("{}{layout}", self.library.name(maker))
     }
 
     /// Who has this [`Asked::key`].

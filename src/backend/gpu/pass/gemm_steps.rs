@@ -59,7 +59,7 @@ impl Gemms {
                     return own.map_or(Ok(None), |choice| self.step_by_choice(name, &problem, choice));
                 }
                 Ok(None) => {
-                    return Err(self.with_refusals(format!("hipBLASLt has no algorithm for {shape}")));
+                    return Err(self.with_refusals(format!("no library has an algorithm for {shape}")));
                 }
                 Err(error) => return Err(self.with_refusals(error.to_string())),
             }

@@ -166,7 +166,8 @@ impl Text {
     }
 }
 
-/// The file's content: for each kernel a line with its name and the number of bytes, the bytes, and a line's end.
+/// The file's content: for each kernel a line with its name and the number of bytes, the bytes, and a line's end; then
+/// the hash of all that, because the driver may end the process that loads damaged code.
 fn pack(code: &HashMap<String, Vec<u8>>) -> Vec<u8> {
     let mut names: Vec<&String> = code.keys().collect();
     names.sort_unstable();
@@ -177,11 +178,17 @@ fn pack(code: &HashMap<String, Vec<u8>>) -> Vec<u8> {
         packed.extend_from_slice(bytes);
         packed.push(b'\n');
     }
+    let hash = cache_folder::hash_of(packed.as_slice());
+    packed.extend_from_slice(&hash.to_le_bytes());
     packed
 }
 
 /// The kernels of a file that [`pack`] made; `None` for any other file.
-fn unpack(mut packed: &[u8]) -> Option<HashMap<String, Vec<u8>>> {
+fn unpack(packed: &[u8]) -> Option<HashMap<String, Vec<u8>>> {
+    let (mut packed, hash) = packed.split_last_chunk()?;
+    if cache_folder::hash_of(packed) != u64::from_le_bytes(*hash) {
+        return None;
+    }
     let mut code = HashMap::new();
     while !packed.is_empty() {
         let end = packed.iter().position(|&byte| byte == b'\n')?;
@@ -216,10 +223,15 @@ mod tests {
         let code = HashMap::from([("a".to_owned(), vec![0, 10, 13]), ("b_f16".to_owned(), Vec::new())]);
         let packed = pack(&code);
         assert_eq!(unpack(&packed), Some(code));
-        for end in 1..packed.len() {
-            let whole = unpack(&packed[..end]).is_some_and(|found| found.len() == 2);
-            assert!(!whole, "{end} of {} bytes", packed.len());
+        for at in 0..packed.len() {
+            assert_eq!(unpack(&packed[..at]), None, "{at} of {} bytes", packed.len());
+            let mut damaged = packed.clone();
+            damaged[at] ^= 4;
+            assert_eq!(unpack(&damaged), None, "byte {at}");
         }
-        assert_eq!(unpack(b"a 99999999999999999999\n"), None);
+        let mut long = b"a 99999999999999999999\n".to_vec();
+        let hash = cache_folder::hash_of(long.as_slice());
+        long.extend_from_slice(&hash.to_le_bytes());
+        assert_eq!(unpack(&long), None);
     }
 }

@@ -13,9 +13,8 @@ use std::path::Path;
 /// The makers whose cards `auto` tries, in order, and a message that names the cards of both makers if both have some.
 ///
 /// A maker is left out if neither its driver nor one of its cards is there; without any, AMD stays, whose error says what is
-/// missing. Only where both drivers are there are they
-/// asked for their cards. A card of its own comes before one that is part of a processor, and then the one that multiplies
-/// faster comes first.
+/// missing. Only where both drivers are there are they asked for their cards. A card of its own comes before one that is
+/// part of a processor, and then the one that multiplies faster comes first.
 pub fn makers() -> (Vec<Maker>, Option<String>) {
     let libraries = Maker::ALL.map(|maker| {
         Libraries::load(&Sources { maker, gemm: GemmLibrary::Own, folder: None, target: None }).ok()
@@ -34,6 +33,12 @@ pub fn makers() -> (Vec<Maker>, Option<String>) {
         Maker::ALL.into_iter().zip(libraries).filter(is_there).map(|(maker, _)| maker).collect();
     // Without any, the error of the first says what is missing.
     if makers.is_empty() { (vec![Maker::Amd], None) } else { (makers, None) }
+}
+
+/// Whether the maker's driver is there and finds a card.
+pub fn has_usable_card(maker: Maker) -> bool {
+    let sources = Sources { maker, gemm: GemmLibrary::Own, folder: None, target: None };
+    Libraries::load(&sources).is_ok_and(|libraries| hip::count(libraries.hip).is_ok_and(|count| count > 0))
 }
 
 /// A card, and the operations on fp16 that it does in a millisecond by its data sheet.

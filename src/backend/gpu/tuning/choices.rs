@@ -264,7 +264,7 @@ pub(crate) fn measure(
         };
         if let Some(found) = probe(program, &mut request, options.helper_patience, listen) {
             merge(table, found.rows);
-            let mut notices = wrong_notices(&found.wrong);
+            let mut notices = wrong_notices(&found.wrong, gpu.maker);
             let failure = found
                 .failure
                 .map(|reason| {
@@ -274,7 +274,7 @@ pub(crate) fn measure(
             notices.extend(failure);
             if !found.killers.is_empty() {
                 let kept = request.avoided.keep(&gpu.architecture, &origin.versions);
-                notices.extend(killer_notice(&found.killers, &request.avoided, kept.is_ok()));
+                notices.extend(killer_notice(&found.killers, &request.avoided, kept.is_ok(), gpu.maker));
                 gemms.avoid(request.avoided);
             }
             return Ok(notices);
@@ -299,7 +299,7 @@ pub(crate) fn measure(
     // A GEMM that waits for its time at the next start needs a row only where a helper must have survived it.
     found.retain(|_, row| row.microseconds != Measured::NOT_YET);
     merge(table, found);
-    Ok(wrong_notices(&wrong))
+    Ok(wrong_notices(&wrong, gpu.maker))
 }
 
 /// The GEMMs of the maker's network: for each shape, all layers of that shape. The most important batch sizes come

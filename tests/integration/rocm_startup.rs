@@ -212,6 +212,15 @@ fn without_a_cache_folder_the_engine_starts_all_the_same() {
     assert!(said.contains("cannot be kept for the next start"), "{said}");
 }
 
+/// Windows resets a card that takes two seconds.
+#[test]
+fn batches_that_take_too_long_are_left_out() {
+    let machine = Machine::new();
+    let options = format!("{OPTIONS},tune=off,longest_batch=0.001");
+    let said = machine.search(&["--backend=rocm-fp16", "-o", &options], &[]);
+    assert!(said.contains("positions: the card takes more than 0.001 s for more"), "{said}");
+}
+
 #[test]
 fn a_helper_that_cannot_work_leaves_the_gemms_to_rocblas() {
     let machine = Machine::new();

@@ -84,6 +84,8 @@ pub struct GpuOptions {
     /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
     /// the first batch of each size gets six times this time.
     pub timeout: Duration,
+    /// Batch sizes that take the card longer in the warm-up are left out.
+    pub longest_batch: Duration,
     /// Who computes the GEMMs.
     pub gemm: GemmLibrary,
     /// The folder with NVIDIA's cuBLASLt, for an NVIDIA card. With `None` it is looked for.
@@ -111,6 +113,10 @@ pub struct GpuOptions {
 /// The default of [`GpuOptions::helper_patience`]. A library may load hundreds of megabytes at its first use.
 const HELPER_PATIENCE: u64 = 30;
 
+/// The default of [`GpuOptions::longest_batch`]. Windows resets a card that does not answer for two seconds.
+const LONGEST_BATCH: Duration =
+    if cfg!(windows) { Duration::from_millis(500) } else { Duration::from_secs(3600) };
+
 /// The number of batches in flight, if neither the user nor a measurement has chosen it.
 const DEFAULT_STREAMS: usize = 3;
 
@@ -133,6 +139,7 @@ impl Default for GpuOptions {
             attention: None,
             waiting: None,
             timeout: DEFAULT_PATIENCE,
+            longest_batch: LONGEST_BATCH,
             gemm: GemmLibrary::Auto,
             libraries: None,
             target: None,
@@ -285,6 +292,9 @@ const TABLE: &[Row] = &[
         },
     ),
     fixed("timeout", |to, given| set(&mut to.timeout, given.seconds(DEFAULT_PATIENCE, 0.1..=3600.0))),
+    fixed("longest_batch", |to, given| {
+        set(&mut to.longest_batch, given.seconds(LONGEST_BATCH, 0.001..=3600.0))
+    }),
     fixed("gemm", |to, given| {
         set(&mut to.gemm, given.choice(&GemmLibrary::ALL.map(|library| (library.key(), library))))
     }),
@@ -396,7 +406,7 @@ mod tests {
     #[test]
     fn each_option_is_read_under_its_name() {
         let text = "gpu=gfx1100,streams=5,max_batch=7,graph=false,fork=8,few_rows=9,fuse=true,attention=any,\
-                    wait=yield,timeout=2.5,gemm=own,libraries=c,target=sm_75,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
+                    wait=yield,timeout=2.5,longest_batch=0.25,gemm=own,libraries=c,target=sm_75,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
                     helper_patience=11,warm_up=false,time_steps=12";
         let given: Vec<&str> = text.split(',').filter_map(|option| option.split('=').next()).collect();
         assert_eq!(given, GpuOptions::NAMES, "this test gives every option");
@@ -412,8 +422,8 @@ mod tests {
         assert_eq!((read.maker, read.libraries), (Maker::Nvidia, Some("c".into())));
         assert_eq!(read.target.as_deref(), Some("sm_75"));
         assert_eq!(
-            [read.timeout, read.helper_patience],
-            [Duration::from_millis(2500), Duration::from_secs(11)]
+            [read.timeout, read.longest_batch, read.helper_patience],
+            [2500, 250, 11_000].map(Duration::from_millis)
         );
     }
 

@@ -7,6 +7,7 @@ use crate::pass::slot::{Requests, Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
 use rukh_net::input::InputPlanes;
 use serde_json::Value;
+use std::time::Duration;
 
 /// A way to run a forward pass.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -131,7 +132,7 @@ fn all_at_once(
     // The slots of single modes are not needed any more.
     slots.made = [const { None }; MODES.len()];
     let mut together: Vec<Slot> = (0..count).map(|_| slots.new_slot(mode)).collect::<Result<_>>()?;
-    together.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
+    together.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0, Duration::MAX))?;
     let work = &|number: usize, slot: &mut Slot| -> Result<Comparison> {
         slot.make_current()?;
         let mut found = Comparison::default();

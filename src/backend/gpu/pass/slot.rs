@@ -263,18 +263,42 @@ impl Slot {
     }
 
     /// Captures a graph for every bucket. Before that, the device's first slot runs each bucket on empty boards, so
-    /// that the libraries load their code, which all slots use.
-    pub(crate) fn warm_up(&mut self, is_first: bool) -> Result<()> {
+    /// that the libraries load their code, which all slots use. It leaves out the sizes that take longer than `longest`.
+    pub(crate) fn warm_up(&mut self, is_first: bool, longest: Duration) -> Result<()> {
         let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
         let mut requests = Requests::default();
         for index in 0..self.buckets.len() {
             if is_first {
                 (requests.len()..self.bucket_sizes[index]).for_each(|_| requests.push(&planes, [0]));
                 self.run(&requests)?;
+                // The first batch of a size may load code.
+                if index > 0 && self.takes_longer(index, longest) {
+                    self.run(&requests)?;
+                    if self.takes_longer(index, longest) {
+                        self.limit_to(index);
+                        return Ok(());
+                    }
+                }
             }
             self.capture(index);
         }
         Ok(())
+    }
+
+    fn takes_longer(&self, index: usize, longest: Duration) -> bool {
+        self.buckets[index].last_duration.is_some_and(|duration| duration > longest)
+    }
+
+    /// Keeps only the `count` smallest batch sizes.
+    pub(crate) fn limit_to(&mut self, count: usize) {
+        self.buckets.truncate(count);
+        self.other_buckets.truncate(count);
+        self.bucket_sizes.truncate(count);
+    }
+
+    /// The batch sizes, in positions, in ascending order.
+    pub(crate) fn bucket_sizes(&self) -> &[usize] {
+        &self.bucket_sizes
     }
 
     /// Captures the graph of the bucket at `index`, unless that was tried before.

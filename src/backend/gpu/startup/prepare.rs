@@ -91,7 +91,15 @@ pub(crate) fn start(
         None => (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?,
     };
     kernels.module().keep();
-    Ok(Started { slots, bucket_sizes: maker.bucket_sizes(), notices })
+    let bucket_sizes = slots.first().map(|slot| slot.bucket_sizes().to_vec()).unwrap_or_default();
+    if bucket_sizes.len() < maker.bucket_sizes().len() {
+        let most = bucket_sizes.last().copied().unwrap_or(0);
+        let seconds = options.longest_batch.as_secs_f64();
+        notices.push(format!(
+            "batches have at most {most} positions: the card takes more than {seconds} s for more"
+        ));
+    }
+    Ok(Started { slots, bucket_sizes, notices })
 }
 
 /// Says so if the user wants weights of 8 bits and no GEMM can have them.

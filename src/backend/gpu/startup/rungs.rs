@@ -212,11 +212,15 @@ fn slots_on(
         ..*maker
     };
     let mut slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;
-    slots.iter_mut().enumerate().try_for_each(|(index, slot)| slot.warm_up(index == 0))?;
+    let mut sizes = maker.bucket_sizes();
+    for (index, slot) in slots.iter_mut().enumerate() {
+        slot.limit_to(sizes.len());
+        slot.warm_up(index == 0, options.longest_batch)?;
+        sizes.truncate(slot.bucket_sizes().len());
+    }
     let Some(reference) = reference else {
         return Ok(Ok(slots));
     };
-    let sizes = maker.bucket_sizes();
     for (index, slot) in slots.iter_mut().enumerate() {
         // All slots run the same programs, each with graphs of its own. Small batches show whether these work.
         let sizes = if index == 0 { &sizes[..] } else { &sizes[..sizes.len().min(3)] };

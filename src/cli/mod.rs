@@ -163,6 +163,8 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     }
     match mode {
         Mode::Uci => {
+            let told = Arc::clone(&output);
+            gpu::tell_progress_to(move |text| told.message(text));
             greet();
             let mut input = Input::stdin(&output);
             let mut session = Session::new(options, output, log, show_hidden);

@@ -105,6 +105,16 @@ fn a_format_that_a_card_lacks_is_refused() {
     assert!(text.contains("no kernels for sm_35: NVIDIA's cards since Pascal (sm_61) have them"), "{text}");
 }
 
+#[test]
+fn the_user_is_told_once_that_the_driver_compiles() {
+    let cache = tempfile::tempdir().unwrap();
+    let arguments = ["--backend=cuda-fp16", "-o", OPTIONS];
+    for count in [1, 0] {
+        let text = said_with(cache.path(), nowhere(), &arguments, &[]);
+        assert_eq!(text.matches("info string NVIDIA's driver compiles").count(), count, "{text}");
+    }
+}
+
 /// The driver translates for the card, whatever the target of the text is.
 #[test]
 fn machine_code_is_kept_for_the_card_and_not_for_its_target() {

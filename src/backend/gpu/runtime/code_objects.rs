@@ -13,6 +13,7 @@ use super::error::{GpuError, Result};
 use super::facts::nvidia_number;
 use super::ffi::hiprtc;
 use super::kernel_code::KernelCode;
+use super::progress;
 use super::ptx::Ptx;
 use flate2::read::GzDecoder;
 use rukh_base::cache_folder;
@@ -48,6 +49,9 @@ pub(crate) fn code_for(
     if let Some(code) = path.as_ref().and_then(|path| cache_folder::read(path).ok()) {
         return Ok(KernelCode::Object(code.into(), what));
     }
+    progress::tell(&format!(
+        "hiprtc compiles Rukh's kernels for {architecture}, which takes a while at the first start"
+    ));
     let code = compile(architecture).map_err(|error| {
         GpuError::Unsupported(format!(
             "no kernels for the architecture {architecture} (in this build: {}), and they cannot be compiled \

@@ -15,6 +15,7 @@
 //! | [`kernel_code`], [`ptx`] | our kernels' code; that for NVIDIA's cards, which the driver translates |
 //! | [`facts`], [`fp8`] | what follows from a card's architecture; numbers of 8 bits with an exponent |
 //! | [`maker`] | the makers of cards |
+//! | [`progress`] | what the user is told while a device is prepared |
 //! | [`error`] | the errors of libraries and devices |
 
 pub(crate) mod activations;
@@ -36,6 +37,7 @@ pub(crate) mod numbers;
 pub(crate) mod nvidia_hint;
 pub(crate) mod occupancy;
 pub(crate) mod precision;
+pub(crate) mod progress;
 pub(crate) mod ptx;
 pub(crate) mod survey;
 pub(crate) mod weight_bits;

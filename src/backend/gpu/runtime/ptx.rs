@@ -5,6 +5,7 @@
 //! each architecture, version of CUDA and set of kernels, so that the next start translates nothing.
 
 use super::error::{GpuError, Result};
+use super::progress;
 use rukh_base::cache_folder;
 use std::collections::HashMap;
 use std::fs;
@@ -42,6 +43,8 @@ struct Compiled {
     read: Option<SystemTime>,
     /// Whether there is code that the file lacks.
     is_new: bool,
+    /// Whether the user knows that the driver translates.
+    is_told: bool,
 }
 
 impl Compiled {
@@ -107,6 +110,11 @@ impl Ptx {
             return Ok(Some(code));
         }
         let Some(module) = self.texts.iter().find_map(|text| text.module(name)) else { return Ok(None) };
+        if !std::mem::replace(&mut self.compiled().is_told, true) {
+            progress::tell(
+                "NVIDIA's driver compiles Rukh's kernels for the card, which takes some seconds at the first start",
+            );
+        }
         let code = hip_on_cuda::compile(&module).map_err(|reason| {
             let driver = hip_on_cuda::driver_version().unwrap_or(0);
             let (major, minor) = (driver / 1000, driver % 1000 / 10);

@@ -1,0 +1,17 @@
+//! What the user is told while a device is prepared, when that takes long.
+
+use std::sync::OnceLock;
+
+static LISTENER: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+
+/// Calls `listener` with each message from now on, on any thread. Only the first listener gets messages.
+pub fn tell_progress_to(listener: impl Fn(&str) + Send + Sync + 'static) {
+    let _ = LISTENER.set(Box::new(listener));
+}
+
+/// Tells the user what takes long.
+pub(crate) fn tell(text: &str) {
+    if let Some(listener) = LISTENER.get() {
+        listener(text);
+    }
+}

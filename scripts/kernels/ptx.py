@@ -29,8 +29,11 @@ MAY_SPILL = [
 # An entry point begins with its name, in a line that begins with this, and ends with a line that begins with }.
 ENTRY = re.compile(r"^\.visible \.entry (\w+)\($")
 
-# What a debugger would need, functions that are not inlined, stacks, and strings but for the names of pragmas.
-UNEXPECTED = re.compile(r'\s*\.(loc|file|section)\b|.*(\.func|\.local|\.extern|\bcall)\b|(?!\s*\.pragma ).*"')
+# What a debugger would need, functions that are not inlined, stacks, what is defined elsewhere but for memory whose size
+# the launch gives, and strings but for the names of pragmas.
+UNEXPECTED = re.compile(
+    r'\s*\.(loc|file|section)\b|.*(\.func|\.local|\.extern(?! \.shared)|\bcall)\b|(?!\s*\.pragma ).*"'
+)
 
 
 def fail(message):

@@ -1,29 +1,25 @@
-// GEMMs of many rows, on machines that multiply by whole warpgroups (GPU_HAS_WARPGROUPS: sm_90a). Arguments: GemmArguments
-// (kernels.h), and what they compute is what `gemm` computes (gemm.hip).
+// GEMMs of many rows, on machines that multiply by whole warpgroups (GPU_HAS_WARPGROUPS: sm_90a). Arguments:
+// GemmArguments (kernels.h). They compute what `gemm` computes (gemm.hip).
 //
-//   grid           (at most the card's multiprocessors, products * splits) blocks. Block x computes the tiles x, x + grid x
-//                  and so on, which are as many as for `gemm`: its grid is right, too, but slower
-//   tile           rows x columns of the results, as in the kernel's name. Each of the two warpgroups (four waves) has 64 rows
+//   grid           (at most the card's multiprocessors, products * splits) blocks. Block x computes the tiles x,
+//                  x + grid x and so on. There are as many tiles as for `gemm`; a block for each is right, too
+//   tile           rows x columns of the results, as in the kernel's name. Each of two warpgroups (four waves) has 64 rows,
+//                  and a third one copies
 //   a thread owns  runs of eight neighbouring results in two rows, eight rows apart
 //   types          f16, bf16; sums are fp32
 //   layouts        those of `gemm`
-//   shared memory  what the launch requests (launch_bytes below): STAGES steps of both operands, sums on their way to the
-//                  epilogue, and the biases of some tiles. A multiprocessor holds one block
+//   shared memory  LAUNCH_BYTES below, which the launch requests: STAGES steps of both operands, sums on their way to the
+//                  epilogue, the biases of some tiles, and barriers. A multiprocessor holds one block
 //   wave size      32
 //   memory         a tile reads (rows + columns) * inputs elements
 //
-// A block goes along the summed axis in steps of 128 bytes per row, and from the last step of a tile to the first of its
-// next one. All threads copy, asynchronously, and STAGES steps are in shared memory or on their way. Products are
-// asynchronous, too: while those of one step are computed, the threads start those of the next. A step's stage is free when
-// both warpgroups have waited for its products, which they do after they have started those of the next step. So the copies
-// of step s + STAGES - 2 begin in step s, into the stage of step s - 2.
+// A block goes along the summed axis in steps of 128 bytes per row, from the last step of a tile to the first of its next
+// one. The first warpgroup copies steps to the stages, as soon as the others have released them. The others start the
+// products of a step when it is there, and release the step before, whose products are complete by then. They do not wait
+// for each other, so that one of them multiplies while the other one stores the results of its part of a tile.
 //
-// At the end of a tile all products are waited for. Then the two stages that they have used are filled, too, so that the
-// copies go on while the results are stored.
-//
-// On an H100 the products alone run at 750 TFLOP/s with 256 columns. The store of a tile's results, during which nothing is
-// multiplied, takes as long as a third of the products of 768 inputs. Blocks of half the size, of which a multiprocessor
-// holds two, hide that but read more, and were slower; so were blocks that start at different times.
+// On an H100 the products alone run at 750 TFLOP/s with 256 columns. Blocks of half the size, of which a multiprocessor
+// holds two, read more and were slower; so were blocks in which all threads copy and multiply in step.
 #include "gemm_tiles.h"
 #include "platform/nvidia_warpgroups.h"
 
@@ -38,7 +34,12 @@ GPU_FUNCTION void multiply_warpgroup(Bfloat, float (&sums)[SUM_COUNT], u64 own, 
     multiply_warpgroup_bf16(sums, own, other, adds);
 }
 
-// The sums of a block. Each warpgroup has 64 rows and all columns, and each of its waves 16 rows. What a lane holds of them
+// The warpgroup that copies comes first. It gives the others registers.
+#define COPYING_THREADS 128
+#define COPYING_REGISTERS 72
+#define MULTIPLYING_REGISTERS 216
+
+// The sums of a block. Each multiplying warpgroup has 64 rows and all columns, and each of its waves 16 rows. What a lane holds of them
 // is what it holds with MATRIX_QUADS (matrix.h), and the weights lie in slots for the same reason (gemm_cores.h).
 template <class T, i32 COLUMNS>
 struct WarpgroupCore {
@@ -48,7 +49,9 @@ struct WarpgroupCore {
     GPU_FUNCTION i32 column_of_slot(i32 slot) {
         return slot / 32 * 32 + slot / 2 % 4 * 8 + slot / 8 % 4 * 2 + slot % 2;
     }
-    GPU_FUNCTION i32 row(i32 run) { return wave() * 16 + run / RUNS_ACROSS * 8 + lane() / 4; }
+    GPU_FUNCTION i32 row(i32 run) {
+        return (thread() - COPYING_THREADS) / WAVE * 16 + run / RUNS_ACROSS * 8 + lane() / 4;
+    }
     GPU_FUNCTION i32 column(i32 run) { return run % RUNS_ACROSS * 32 + lane() % 4 * 8; }
     GPU_METHOD float result(i32 run, i32 k) {
         return sums[4 * (run % RUNS_ACROSS * 4 + k / 2) + 2 * (run / RUNS_ACROSS) + k % 2];
@@ -59,28 +62,142 @@ struct WarpgroupCore {
 
 template <class T, i32 COLUMNS>
 struct WarpgroupGemm {
-    static constexpr i32 ROWS = 128, THREADS = 256, VECTORS = 8, STEP_BYTES = 128, STEP = STEP_BYTES / sizeof(T);
+    static constexpr i32 ROWS = 128, VECTORS = 8, STEP_BYTES = 128, STEP = STEP_BYTES / sizeof(T);
+    // The threads that multiply.
+    static constexpr i32 THREADS = 256;
     using Core = WarpgroupCore<T, COLUMNS>;
+    using Source = SameWeights<T>;
     static constexpr i32 X_VECTORS = ROWS * VECTORS, STAGE = (ROWS + COLUMNS) * VECTORS;
     static constexpr i32 STAGES = COLUMNS > 192 ? 4 : 5;
-    // The stages whose products may be incomplete: those of a step and of the one before.
-    static constexpr i32 BUSY = 2;
-    // The runs of a thread that pass through shared memory together.
+    // The runs of a thread that pass through shared memory together, or whose loads are started together.
     static constexpr i32 TOGETHER = COLUMNS > 192 ? 4 : 2;
     static constexpr i32 SUM_VECTORS = 2 * TOGETHER * THREADS;
     // The copied steps can belong to as many tiles, and the tile whose results are stored is one more.
     static constexpr i32 BIASES = STAGES + 1, BIAS_VECTORS = COLUMNS / 8;
-    // src/backend/gpu/gemm/own.rs has the same number.
-    static constexpr i32 LAUNCH_BYTES = 16 * (STAGES * STAGE + SUM_VECTORS + BIASES * BIAS_VECTORS);
-    static_assert(LAUNCH_BYTES == (COLUMNS == 256 ? 231936 : 223488) && LAUNCH_BYTES <= 227 * 1024,
+    // src/backend/gpu/gemm/own.rs has the same number. Each stage has two barriers, which take 16 bytes.
+    static constexpr i32 LAUNCH_BYTES = 16 * (STAGES * STAGE + SUM_VECTORS + BIASES * BIAS_VECTORS + STAGES);
+    static_assert(LAUNCH_BYTES == (COLUMNS == 256 ? 232000 : 223568) && LAUNCH_BYTES <= 227 * 1024,
                   "the launch requests as much, and a multiprocessor has no more");
 
-    GPU_FUNCTION void compute(const GemmArguments& a, Words4* shared);
-    // Applies the epilogue to a tile's results and stores them. `sums` is for this thread and others, each its own part, and
-    // `bias` has the biases of the tile's columns.
-    GPU_FUNCTION void store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias, i32 product, i32 first_row,
-                            i32 first_column);
+    // A block's work.
+    struct Work {
+        i32 product, split, across, tiles, first_step, steps;
+
+        GPU_METHOD i32 first_row(i32 tile) const { return tile / across * ROWS; }
+        GPU_METHOD i32 first_column(i32 tile) const { return tile % across * COLUMNS; }
+    };
+    // The parts of the shared memory.
+    struct Shared {
+        Words4 *stages, *sums, *biases;
+        u64 *copied, *released;
+    };
+    // The place of a step among the stages.
+    struct Place {
+        i32 stage = 0;
+        u32 parity = 0;
+
+        GPU_METHOD void advance() {
+            stage++;
+            if (stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+    };
+
+    GPU_FUNCTION void compute(const GemmArguments& a, Words4* memory);
+    // What the threads do that copy, and those that multiply.
+    GPU_FUNCTION void copy(const GemmArguments& a, const Work& work, const Shared& shared);
+    GPU_FUNCTION void multiply(const GemmArguments& a, const Work& work, const Shared& shared);
+    // Applies the epilogue to a tile's results and stores them. `bias` has the biases of the tile's columns.
+    GPU_FUNCTION void store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias, i32 product,
+                            i32 first_row, i32 first_column);
 };
+
+template <class T, i32 COLUMNS>
+GPU_METHOD void WarpgroupGemm<T, COLUMNS>::copy(const GemmArguments& a, const Work& work, const Shared& shared) {
+    GemmLoader<Source, ROWS, COPYING_THREADS, VECTORS> x;
+    GemmLoader<Source, COLUMNS, COPYING_THREADS, VECTORS> weights;
+    const i64 first_input = (i64)work.first_step * STEP;
+    const u32 x_row = (u32)a.x_stride * (u32)sizeof(T), weights_row = (u32)a.weights_stride * (u32)sizeof(T);
+    // As in gemm_tiles.h.
+    const u32 neighbour = a.is_preshuffled ? (u32)PIECE_BYTES : weights_row;
+    const i32 piece = a.is_preshuffled ? PIECE_BYTES * PIECE_ROWS : PIECE_BYTES;
+    const char* const first_weights = (const char*)a.weights + work.product * a.weights_batch * (i64)sizeof(T) +
+                                      (i64)work.first_step * (STEP_BYTES / PIECE_BYTES) * piece;
+    const T* const first_x = (const T*)a.x + work.product * a.x_batch + first_input;
+    Place place;
+    i32 bias = 0;
+#pragma unroll 1
+    for (i32 tile = block_x(); tile < work.tiles; tile += blocks_x()) {
+        const i32 first_row = work.first_row(tile), first_column = work.first_column(tile);
+        x.begin(first_x + (i64)first_row * a.x_stride, a.rows - first_row, [](i32 slot) { return slot; },
+                [&](u32 row) { return row * x_row; });
+        weights.begin(first_weights + (i64)first_column * weights_row, a.outputs - first_column,
+                      [](i32 slot) { return Core::column_of_slot(slot); },
+                      [&](u32 row) { return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour; });
+        i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
+#pragma unroll 1
+        for (i32 step = 0; step < work.steps; step++) {
+            wait_for_phase(shared.released + place.stage, place.parity ^ 1);
+            if (step == 0) {
+                const i32 column = first_column + thread() * 8;
+                if (a.bias && thread() < BIAS_VECTORS && column + 8 <= a.outputs)
+                    copy16_or_clear(shared.biases + bias * BIAS_VECTORS + thread(), (const T*)a.bias + column, true);
+                bias = bias == BIASES - 1 ? 0 : bias + 1;
+            }
+            Words4* to = shared.stages + place.stage * STAGE;
+            x.copy(left, PIECE_BYTES, to);
+            weights.copy(left, piece, to + X_VECTORS);
+            left -= STEP_BYTES;
+            arrive_when_copied(shared.copied + place.stage);
+            place.advance();
+        }
+    }
+    end_copies();
+    wait_for_copies<0>();
+}
+
+template <class T, i32 COLUMNS>
+GPU_METHOD void WarpgroupGemm<T, COLUMNS>::multiply(const GemmArguments& a, const Work& work, const Shared& shared) {
+    const i32 warpgroup = (thread() - COPYING_THREADS) / 128;
+    const u64 own = operand_of_products(shared.stages) + (u32)(warpgroup * 64 * VECTORS);
+    const u64 other = operand_of_products(shared.stages + X_VECTORS);
+    Place place;
+    i32 bias = 0;
+    Core core;
+#pragma unroll 1
+    for (i32 tile = block_x(); tile < work.tiles; tile += blocks_x()) {
+        i32 last = 0;
+#pragma unroll 1
+        for (i32 step = 0; step < work.steps; step++) {
+            wait_for_phase(shared.copied + place.stage, place.parity);
+            observe_for_products();
+            const u32 stage = (u32)(place.stage * STAGE);
+            begin_products();
+#pragma unroll
+            for (i32 k = 0; k < STEP_BYTES / 32; k++)
+                core.multiply(own + stage + 2 * k, other + stage + 2 * k, step + k > 0);
+            end_products();
+            if (step > 0) {
+                wait_for_products<1>();
+                if (lane() == 0) arrive(shared.released + last);
+            }
+            last = place.stage;
+            place.advance();
+        }
+        complete_products(core.sums);
+        if (lane() == 0) arrive(shared.released + last);
+        const i32 first_row = work.first_row(tile), first_column = work.first_column(tile);
+        if (a.splits == 1) {
+            store(a, core, shared.sums, shared.biases + bias * BIAS_VECTORS, work.product, first_row, first_column);
+        } else {
+            gemm_store_partial(a, a.partial, core, Source::scales_of(a), work.product, work.split, first_row,
+                               first_column);
+        }
+        bias = bias == BIASES - 1 ? 0 : bias + 1;
+    }
+}
 
 template <class T, i32 COLUMNS>
 GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias,
@@ -89,50 +206,54 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
     const bool is_regular = a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     const T* residual = (const T*)a.residual + product * a.output_batch;
     T* output = (T*)a.output + product * a.output_batch;
-    auto with_bias = [&](Eight x, i32 run) {
+    auto add_bias = [&](float* x, i32 run) {
         Packed<T> packed;
         packed.words[0] = bias[core.column(run) / 8];
         const Eight added = unpack_eight(T(), packed);
 #pragma unroll
-        for (i32 k = 0; k < 8; k++) x.value[k] += added.value[k];
-        return x;
+        for (i32 k = 0; k < 8; k++) x[k] += added.value[k];
     };
-    // The epilogues with little code, for all results at once.
-    if (is_regular && !a.multiply && a.activation <= ACTIVATION_RELU_2) {
-        // As in gemm_store, the loads of several runs are started before the first of them is stored.
-        constexpr i32 LOADS = 4;
+    // The usual epilogues of large GEMMs, for many results at once.
+    const bool is_usual = a.activation <= ACTIVATION_RELU_2 || a.activation == ACTIVATION_MISH;
+    if (is_regular && !a.multiply && is_usual) {
 #pragma unroll
-        for (i32 first = 0; first < Core::RUN_COUNT; first += LOADS) {
-            Packed<T> before[LOADS] = {};
+        for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
+            float x[8 * TOGETHER];
 #pragma unroll
-            for (i32 i = 0; i < LOADS && a.residual; i++) {
+            for (i32 i = 0; i < 8 * TOGETHER; i++) x[i] = core.result(first + i / 8, i % 8);
+            if (a.bias) {
+#pragma unroll
+                for (i32 i = 0; i < TOGETHER; i++) add_bias(x + 8 * i, first + i);
+            }
+            if (a.activation == ACTIVATION_MISH) {
+                map(x, [](float v) { return mish(v); });
+            } else if (a.activation != ACTIVATION_NONE) {
+                map(x, [](float v) { return maximum(v, 0.0f); });
+                if (a.activation == ACTIVATION_RELU_2) map(x, [](float v) { return v * v; });
+            }
+            // As in gemm_store, the loads of several runs are started before the first of them is stored.
+            Packed<T> before[TOGETHER] = {};
+#pragma unroll
+            for (i32 i = 0; i < TOGETHER && a.residual; i++) {
                 const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
                 if (row < a.rows && column < a.outputs)
                     before[i] = load_packed(residual + (i64)row * a.output_stride + column);
             }
 #pragma unroll
-            for (i32 i = 0; i < LOADS; i++) {
+            for (i32 i = 0; i < TOGETHER; i++) {
                 const i32 row = first_row + core.row(first + i), column = first_column + core.column(first + i);
-                Eight x;
+                Eight result = unpack_eight(T(), before[i]);
 #pragma unroll
-                for (i32 k = 0; k < 8; k++) x.value[k] = core.result(first + i, k);
-                if (a.bias) x = with_bias(x, first + i);
-                if (a.activation != ACTIVATION_NONE) {
-#pragma unroll
-                    for (i32 k = 0; k < 8; k++) {
-                        const float positive = maximum(x.value[k], 0.0f);
-                        x.value[k] = a.activation == ACTIVATION_RELU ? positive : positive * positive;
-                    }
-                }
-                const Eight added = unpack_eight(T(), before[i]);
-#pragma unroll
-                for (i32 k = 0; k < 8; k++) x.value[k] += added.value[k];
-                if (row < a.rows && column < a.outputs) store_eight(output + (i64)row * a.output_stride + column, x);
+                for (i32 k = 0; k < 8; k++) result.value[k] += x[8 * i + k];
+                if (row < a.rows && column < a.outputs)
+                    store_eight(output + (i64)row * a.output_stride + column, result);
             }
         }
         return;
     }
-    // A thread cannot index its registers, so that here, too, a loop that is not unrolled reads from shared memory.
+    // A thread cannot index its registers, so that a loop that is not unrolled reads from shared memory: each thread what
+    // it has written.
+    Words4* const own = sums + thread() - COPYING_THREADS;
 #pragma unroll 1
     for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
 #pragma unroll
@@ -143,146 +264,59 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
                 Words4 words;
 #pragma unroll
                 for (i32 k = 0; k < 4; k++) words.word[k] = float_bits(core.result(run, 4 * half + k));
-                sums[(2 * (run % TOGETHER) + half) * THREADS + thread()] = words;
+                own[(2 * (run % TOGETHER) + half) * THREADS] = words;
             }
         }
-        constexpr i32 PAIR = 2;
 #pragma unroll 1
-        for (i32 run = first; run < first + TOGETHER; run += PAIR) {
-            float x[8 * PAIR];
+        for (i32 run = first; run < first + TOGETHER; run++) {
+            const i32 row = first_row + core.row(run), column = first_column + core.column(run);
+            if (row >= a.rows || column >= a.outputs) continue;
+            Packed<float> packed;
 #pragma unroll
-            for (i32 i = 0; i < PAIR; i++) {
-                Packed<float> packed;
-#pragma unroll
-                for (i32 half = 0; half < 2; half++)
-                    packed.words[half] = sums[(2 * (run + i - first) + half) * THREADS + thread()];
-                Eight run_sums = unpack_eight(0.0f, packed);
-                if (is_regular && a.bias) run_sums = with_bias(run_sums, run + i);
-#pragma unroll
-                for (i32 k = 0; k < 8; k++) x[8 * i + k] = run_sums.value[k];
-            }
-            if (is_regular) activate(a.activation, x);
-#pragma unroll
-            for (i32 i = 0; i < PAIR; i++) {
-                const i32 row = first_row + core.row(run + i), column = first_column + core.column(run + i);
-                if (row >= a.rows || column >= a.outputs) continue;
-                Eight result;
-#pragma unroll
-                for (i32 k = 0; k < 8; k++) result.value[k] = x[8 * i + k];
-                if (!is_regular) {
-                    gemm_finish<T>(a, product, row, column, result);
-                    continue;
-                }
-                const i64 gate = (i64)((u32)row % 64) * a.output_stride + column;
-                const i64 place = (i64)row * a.output_stride + column;
-                if (a.multiply) result = gated(result, (const T*)a.multiply + gate, (const T*)a.add + gate);
-                if (a.residual) result = plus(result, residual + place);
-                store_eight(output + place, result);
-            }
+            for (i32 half = 0; half < 2; half++) packed.words[half] = own[(2 * (run - first) + half) * THREADS];
+            gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, packed));
         }
     }
 }
 
 template <class T, i32 COLUMNS>
-GPU_METHOD void WarpgroupGemm<T, COLUMNS>::compute(const GemmArguments& a, Words4* shared) {
-    const i32 product = block_y() / a.splits, split = block_y() % a.splits;
-    const i32 across = (a.outputs + COLUMNS - 1) / COLUMNS, tiles = (a.rows + ROWS - 1) / ROWS * across;
+GPU_METHOD void WarpgroupGemm<T, COLUMNS>::compute(const GemmArguments& a, Words4* memory) {
+    Work work;
+    work.product = block_y() / a.splits;
+    work.split = block_y() % a.splits;
+    work.across = (a.outputs + COLUMNS - 1) / COLUMNS;
+    work.tiles = (a.rows + ROWS - 1) / ROWS * work.across;
     const i32 all_steps = (a.inputs + STEP - 1) / STEP, most_steps = (all_steps + a.splits - 1) / a.splits;
-    const i32 first_step = split * most_steps;
-    i32 steps = all_steps - first_step < most_steps ? all_steps - first_step : most_steps;
+    work.first_step = work.split * most_steps;
+    const i32 left = all_steps - work.first_step, steps = left < most_steps ? left : most_steps;
     // A part without steps has sums of zero: those of a step beyond the end.
-    steps = steps < 1 ? 1 : steps;
+    work.steps = steps < 1 ? 1 : steps;
 
-    using Source = SameWeights<T>;
-    GemmLoader<Source, ROWS, THREADS, VECTORS> x;
-    GemmLoader<Source, COLUMNS, THREADS, VECTORS> weights;
-    const i64 first_input = (i64)first_step * STEP;
-    const u32 x_row = (u32)a.x_stride * (u32)sizeof(T), weights_row = (u32)a.weights_stride * (u32)sizeof(T);
-    const u32 neighbour = a.is_preshuffled ? (u32)PIECE_BYTES : weights_row;
-    const i32 piece = a.is_preshuffled ? PIECE_BYTES * PIECE_ROWS : PIECE_BYTES;
-    Words4* const sums = shared + STAGES * STAGE;
-    Words4* const biases = sums + SUM_VECTORS;
-
-    // Starts the copies of the next step, or ends an empty group behind the last one.
-    i32 copy_tile = block_x(), copy_steps = 0, copy_stage = 0, copy_bias = 0, left = 0;
-    auto copy = [&] {
-        if (copy_tile < tiles) {
-            if (copy_steps == 0) {
-                const i32 first_row = copy_tile / across * ROWS, first_column = copy_tile % across * COLUMNS;
-                x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input,
-                        a.rows - first_row, [](i32 slot) { return slot; }, [&](u32 row) { return row * x_row; });
-                weights.begin((const char*)a.weights +
-                                  (product * a.weights_batch + (i64)first_column * a.weights_stride) * (i64)sizeof(T) +
-                                  (i64)first_step * (STEP_BYTES / PIECE_BYTES) * piece,
-                              a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); },
-                              [&](u32 row) {
-                                  return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour;
-                              });
-                left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
-                const i32 column = first_column + thread() * 8;
-                if (a.bias && thread() < BIAS_VECTORS && column + 8 <= a.outputs)
-                    copy16_or_clear(biases + copy_bias * BIAS_VECTORS + thread(), (const T*)a.bias + column, true);
-                copy_bias = copy_bias == BIASES - 1 ? 0 : copy_bias + 1;
-            }
-            Words4* to = shared + copy_stage * STAGE;
-            x.copy(left, PIECE_BYTES, to);
-            weights.copy(left, piece, to + X_VECTORS);
-            left -= STEP_BYTES;
-            copy_stage = copy_stage == STAGES - 1 ? 0 : copy_stage + 1;
-            if (++copy_steps == steps) {
-                copy_steps = 0;
-                copy_tile += blocks_x();
-            }
+    Shared shared;
+    shared.stages = memory;
+    shared.sums = shared.stages + STAGES * STAGE;
+    shared.biases = shared.sums + SUM_VECTORS;
+    shared.copied = (u64*)(shared.biases + BIASES * BIAS_VECTORS);
+    shared.released = shared.copied + STAGES;
+    if (thread() == 0) {
+        for (i32 i = 0; i < STAGES; i++) {
+            make_barrier(shared.copied + i, COPYING_THREADS);
+            // A lane of each wave arrives.
+            make_barrier(shared.released + i, THREADS / WAVE);
         }
-        end_copies();
-    };
-
-#pragma unroll 1
-    for (i32 i = 0; i < STAGES; i++) copy();
-    i32 stage = 0, bias = 0;
-    const u64 own_first = operand_of_products(shared) + (wave() / 4) * (64 * STEP_BYTES >> 4);
-    const u64 other_first = operand_of_products(shared + X_VECTORS);
-    Core core;
-#pragma unroll 1
-    for (i32 tile = block_x(); tile < tiles; tile += blocks_x()) {
-#pragma unroll 1
-        for (i32 step = 0; step < steps; step++) {
-            // The first steps have been copied before the last tile's results were stored.
-            if (step == 0) {
-                wait_for_copies<STAGES - 1>();
-            } else if (step == 1) {
-                wait_for_copies<STAGES - 2>();
-            } else {
-                wait_for_copies<STAGES - 1 - BUSY>();
-            }
-            publish_to_products();
-            synchronise_block();
-            const u64 own = own_first + (u32)(stage * STAGE), other = other_first + (u32)(stage * STAGE);
-            begin_products();
-#pragma unroll
-            for (i32 k = 0; k < STEP_BYTES / 32; k++)
-                core.multiply(own + 2 * k, other + 2 * k, step + k > 0);
-            end_products();
-            stage = stage == STAGES - 1 ? 0 : stage + 1;
-            if (step >= BUSY) copy();
-            wait_for_products<1>();
-        }
-        complete_products(core.sums);
-        synchronise_block();
-#pragma unroll 1
-        for (i32 i = 0; i < BUSY && i < steps; i++) copy();
-        const i32 first_row = tile / across * ROWS, first_column = tile % across * COLUMNS;
-        if (a.splits == 1) {
-            store(a, core, sums, biases + bias * BIAS_VECTORS, product, first_row, first_column);
-        } else {
-            gemm_store_partial(a, a.partial, core, Source::scales_of(a), product, split, first_row, first_column);
-        }
-        bias = bias == BIASES - 1 ? 0 : bias + 1;
+    }
+    synchronise_block();
+    if (thread() < COPYING_THREADS) {
+        give_registers<COPYING_REGISTERS>();
+        copy(a, work, shared);
+    } else {
+        take_registers<MULTIPLYING_REGISTERS>();
+        multiply(a, work, shared);
     }
 }
 
 #define GEMM(type, T, columns)                                                                                 \
-    GPU_KERNEL(256, gemm_##type##_128x##columns##_256, GemmArguments) {                                        \
+    GPU_LARGE_KERNEL(384, gemm_##type##_128x##columns##_384, GemmArguments) {                                  \
         GPU_LAUNCH_SHARED(Words4, launch_shared);                                                              \
         WarpgroupGemm<T, columns>::compute(arguments, launch_shared);                                          \
     }
@@ -293,5 +327,8 @@ GEMM_16_BITS(f16, Half)
 GEMM_16_BITS(bf16, Bfloat)
 #undef GEMM_16_BITS
 #undef GEMM
+#undef COPYING_THREADS
+#undef COPYING_REGISTERS
+#undef MULTIPLYING_REGISTERS
 
 #endif  // GPU_HAS_WARPGROUPS

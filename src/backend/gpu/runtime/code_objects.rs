@@ -203,7 +203,7 @@ mod tests {
     fn only_cards_of_9_0_with_a_recent_driver_have_the_kernels_of_warpgroups() {
         let has = |number, driver| {
             let texts = ptx_texts(number, driver).unwrap();
-            Ptx::new("sm_test", driver, &texts).has("gemm_f16_128x256_256")
+            Ptx::new("sm_test", driver, &texts).has("gemm_f16_128x256_384")
         };
         assert!(has(90, WARPGROUPS_DRIVER) && has(90, 13000));
         assert!(!has(90, 11080), "a driver for CUDA 11.8 does not know PTX 8.0");

@@ -6,10 +6,6 @@
 #define GPU_HAS_WARPGROUPS 1
 #include "../gpu.h"
 
-// The head of an entry point whose threads may exchange registers, so that the assembler keeps to their average.
-#define GPU_LARGE_KERNEL(threads, name, Arguments)                                                             \
-    extern "C" __attribute__((global, launch_bounds(threads, 1))) void name(const Arguments arguments)
-
 // Memory shared by a block, as much as the launch requests, at a multiple of 1024 bytes.
 #define GPU_LAUNCH_SHARED(Type, name) extern __attribute__((shared, aligned(1024))) Type name[]
 
@@ -18,35 +14,25 @@ GPU_FUNCTION i32 blocks_x() {
     return __nvvm_read_ptx_sreg_nctaid_x();
 }
 
-// Barriers in shared memory, of which a block has as many as it likes. A phase ends when so many threads have arrived, and
+// Barriers in shared memory: eight bytes at an address (shared_address). A phase ends when so many threads have arrived, and
 // the next one begins. Phases have parities 0 and 1 in turn, from 0 on. PTX ISA, "mbarrier".
-GPU_FUNCTION void make_barrier(u64* barrier, u32 arrivals) {
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared_address(barrier)), "r"(arrivals) : "memory");
+GPU_FUNCTION void make_barrier(u32 barrier, u32 arrivals) {
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
 }
-GPU_FUNCTION void arrive(u64* barrier) {
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(shared_address(barrier)) : "memory");
+GPU_FUNCTION void arrive(u32 barrier) {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(barrier) : "memory");
 }
 // The thread arrives when all its copies are complete.
-GPU_FUNCTION void arrive_when_copied(u64* barrier) {
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(shared_address(barrier)) : "memory");
+GPU_FUNCTION void arrive_when_copied(u32 barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" : : "r"(barrier) : "memory");
 }
 // Waits until the phase with this parity has ended. Before any phase has ended, that is so for parity 1.
-GPU_FUNCTION void wait_for_phase(u64* barrier, u32 parity) {
+GPU_FUNCTION void wait_for_phase(u32 barrier, u32 parity) {
     asm volatile("{ .reg .pred ended; again%=: mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1; "
                  "@!ended bra again%=; }"
                  :
-                 : "r"(shared_address(barrier)), "r"(parity)
+                 : "r"(barrier), "r"(parity)
                  : "memory");
-}
-
-// A warpgroup's number of registers for each thread, a multiple of 8. All four waves call it.
-template <i32 COUNT>
-GPU_FUNCTION void take_registers() {
-    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(COUNT));
-}
-template <i32 COUNT>
-GPU_FUNCTION void give_registers() {
-    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(COUNT));
 }
 
 // The products that this thread starts from here on read what it knows to be in shared memory.

@@ -25,9 +25,8 @@ GPU_FUNCTION constexpr i32 gemm_stages(i32 vectors) {
 }
 
 // Moves one operand of a block, ROWS rows, from global to shared memory. A thread moves the same vector of every row
-// that it handles. `Source` says what the operand is in global memory (gemm_weights.h). The block's threads from
-// FIRST_THREAD on move it.
-template <class Source, i32 ROWS, i32 THREADS, i32 VECTORS, i32 FIRST_THREAD = 0>
+// that it handles. `Source` says what the operand is in global memory (gemm_weights.h).
+template <class Source, i32 ROWS, i32 THREADS, i32 VECTORS>
 struct GemmLoader {
     static constexpr i32 COUNT = ROWS * VECTORS / THREADS, APART = THREADS / VECTORS;
     static_assert(COUNT * APART == ROWS, "threads move whole rows");
@@ -37,8 +36,6 @@ struct GemmLoader {
     typename Source::Loaded words[COUNT];
     bool inside;
 
-    // The thread's number among those that move the operand.
-    GPU_FUNCTION i32 number() { return thread() - FIRST_THREAD; }
     // `row_of_slot` gives the row for each slot, and `offset_of_row` the bytes from the first row's start to a row's.
     // Rows from `rows` on repeat the last row, and their results are not used.
     template <class RowOfSlot, class OffsetOfRow>
@@ -46,7 +43,7 @@ struct GemmLoader {
         from = (const char*)matrix;
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) {
-            const i32 row = row_of_slot(number() / VECTORS + i * APART);
+            const i32 row = row_of_slot(thread() / VECTORS + i * APART);
             offsets[i] = offset_of_row((u32)(row < rows ? row : rows - 1));
         }
     }
@@ -54,7 +51,7 @@ struct GemmLoader {
     // row's first vector if there is none. From a piece of a row to the next it is `piece` bytes.
     GPU_METHOD const char* next(i32 left, i32 piece) {
         constexpr i32 PIECE_VECTORS = PIECE_BYTES / 16;
-        const i32 vector = number() % VECTORS;
+        const i32 vector = thread() % VECTORS;
         inside = vector * 16 < left;
         const i32 offset = vector / PIECE_VECTORS * piece + vector % PIECE_VECTORS * (i32)sizeof(typename Source::Loaded);
         const char* first = from + (inside ? offset : 0);
@@ -87,7 +84,7 @@ struct GemmLoader {
         }
     }
     GPU_FUNCTION i32 place(i32 i) {
-        return gemm_place<VECTORS>(number() / VECTORS + i * APART, number() % VECTORS);
+        return gemm_place<VECTORS>(thread() / VECTORS + i * APART, thread() % VECTORS);
     }
 };
 

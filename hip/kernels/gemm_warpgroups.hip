@@ -3,26 +3,28 @@
 //
 //   grid           (at most the card's multiprocessors, products * splits) blocks. Block x computes the tiles x,
 //                  x + grid x and so on. There are as many tiles as for `gemm`; a block for each is right, too
-//   tile           rows x columns of the results, as in the kernel's name. Each of two warpgroups (four waves) has 64 rows,
-//                  and four more waves copy
+//   tile           rows x columns of the results, as in the kernel's name. Each of two warpgroups (four waves) has 64
+//                  rows, and four other waves copy
 //   a thread owns  runs of eight neighbouring results in two rows, eight rows apart
 //   types          f16, bf16; sums are fp32
 //   layouts        those of `gemm`
-//   shared memory  LAUNCH_BYTES below, which the launch requests: STAGES steps of both operands, sums on their way to the
-//                  epilogue, the biases of some tiles, and barriers. A multiprocessor holds one block
+//   shared memory  LAUNCH_BYTES below, which the launch requests: STAGES steps of both operands, sums on their way to
+//                  the epilogue, the biases of some tiles, and barriers. A multiprocessor holds one block
 //   wave size      32
 //   memory         a tile reads (rows + columns) * inputs elements
 //
-// A block goes along the summed axis in steps of 128 bytes per row, from the last step of a tile to the first of its next
-// one. The last four waves copy steps to the stages, as soon as the warpgroups have released them. The warpgroups start the
-// products of a step when it is there, and release the step before, whose products are complete by then. They do not wait
-// for each other, so that one of them multiplies while the other one stores the results of its part of a tile.
+// A block goes along the summed axis in steps of 128 bytes per row, from the last step of a tile to the first of its
+// next one. The first four waves copy steps to the stages, as soon as the warpgroups have released them. The warpgroups
+// start the products of a step when it is there, and release the step before, whose products are complete by then. They
+// do not wait for each other, so that one of them multiplies while the other one stores the results of its part of a
+// tile.
 //
-// Twelve waves leave 168 registers to each thread, so that with 256 columns a few values are spilled. Waves that exchange
-// registers (setmaxnreg) are no way out: where the driver makes code that can be kept, its compiler ignores that.
+// Twelve waves leave 168 registers to each thread, so that with 256 columns a few values are spilled. Waves that
+// exchange registers (setmaxnreg) are no way out: where the driver makes code that can be kept, its compiler ignores
+// that.
 //
-// On an H100 the products alone run at 750 TFLOP/s with 256 columns. Blocks of half the size, of which a multiprocessor
-// holds two, read more and were slower; so were blocks in which all threads copy and multiply in step.
+// README.md has the rates on an H100. Blocks of half the size, of which a multiprocessor holds two, read more and were
+// slower; so were blocks in which all threads copy and multiply in step.
 #include "gemm_tiles.h"
 #include "platform/nvidia_warpgroups.h"
 
@@ -37,12 +39,13 @@ GPU_FUNCTION void multiply_warpgroup(Bfloat, float (&sums)[SUM_COUNT], u64 own, 
     multiply_warpgroup_bf16(sums, own, other, adds);
 }
 
-// The threads that multiply come first.
-#define MULTIPLYING_THREADS 256
+// The threads that copy come first.
 #define COPYING_THREADS 128
+#define MULTIPLYING_THREADS 256
 
-// The sums of a block. Each multiplying warpgroup has 64 rows and all columns, and each of its waves 16 rows. What a lane holds of them
-// is what it holds with MATRIX_QUADS (matrix.h), and the weights lie in slots for the same reason (gemm_cores.h).
+// The sums of a block. Each multiplying warpgroup has 64 rows and all columns, and each of its waves 16 rows. What a
+// lane holds of them is what it holds with MATRIX_QUADS (matrix.h), and the weights lie in slots for the same reason
+// (gemm_cores.h).
 template <class T, i32 COLUMNS>
 struct WarpgroupCore {
     static constexpr i32 RUNS_ACROSS = COLUMNS / 32, RUN_COUNT = 2 * RUNS_ACROSS;
@@ -50,7 +53,9 @@ struct WarpgroupCore {
     GPU_FUNCTION i32 column_of_slot(i32 slot) {
         return slot / 32 * 32 + slot / 2 % 4 * 8 + slot / 8 % 4 * 2 + slot % 2;
     }
-    GPU_FUNCTION i32 row(i32 run) { return wave() * 16 + run / RUNS_ACROSS * 8 + lane() / 4; }
+    GPU_FUNCTION i32 row(i32 run) {
+        return (wave() - COPYING_THREADS / WAVE) * 16 + run / RUNS_ACROSS * 8 + lane() / 4;
+    }
     GPU_FUNCTION i32 column(i32 run) { return run % RUNS_ACROSS * 32 + lane() % 4 * 8; }
     GPU_METHOD float result(i32 run, i32 k) {
         return sums[4 * (run % RUNS_ACROSS * 4 + k / 2) + 2 * (run / RUNS_ACROSS) + k % 2];
@@ -106,6 +111,11 @@ struct WarpgroupGemm {
         }
     };
 
+    // Tells those that copy that this wave no longer reads a stage, nor the biases of tiles before.
+    GPU_FUNCTION void release(const Shared& shared, i32 stage) {
+        synchronise_wave();
+        if (lane() == 0) arrive(shared.released + stage * BARRIERS);
+    }
     GPU_FUNCTION void compute(const GemmArguments& a, Words4* memory);
     // What the threads do that copy, and those that multiply.
     GPU_FUNCTION void copy(const GemmArguments& a, const Work& work, const Shared& shared);
@@ -117,8 +127,8 @@ struct WarpgroupGemm {
 
 template <class T, i32 COLUMNS>
 GPU_METHOD void WarpgroupGemm<T, COLUMNS>::copy(const GemmArguments& a, const Work& work, const Shared& shared) {
-    GemmLoader<Source, ROWS, COPYING_THREADS, VECTORS, MULTIPLYING_THREADS> x;
-    GemmLoader<Source, COLUMNS, COPYING_THREADS, VECTORS, MULTIPLYING_THREADS> weights;
+    GemmLoader<Source, ROWS, COPYING_THREADS, VECTORS> x;
+    GemmLoader<Source, COLUMNS, COPYING_THREADS, VECTORS> weights;
     const i64 first_input = (i64)work.first_step * STEP;
     const u32 x_row = (u32)a.x_stride * (u32)sizeof(T), weights_row = (u32)a.weights_stride * (u32)sizeof(T);
     // As in gemm_tiles.h.
@@ -136,15 +146,17 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::copy(const GemmArguments& a, const Wo
                 [&](u32 row) { return row * x_row; });
         weights.begin(first_weights + (i64)first_column * weights_row, a.outputs - first_column,
                       [](i32 slot) { return Core::column_of_slot(slot); },
-                      [&](u32 row) { return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour; });
+                      [&](u32 row) {
+                          return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour;
+                      });
         i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
 #pragma unroll 1
         for (i32 step = 0; step < work.steps; step++) {
             wait_for_phase(shared.released + place.stage * BARRIERS, place.parity ^ 1);
             if (step == 0) {
-                const i32 vector = thread() - MULTIPLYING_THREADS, column = first_column + vector * 8;
-                if (a.bias && vector < BIAS_VECTORS && column + 8 <= a.outputs)
-                    copy16_or_clear(shared.biases + bias * BIAS_VECTORS + vector, (const T*)a.bias + column, true);
+                const i32 column = first_column + thread() * 8;
+                if (a.bias && thread() < BIAS_VECTORS && column + 8 <= a.outputs)
+                    copy16_or_clear(shared.biases + bias * BIAS_VECTORS + thread(), (const T*)a.bias + column, true);
                 bias = bias == BIASES - 1 ? 0 : bias + 1;
             }
             Words4* to = shared.stages + place.stage * STAGE;
@@ -161,7 +173,7 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::copy(const GemmArguments& a, const Wo
 
 template <class T, i32 COLUMNS>
 GPU_METHOD void WarpgroupGemm<T, COLUMNS>::multiply(const GemmArguments& a, const Work& work, const Shared& shared) {
-    const u64 own = operand_of_products(shared.stages) + (u32)(wave() / 4 * 64 * VECTORS);
+    const u64 own = operand_of_products(shared.stages) + (u32)((wave() - COPYING_THREADS / WAVE) / 4 * 64 * VECTORS);
     const u64 other = operand_of_products(shared.stages + X_VECTORS);
     Place place;
     i32 bias = 0;
@@ -181,11 +193,11 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::multiply(const GemmArguments& a, cons
             place.advance();
             if (step > 0) {
                 wait_for_products<1>();
-                if (lane() == 0) arrive(shared.released + place.before(2) * BARRIERS);
+                release(shared, place.before(2));
             }
         }
         complete_products(core.sums);
-        if (lane() == 0) arrive(shared.released + place.before(1) * BARRIERS);
+        release(shared, place.before(1));
         const i32 first_row = work.first_row(tile), first_column = work.first_column(tile);
         if (a.splits == 1) {
             store(a, core, shared.sums, shared.biases + bias * BIAS_VECTORS, work.product, first_row, first_column);
@@ -255,9 +267,9 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
         }
         return;
     }
-    // A thread cannot index its registers, so that a loop that is not unrolled reads from shared memory: each thread what
-    // it has written.
-    Words4* const own = sums + thread();
+    // A thread cannot index its registers, so that a loop that is not unrolled reads from shared memory: each thread
+    // what it has written.
+    Words4* const own = sums + thread() - COPYING_THREADS;
 #pragma unroll 1
     for (i32 first = 0; first < Core::RUN_COUNT; first += TOGETHER) {
 #pragma unroll
@@ -277,7 +289,8 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
             if (row >= a.rows || column >= a.outputs) continue;
             Packed<float> packed;
 #pragma unroll
-            for (i32 half = 0; half < 2; half++) packed.words[half] = own[(2 * (run - first) + half) * MULTIPLYING_THREADS];
+            for (i32 half = 0; half < 2; half++)
+                packed.words[half] = own[(2 * (run - first) + half) * MULTIPLYING_THREADS];
             gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, packed));
         }
     }
@@ -310,10 +323,10 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::compute(const GemmArguments& a, Words
         }
     }
     synchronise_block();
-    if (thread() < MULTIPLYING_THREADS) {
-        multiply(a, work, shared);
-    } else {
+    if (thread() < COPYING_THREADS) {
         copy(a, work, shared);
+    } else {
+        multiply(a, work, shared);
     }
 }
 

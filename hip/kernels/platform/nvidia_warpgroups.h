@@ -1,5 +1,5 @@
-// Products of whole warpgroups: four waves, of which the first is a multiple of four. Only sm_90a has them, for cards of
-// compute capability 9.0. PTX ISA, "Asynchronous warpgroup level matrix instructions".
+// Products of whole warpgroups: four waves, of which the first is a multiple of four. Only sm_90a has them, for cards
+// of compute capability 9.0. PTX ISA, "Asynchronous warpgroup level matrix instructions".
 #pragma once
 
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
@@ -14,8 +14,13 @@ GPU_FUNCTION i32 blocks_x() {
     return __nvvm_read_ptx_sreg_nctaid_x();
 }
 
-// Barriers in shared memory: eight bytes at an address (shared_address). A phase ends when so many threads have arrived, and
-// the next one begins. Phases have parities 0 and 1 in turn, from 0 on. PTX ISA, "mbarrier".
+// A barrier for the lanes of a wave, which also orders their accesses to memory.
+GPU_FUNCTION void synchronise_wave() {
+    asm volatile("bar.warp.sync 0xffffffff;" ::: "memory");
+}
+
+// Barriers in shared memory: eight bytes at an address (shared_address). A phase ends when so many threads have
+// arrived, and the next one begins. Phases have parities 0 and 1 in turn, from 0 on. PTX ISA, "mbarrier".
 GPU_FUNCTION void make_barrier(u32 barrier, u32 arrivals) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(barrier), "r"(arrivals) : "memory");
 }
@@ -39,7 +44,8 @@ GPU_FUNCTION void wait_for_phase(u32 barrier, u32 parity) {
 GPU_FUNCTION void observe_for_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
-// Begins a group of products. Until the group is complete, nothing else touches the sums, and nothing writes what it reads.
+// Begins a group of products. Until the group is complete, nothing else touches the sums, and nothing writes what it
+// reads.
 GPU_FUNCTION void begin_products() {
     asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -52,8 +58,8 @@ GPU_FUNCTION void wait_for_products() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(COUNT) : "memory");
 }
 
-// An operand in shared memory, at a multiple of 1024 bytes: rows of 128 bytes, in which vector v of row r is at place
-// v ^ (r % 8). PTX ISA, "Matrix descriptor": the address, the distance from eight rows to the next eight, and the swizzle
+// An operand in shared memory, at a multiple of 1024 bytes: rows of 128 bytes, in which vector v of row r is at place v
+// ^ (r % 8). PTX ISA, "Matrix descriptor": the address, the distance from eight rows to the next eight, and the swizzle
 // of 128 bytes. Addresses and distances are in units of 16 bytes, also when they are added to an operand.
 GPU_FUNCTION u64 operand_of_products(const void* at) {
     return (u64)1 << 62 | (u64)(1024 / 16) << 32 | (u64)1 << 16 | (u64)(shared_address(at) / 16);
@@ -75,8 +81,8 @@ GPU_FUNCTION u64 operand_of_products(const void* at) {
     "%96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, %111, "             \
     "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, %127"
 
-// Starts the product of 64 rows of one operand and all rows of another, 16 elements of each, which is added to the sums.
-// Without `adds` the sums start at zero. Waiting for the product does not tell the compiler that the sums change:
+// Starts the product of 64 rows of one operand and all rows of another, 16 elements of each, which is added to the
+// sums. Without `adds` the sums start at zero. Waiting for the product does not tell the compiler that the sums change:
 // complete_products does.
 #define MULTIPLY_WARPGROUP(columns, type, names, own_name, other_name, adds_name, ...)                         \
     asm volatile("{ .reg .pred adds; setp.ne.b32 adds, " adds_name ", 0; "                                     \

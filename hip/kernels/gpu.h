@@ -1,7 +1,7 @@
 // The portability header. It declares everything that a kernel may use of the machine that it runs on.
 //
 // There are three platforms, and only this header refers to them: an AMD GPU (clang, hipcc or hiprtc, without ROCm
-// headers and device libraries), an NVIDIA GPU (clang, without CUDA's headers; it makes PTX for four targets, see
+// headers and device libraries), an NVIDIA GPU (clang, without CUDA's headers; it makes PTX for five targets, see
 // platform/nvidia.h), and the host (a C++ compiler; each GPU thread is a fiber, see host/platform.h). Each platform
 // defines
 //

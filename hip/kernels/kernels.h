@@ -4,7 +4,8 @@
 // An entry point is called `<kernel>_<T>`, where T is the element type: f32, f16 or bf16 (float, Half or Bfloat in the
 // source). `preshuffle` has no type. All its arguments are in one structure, which is passed by value. B is the number of positions. Every
 // pointer points to device memory and is a multiple of 16 bytes. Unless a comment says otherwise, so is the start of
-// every row: widths and strides, which count elements, are multiples of 8. No kernel needs dynamic shared memory.
+// every row: widths and strides, which count elements, are multiples of 8. Launches request shared memory only
+// for GEMMs by whole warpgroups.
 //
 // | kernel | arguments | threads | grid | what it computes |
 // |---|---|---|---|---|
@@ -20,6 +21,7 @@
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | GEMM of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
 // | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any GEMM, in tiles of that size |
+// | gemm_T_128x{192,256}_384 | GemmArguments | 384 | at most the multiprocessors, products * splits | the same, for many rows; f16, bf16 (gemm_warpgroups.hip) |
 // | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three GEMMs in a row, and LayerNorms of their results; f16, bf16 |
 // | gemm_byte_weights_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, splits | a GEMM with weights of 8 bits; f16, bf16 |
 // | gemm_chain_byte_weights_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | a chain of such GEMMs; f16, bf16 |
@@ -42,7 +44,8 @@
 // in gpu.h), so gfx906 and gfx1030 do not have them. gfx942 and gfx950 (GPU_HAS_DIES in gpu.h) have attention_T_d*_x2
 // instead of attention_T_d* for the same head dimensions. quantise_fp8 and gemm_fp8 exist only on machines that multiply
 // e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942, gfx950, and NVIDIA's from sm_89 on. NVIDIA's sm_75 has no kernels of bf16, and
-// sm_61 only those of f32 (GPU_HAS_F16 in gpu.h). No PTX for NVIDIA has gemm_chain and gemm_chain_byte_weights
+// sm_61 only those of f32 (GPU_HAS_F16 in gpu.h). Only sm_90a has gemm_T_128x{192,256}_384, whose launches request shared
+// memory: WarpgroupGemm::LAUNCH_BYTES. No PTX for NVIDIA has gemm_chain and gemm_chain_byte_weights
 // (GPU_HAS_CHAINS).
 #pragma once
 

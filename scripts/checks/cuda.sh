@@ -21,7 +21,7 @@
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 #   CUBLASLT the folder of a cuBLASLt (default: that of Python's packages, if there is one)
-#   TARGETS  for the step correct: the targets whose kernels are used (default: sm_80)
+#   TARGETS  for the step correct: the targets whose kernels are used, or `card` for what suits the card (default: card)
 # Needs the display driver, python3 with numpy and protobuf for the large networks, compute-sanitizer for the step sanitize,
 # python-chess for match, and PyTorch for loop. The variables that lead to a toolkit are unset.
 set -uo pipefail
@@ -111,13 +111,16 @@ run() {
 # and in every bucket of batch sizes, with the driver alone.
 step_correct() {
     local target formats status=0
-    for target in ${TARGETS:-sm_80}; do
+    local target_option
+    for target in ${TARGETS:-card}; do
+        target_option=target=$target,
+        [ "$target" != card ] || target_option=""
         case $target in
             sm_61) formats=fp32 ;;
             sm_75) formats=fp32,fp16 ;;
             *) formats=fp32,fp16,bf16 ;;
         esac
-        run 200 "correct-$target.log" "$packed/distance" --seconds=180 --formats=$formats --options="target=$target,gemm=own" \
+        run 200 "correct-$target.log" "$packed/distance" --seconds=180 --formats=$formats --options="${target_option}gemm=own" \
             "$here/tests/data" "$packed/shared" || status=1
         echo "-- $target"
         grep -E "^ALL|TOO FAR|FAILED|NOT DONE|skipped:|distance:" "$out/correct-$target.log" | cut -c1-300 | head -60

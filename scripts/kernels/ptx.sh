@@ -23,13 +23,14 @@ objects_version=19.1.7
 # For each target the version of PTX, the architectures of the cards for which ptxas compiles it here, the source, and the
 # entry points that are kept. A new version of PTX needs a newer driver (hip/kernels/README.md), so that each is the oldest
 # one with the target's instructions. For e4m3 there is a file of its own, which is used with that of sm_80: only the
-# kernels for e4m3 need the newer PTX.
-stored=(sm_61 sm_75 sm_80 sm_89)
-declare -A ptx=([sm_61]=60 [sm_75]=65 [sm_80]=70 [sm_89]=84)
+# kernels for e4m3 need the newer PTX. Code for sm_90a runs only on cards of 9.0, and has only the GEMMs with its
+# instructions.
+stored=(sm_61 sm_75 sm_80 sm_89 sm_90a)
+declare -A ptx=([sm_61]=60 [sm_75]=65 [sm_80]=70 [sm_89]=84 [sm_90a]=80)
 declare -A cards=([sm_61]="61 70 75" [sm_75]="75" [sm_80]="80 86 89 90 100 103 120 121"
-    [sm_89]="89 90 100 103 120 121")
-declare -A source=([sm_61]=all.hip [sm_75]=all.hip [sm_80]=all.hip [sm_89]=bytes.hip)
-declare -A kept=([sm_61]=. [sm_75]=. [sm_80]=. [sm_89]=_fp8_)
+    [sm_89]="89 90 100 103 120 121" [sm_90a]="90a")
+declare -A source=([sm_61]=all.hip [sm_75]=all.hip [sm_80]=all.hip [sm_89]=bytes.hip [sm_90a]=gemm_warpgroups.hip)
+declare -A kept=([sm_61]=. [sm_75]=. [sm_80]=. [sm_89]=_fp8_ [sm_90a]=.)
 # What makes a chain's arguments constants (ptx.py) needs PTX 7.7.
 chains_ptx=77
 

@@ -1,6 +1,6 @@
-// NVIDIA GPUs: sm_61 (Pascal; no matrix instructions), sm_75 (Turing), sm_80 (Ampere and later) and sm_89 (Ada and
-// later). For clang's NVPTX target. Uses only the compiler's builtins and inline PTX, and nothing of CUDA. NVIDIA's
-// driver compiles the PTX for the card, also for cards that are newer than the target.
+// NVIDIA GPUs: sm_61 (Pascal; no matrix instructions), sm_75 (Turing), sm_80 (Ampere and later), sm_89 (Ada and later) and
+// sm_90a (Hopper only). For clang's NVPTX target. Uses only the compiler's builtins and inline PTX, and nothing of CUDA.
+// NVIDIA's driver compiles the PTX for the card, also for cards that are newer than the target.
 //
 // | target | serves | matrix instructions | asynchronous copies | kernels |
 // |---|---|---|---|---|
@@ -8,6 +8,7 @@
 // | sm_75 | Turing | fp16, bytes | no | f32, f16 |
 // | sm_80 | Ampere and all later ones | fp16, bf16, bytes | yes | f32, f16, bf16 |
 // | sm_89 | Ada and all later ones | also e4m3 | yes | what scripts/kernels/ptx.sh keeps: those for e4m3 |
+// | sm_90a | Hopper, beside sm_80 | of warpgroups (nvidia_warpgroups.h) | yes | gemm_warpgroups.hip |
 #pragma once
 
 #ifndef __NVPTX__

@@ -4,12 +4,13 @@ use super::arena::{Arena, Expected, PARTIAL_ERROR, Place, allowed};
 use super::case::{Case, Launch, Residual, cost, some};
 use super::reference::gemms::{Epilogue, dot};
 use super::weights::{Layout, Weights};
-use crate::gemm::own::{TileSize, tile_sizes};
+use crate::gemm::own::{OwnChoice, TileSize, tile_sizes};
 use crate::network::layers::SQUARES;
-use crate::runtime::activations::{MISH, NONE, SWISH};
+use crate::runtime::activations::{MISH, NONE, RELU_2, SWISH};
 use crate::runtime::ffi::arguments::GemmArguments;
-use crate::runtime::ffi::gemm::ElementType;
+use crate::runtime::ffi::gemm::{ElementType, WeightLayout};
 use crate::runtime::ffi::hip::Address;
+use crate::runtime::ffi::module::Grid;
 use crate::runtime::kernels::grid;
 use crate::runtime::numbers::noise;
 
@@ -35,6 +36,9 @@ struct Shape {
 /// four parts in the same places by all of them.
 const BYTES_IN_3_PARTS: usize = 352;
 const BYTES_IN_4_PARTS: usize = 320;
+
+/// The blocks of a launch in which blocks compute tiles one after another: so few that some compute several.
+const FEW_UNITS: usize = 3;
 
 impl Shape {
     fn text(&self) -> String {
@@ -80,13 +84,18 @@ const PLAIN: Shape = Shape {
 
 pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     let mut cases = Vec::new();
-    for (number, size) in tile_sizes().into_iter().enumerate() {
-        let shapes = some(shapes(element, size, number as i32), is_quick, 2).into_iter();
-        cases.extend(shapes.map(|shape| tile_case("gemm", element, size, shape)));
+    let choices = (0..tile_sizes().len()).filter_map(|tile| OwnChoice::new(tile, 1, WeightLayout::Plain));
+    for choice in choices {
+        let (size, number) = (choice.size(), choice.tile() as i32);
+        let mut shapes = some(shapes(element, size, number), is_quick, 2);
+        if choice.is_of_warpgroups() {
+            shapes.extend(some(many_tiles(size), is_quick, 2));
+        }
+        cases.extend(shapes.into_iter().map(|shape| tile_case("gemm", element, choice, shape)));
         // fp32 has no such kernels.
         if element != ElementType::Fp32 {
-            let shapes = some(byte_shapes(size, number as i32), is_quick, 1).into_iter();
-            cases.extend(shapes.map(|shape| tile_case("gemm_byte_weights", element, size, shape)));
+            let shapes = some(byte_shapes(size, number), is_quick, 1).into_iter();
+            cases.extend(shapes.map(|shape| tile_case("gemm_byte_weights", element, choice, shape)));
         }
     }
     let any = Shape { outputs: 5, inputs: 27, products: 2, activation: MISH, ..PLAIN };
@@ -160,6 +169,24 @@ fn shapes(element: ElementType, size: TileSize, number: i32) -> Vec<Shape> {
     shapes
 }
 
+/// Shapes of which a block computes several tiles, with one or more steps of 128 bytes for each.
+fn many_tiles(size: TileSize) -> Vec<Shape> {
+    let whole = Shape { rows: 4 * size.rows + 5, outputs: 2 * size.columns + 8, inputs: 200, ..PLAIN };
+    vec![
+        Shape { activation: RELU_2, residual: Residual::Apart, ..whole },
+        Shape { inputs: 40, activation: MISH, is_gated: true, ..whole },
+        Shape { inputs: 72, ..whole },
+        Shape {
+            inputs: 776,
+            rows: 3 * size.rows,
+            outputs: size.columns + 3,
+            gap: 8,
+            activation: SWISH,
+            ..PLAIN
+        },
+    ]
+}
+
 /// The shapes with weights of 8 bits. There is one product.
 fn byte_shapes(size: TileSize, number: i32) -> Vec<Shape> {
     let TileSize { rows, columns, .. } = size;
@@ -196,16 +223,16 @@ fn byte_shapes(size: TileSize, number: i32) -> Vec<Shape> {
     shapes
 }
 
-fn tile_case(family: &'static str, element: ElementType, size: TileSize, shape: Shape) -> Case {
-    let TileSize { rows, columns, threads } = size;
-    let suffix = size.suffix();
-    let blocks = shape.rows.div_ceil(rows) * shape.outputs.div_ceil(columns);
-    product((family, element, &suffix), shape, (blocks, threads)).optional()
+fn tile_case(family: &'static str, element: ElementType, choice: OwnChoice, shape: Shape) -> Case {
+    let TileSize { rows, columns, .. } = choice.size();
+    let tiles = shape.rows.div_ceil(rows) * shape.outputs.div_ceil(columns);
+    let grid = choice.grid(tiles, shape.products * shape.splits, FEW_UNITS);
+    product((family, element, &choice.suffix()), shape, grid).optional()
 }
 
 fn any_case(element: ElementType, shape: Shape) -> Case {
     let blocks = shape.rows.div_ceil(16) * shape.outputs.div_ceil(16);
-    product(("gemm_any", element, ""), shape, (blocks, 256))
+    product(("gemm_any", element, ""), shape, grid(blocks, shape.products * shape.splits, 256))
 }
 
 /// The arrays of an epilogue, and their values.
@@ -268,11 +295,7 @@ impl EpilogueArrays {
     }
 }
 
-fn product(
-    (family, element, suffix): (&'static str, ElementType, &str),
-    shape: Shape,
-    (blocks, threads): (usize, u32),
-) -> Case {
+fn product((family, element, suffix): (&'static str, ElementType, &str), shape: Shape, grid: Grid) -> Case {
     Case::new((family, element, suffix), shape.text(), shape.cost(), move |arena| {
         let Shape { rows, outputs, inputs, products, splits, gap, layout, .. } = shape;
         let stride = inputs + gap;
@@ -313,7 +336,7 @@ fn product(
                 Expected::new(arrays.output, element, values, allowed(element))
             }
         };
-        Launch::new(grid(blocks, products * splits, threads), arguments, vec![expected])
+        Launch::new(grid, arguments, vec![expected])
     })
 }
 

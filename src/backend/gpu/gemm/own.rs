@@ -11,7 +11,7 @@ use crate::runtime::ffi::gemm::{
     ElementType, Epilogue, GateOperands, GemmOperands, GemmShape, WORKSPACE_BYTES, WeightLayout,
 };
 use crate::runtime::ffi::hip::Address;
-use crate::runtime::ffi::module::{Function, Module};
+use crate::runtime::ffi::module::{Function, Grid, Module};
 use crate::runtime::ffi::program::{LanePlaces, Step};
 use crate::runtime::kernels::{VECTOR, activation_code, grid};
 use rukh_net::architecture::Activation;
@@ -48,17 +48,26 @@ struct Tile {
     /// The time for one result, in units of that of the largest tile, if there are enough tiles for the card. These
     /// are estimates for GEMMs that have not been timed.
     cost: f64,
+    /// The shared memory in bytes that a launch requests for each block; 0 for most kernels, which have what they need. With
+    /// it a compute unit holds one block, and so a launch has no more blocks than the card has units, each of which computes
+    /// tiles one after another.
+    launch_bytes: u32,
 }
 
 const fn tile(rows: usize, columns: usize, threads: u32, cost: f64) -> Tile {
-    Tile { size: TileSize { rows, columns, threads }, cost }
+    Tile { size: TileSize { rows, columns, threads }, cost, launch_bytes: 0 }
+}
+
+/// A tile of two warpgroups, and of a third that copies, with so many columns (`hip/kernels/gemm_warpgroups.hip`).
+const fn warpgroup_tile(columns: usize, cost: f64, launch_bytes: u32) -> Tile {
+    Tile { launch_bytes, ..tile(128, columns, 384, cost) }
 }
 
 /// The tiles that some architecture has a kernel for. Their places in this list are in the files of tuned GEMMs, so
 /// a new one goes to the end. It also needs its instances in `hip/kernels/gemm.hip`, for each `MATRIX_LAYOUT` that shall
 /// have it, and where it pays in `gemm_byte_weights.hip` and `bytes.hip`. An architecture without an instance leaves the
-/// tile out.
-const TILES: [Tile; 9] = [
+/// tile out. The costs of warpgroups' tiles are those on an NVIDIA H100.
+const TILES: [Tile; 11] = [
     tile(128, 128, 256, 1.0),
     tile(128, 128, 128, 1.0),
     tile(64, 64, 128, 1.3),
@@ -68,6 +77,8 @@ const TILES: [Tile; 9] = [
     tile(64, 128, 128, 1.1),
     tile(64, 128, 256, 1.2),
     tile(64, 128, 64, 1.05),
+    warpgroup_tile(256, 0.49, 215_616),
+    warpgroup_tile(192, 0.48, 223_568),
 ];
 
 /// The kernel for widths that are not multiples of [`VECTOR`].
@@ -87,6 +98,9 @@ const MOST_SPLITS: usize = 32;
 
 /// The cost of a block beside its steps, as that of so many steps.
 const STEPS_OF_A_BLOCK: f64 = 3.0;
+
+/// The same for a tile of warpgroups: while a compute unit stores its results, it multiplies little.
+const STEPS_OF_A_WARPGROUP_TILE: f64 = 6.0;
 
 /// The cost of adding up partial sums: of one sum in one part, and of the launch for one compute unit. The unit is that
 /// of [`Tile::cost`].
@@ -178,6 +192,18 @@ impl OwnChoice {
     /// The size of the tile.
     pub(crate) fn size(self) -> TileSize {
         self.size_and_cost().size
+    }
+
+    /// The launch of a kernel with this tile: so many tiles for each of so many products, and parts of them.
+    pub(crate) fn grid(self, tiles: usize, products: usize, compute_units: usize) -> Grid {
+        let Tile { size, launch_bytes, .. } = self.size_and_cost();
+        let blocks = if launch_bytes > 0 { tiles.min(compute_units) } else { tiles };
+        grid(blocks, products, size.threads).with_shared_bytes(launch_bytes)
+    }
+
+    /// Whether the tile is one of whole warpgroups, which only the GEMMs of 16 bits have.
+    pub(crate) fn is_of_warpgroups(self) -> bool {
+        self.size_and_cost().launch_bytes > 0
     }
 }
 
@@ -298,8 +324,8 @@ impl OwnKernels {
         } else {
             None
         };
-        let tile = choice.size_and_cost();
-        let launch_grid = grid(tiles(shape, tile), shape.batch * choice.splits, tile.size.threads);
+        let tiles = tiles(shape, choice.size_and_cost());
+        let launch_grid = choice.grid(tiles, shape.batch * choice.splits, self.compute_units);
         let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
         let arguments = gemm_arguments(shape, operands, bias, choice.splits);
         Ok(Step::own_gemm(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
@@ -310,7 +336,8 @@ impl OwnKernels {
 fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
     let tile = choice.size_and_cost();
     let rounds = (blocks(shape, choice)).div_ceil(compute_units) as f64;
-    let steps = steps(shape).div_ceil(choice.splits) as f64 + STEPS_OF_A_BLOCK;
+    let of_a_block = if choice.is_of_warpgroups() { STEPS_OF_A_WARPGROUP_TILE } else { STEPS_OF_A_BLOCK };
+    let steps = steps(shape).div_ceil(choice.splits) as f64 + of_a_block;
     let products = rounds * steps * (tile.size.rows * tile.size.columns) as f64 * tile.cost;
     if choice.splits == 1 {
         return products;
@@ -331,9 +358,11 @@ pub(crate) fn family(element: ElementType) -> &'static str {
     }
 }
 
-/// All tiles for a GEMM without split-K and with plain weights, the one that should be the fastest first.
+/// All tiles but those of warpgroups for a GEMM without split-K and with plain weights, the one that should be the fastest
+/// first.
 pub(crate) fn whole_choices(shape: &GemmShape, compute_units: usize) -> Vec<OwnChoice> {
-    let mut choices: Vec<OwnChoice> = (0..TILES.len()).map(OwnChoice::whole).collect();
+    let choices = (0..TILES.len()).map(OwnChoice::whole);
+    let mut choices: Vec<OwnChoice> = choices.filter(|choice| !choice.is_of_warpgroups()).collect();
     choices.sort_by(|&a, &b| cost(shape, a, compute_units).total_cmp(&cost(shape, b, compute_units)));
     choices
 }
@@ -462,8 +491,25 @@ mod tests {
         };
         let instances: BTreeSet<[usize; 3]> = source.lines().filter_map(instance).collect();
         let of_size = |TileSize { rows, columns, threads }: TileSize| [rows, columns, threads as usize];
-        let tiles: BTreeSet<[usize; 3]> = tile_sizes().into_iter().map(of_size).collect();
+        let usual = TILES.iter().filter(|tile| tile.launch_bytes == 0);
+        let tiles: BTreeSet<[usize; 3]> = usual.map(|tile| of_size(tile.size)).collect();
         assert_eq!(tiles, instances);
+
+        let source = include_str!("../../../../hip/kernels/gemm_warpgroups.hip");
+        for Tile { size, launch_bytes, .. } in TILES.iter().filter(|tile| tile.launch_bytes > 0) {
+            assert_eq!((size.rows, size.threads), (128, 384));
+            assert!(source.contains(&format!("GEMM(type, T, {})", size.columns)), "{size:?}");
+            assert!(source.contains(&launch_bytes.to_string()), "{size:?}: {launch_bytes} bytes");
+        }
+    }
+
+    #[test]
+    fn a_launch_of_warpgroups_has_no_more_blocks_than_the_card_has_units() {
+        let warpgroups = OwnChoice::whole(9);
+        assert!(warpgroups.is_of_warpgroups());
+        assert_eq!(warpgroups.grid(1000, 2, 132), grid(132, 2, 384).with_shared_bytes(215_616));
+        assert_eq!(warpgroups.grid(100, 1, 132).blocks, (100, 1));
+        assert_eq!(OwnChoice::whole(0).grid(1000, 2, 132), grid(1000, 2, 256));
     }
 
     #[test]

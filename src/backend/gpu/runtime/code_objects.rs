@@ -39,7 +39,8 @@ pub(crate) fn code_for(
 ) -> Result<KernelCode> {
     if let Some(number) = nvidia_number(target) {
         // The driver translates for the card itself.
-        return Ok(KernelCode::Ptx(Arc::new(Ptx::new(architecture, driver()?, &ptx_texts(number)?))));
+        let driver = driver()?;
+        return Ok(KernelCode::Ptx(Arc::new(Ptx::new(architecture, driver, &ptx_texts(number, driver)?))));
     }
     if let Some(code) = embedded(architecture) {
         return Ok(KernelCode::Object(code?.into(), format!("the code object for {architecture}")));
@@ -66,9 +67,9 @@ pub(crate) fn code_for(
     Ok(KernelCode::Object(code.into(), what))
 }
 
-/// The PTX for an NVIDIA architecture: that of the newest target which the card can run, and the kernels in e4m3 if the
-/// card multiplies it.
-fn ptx_texts(number: u32) -> Result<Vec<String>> {
+/// The PTX for an NVIDIA architecture: that of the newest target which the card can run, the kernels in e4m3 if the card
+/// multiplies it, and those that only this architecture has, if the driver can translate them.
+fn ptx_texts(number: u32, driver: i32) -> Result<Vec<String>> {
     let fits = |target: &&(&str, &[u8])| nvidia_number(target.0).is_some_and(|least| least <= number);
     let is_whole = |target: &&(&str, &[u8])| target.0 != FP8_TARGET;
     let newest = PTX.iter().filter(fits).filter(is_whole).max_by_key(|target| nvidia_number(target.0));
@@ -78,11 +79,19 @@ fn ptx_texts(number: u32) -> Result<Vec<String>> {
         ))
     })?;
     let with_fp8 = PTX.iter().filter(fits).find(|target| target.0 == FP8_TARGET);
-    std::iter::once(newest).chain(with_fp8).map(|target| text(target.1)).collect()
+    let of_warpgroups = PTX.iter().find(|target| target.0 == WARPGROUPS_TARGET);
+    let of_warpgroups = of_warpgroups.filter(|_| number == WITH_WARPGROUPS && driver >= WARPGROUPS_DRIVER);
+    std::iter::once(newest).chain(with_fp8).chain(of_warpgroups).map(|target| text(target.1)).collect()
 }
 
 /// The target that has only the kernels for numbers in e4m3.
 const FP8_TARGET: &str = "sm_89";
+
+/// The target that has only the GEMMs by whole warpgroups, the only architecture that has these instructions, and the oldest
+/// version of CUDA whose driver knows them.
+const WARPGROUPS_TARGET: &str = "sm_90a";
+const WITH_WARPGROUPS: u32 = 90;
+const WARPGROUPS_DRIVER: i32 = 12000;
 
 fn text(packed: &[u8]) -> Result<String> {
     String::from_utf8(inflate(packed)?)
@@ -192,6 +201,17 @@ mod tests {
             file.write_all(&code).unwrap();
             file.finish().unwrap();
         }
+    }
+
+    #[test]
+    fn only_cards_of_9_0_with_a_recent_driver_have_the_kernels_of_warpgroups() {
+        let has = |number, driver| {
+            let texts = ptx_texts(number, driver).unwrap();
+            Ptx::new("sm_test", driver, &texts).has("gemm_f16_128x256_384")
+        };
+        assert!(has(90, WARPGROUPS_DRIVER) && has(90, 13000));
+        assert!(!has(90, 11080), "a driver for CUDA 11.8 does not know PTX 8.0");
+        assert!(![61, 75, 80, 89, 100, 120].iter().any(|&number| has(number, 13000)));
     }
 
     /// hiprtc gets only this text, so an include of a file would fail.

@@ -165,7 +165,7 @@ const LARGEST_NORM_INPUTS: usize = 512;
 
 /// A grid of `x` times `y` blocks with `threads` threads each.
 pub(crate) fn grid(x: usize, y: usize, threads: u32) -> Grid {
-    Grid { blocks: (x as u32, y as u32), threads }
+    Grid { blocks: (x as u32, y as u32), threads, shared_bytes: 0 }
 }
 
 /// The number of an elementwise activation in `hip/kernels/kernels.h`; `None` for the softmax, which is a separate

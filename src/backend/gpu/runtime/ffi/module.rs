@@ -137,6 +137,15 @@ pub(crate) struct Grid {
     pub(crate) blocks: (u32, u32),
     /// The number of threads of a block, in x.
     pub(crate) threads: u32,
+    /// The shared memory of a block, in bytes, beside what the kernel has by itself.
+    pub(crate) shared_bytes: u32,
+}
+
+impl Grid {
+    /// The same launch with so many bytes of shared memory for each block.
+    pub(crate) fn with_shared_bytes(self, shared_bytes: u32) -> Grid {
+        Grid { shared_bytes, ..self }
+    }
 }
 
 impl Function {
@@ -163,7 +172,7 @@ impl Function {
                 grid.threads,
                 1,
                 1,
-                0,
+                grid.shared_bytes,
                 stream.raw,
                 parameters.as_mut_ptr(),
                 null_mut(),

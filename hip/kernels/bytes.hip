@@ -158,7 +158,7 @@ struct Fp8Scales {
 };
 
 GPU_FUNCTION ByteScales scales_of(Byte, const GemmBytesArguments& a) {
-    return {a.row_scales, a.output_scales, (a.product.outputs + 7) / 8 * 8};
+    return {a.row_scales, a.output_scales, (a.gemm.outputs + 7) / 8 * 8};
 }
 GPU_FUNCTION Fp8Scales scales_of(Fp8, const GemmBytesArguments& a) {
     return {a.row_scales, a.output_scales};
@@ -173,7 +173,7 @@ GPU_FUNCTION Fp8Scales scales_of(Fp8, const GemmBytesArguments& a) {
     GPU_KERNEL(threads, kernel##_f16_##rows##x##columns##_##threads, GemmBytesArguments) {                     \
         using Tile = Gemm<Type, BYTES_CORE, rows, columns, threads, step_bytes>;                               \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
-        Tile::compute(arguments.product, nullptr, {block_x(), 0, 0}, shared, scales_of(Type(), arguments));    \
+        Tile::compute(arguments.gemm, nullptr, {block_x(), 0, 0}, shared, scales_of(Type(), arguments));    \
     }
 #if MATRIX_LAYOUT == MATRIX_QUADS
 GEMM_OF(Byte, gemm_bytes, 128, 128, 128, 64)

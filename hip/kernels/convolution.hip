@@ -175,17 +175,17 @@ GPU_FUNCTION void convolution(const ConvolutionArguments& a, Words4* shared) {
     constexpr i32 GROUP = ROWS / 4;
     const i32 number = number_of_block(a.counters, a.blocks, (u32*)shared);
     const i32 inputs = (a.input.channels + 63) / 64, outputs = (a.output.channels + 63) / 64;
-    const i32 across = Tile::tiles_across(a.product), tiles = Tile::tiles_down(a.product) * across;
-    const i32 place = number - a.positions * inputs, last = place - tiles * a.product.products;
+    const i32 across = Tile::tiles_across(a.gemm), tiles = Tile::tiles_down(a.gemm) * across;
+    const i32 place = number - a.positions * inputs, last = place - tiles * a.gemm.gemms;
     const i32 position = place < 0 ? number / inputs : last < 0 ? place % tiles / across * GROUP : last / outputs;
     const i32 group = position / GROUP, left = a.positions - group * GROUP, positions = left < GROUP ? left : GROUP;
     u32* counter = a.counters + 1 + group;
-    const i32 before_products = positions * inputs, before_board = before_products + across * a.product.products;
+    const i32 before_gemms = positions * inputs, before_board = before_gemms + across * a.gemm.gemms;
     if (place < 0) {
         winograd_input<T>(a.input, number % inputs, position);
     } else if (last < 0) {
-        wait_for_blocks(counter, before_products);
-        Tile::compute(a.product, nullptr, {place % tiles, place / tiles, 0}, shared);
+        wait_for_blocks(counter, before_gemms);
+        Tile::compute(a.gemm, nullptr, {place % tiles, place / tiles, 0}, shared);
     } else {
         wait_for_blocks(counter, before_board);
         winograd_output<T>(a.output, last % outputs, position, (Two*)shared);

@@ -8,7 +8,7 @@
 //   gemm_any:   the same as gemm, for widths and strides that are not multiples of eight
 //   preshuffle: weights in another order, for gemm and gemm_chain (PreshuffleArguments)
 //
-//   grid           gemm: (tiles, products * splits) blocks. The tiles of one row of tiles are neighbours, so that
+//   grid           gemm: (tiles, gemms * splits) blocks. The tiles of one row of tiles are neighbours, so that
 //                  blocks that run together share rows of x
 //                  gemm_chain: for each link (tiles * splits) blocks, and then those of its norm: 32 threads per row of
 //                  at most 1024, or else a block per row
@@ -22,7 +22,7 @@
 //   memory         a tile reads (rows + columns) * inputs elements
 //
 // With `splits` above 1 (split-K), that many blocks share a tile's summed axis, and each leaves its sums in `partial`,
-// [splits][products][rows][outputs, rounded up to a multiple of eight]. gemm_sum adds them up in a fixed order, so that
+// [splits][gemms][rows][outputs, rounded up to a multiple of eight]. gemm_sum adds them up in a fixed order, so that
 // results do not depend on timing. In a chain, the last block of a tile does that.
 //
 // A LayerNorm needs whole rows, and the next GEMM of a chain needs whole rows of its input. Rows therefore have
@@ -47,19 +47,19 @@ GPU_FUNCTION void gemm_chain(const ChainArguments& a, Words4* shared) {
     const ChainLink& link = a.links[index];
     const bool normalises = number >= link.first_norm_block;
     const i32 rows_together = link.norm.width > NARROW_NORM ? 1 : THREADS / ROW_LANES;
-    const i32 tiles = Tile::tiles_down(link.product) * Tile::tiles_across(link.product);
+    const i32 tiles = Tile::tiles_down(link.gemm) * Tile::tiles_across(link.gemm);
     const i32 place = number - (normalises ? link.first_norm_block : link.first_block);
-    const i32 tile = place % tiles, row = normalises ? place * rows_together : Tile::first_row(link.product, tile);
+    const i32 tile = place % tiles, row = normalises ? place * rows_together : Tile::first_row(link.gemm, tile);
     const i32 group = row / link.group_rows, is_last_group = group == a.last_group;
     u32* counter = a.counters + 1 + group;
     wait_for_blocks(counter, normalises ? link.before_norm[is_last_group] : link.before_tiles[is_last_group]);
     if (!normalises) {
         float* partial = a.workspace + link.partial_start;
-        Tile::compute(link.product, partial, {tile, 0, place / tiles}, shared);
-        if (link.product.splits > 1) {
+        Tile::compute(link.gemm, partial, {tile, 0, place / tiles}, shared);
+        if (link.gemm.splits > 1) {
             // The part that ends last adds up all parts.
-            if (!is_last_block(a.counters + link.first_counter + tile, link.product.splits, scratch)) return;
-            Tile::add_parts(link.product, partial, tile);
+            if (!is_last_block(a.counters + link.first_counter + tile, link.gemm.splits, scratch)) return;
+            Tile::add_parts(link.gemm, partial, tile);
         }
     } else {
         const bool is_wide = rows_together == 1;
@@ -75,11 +75,11 @@ GPU_FUNCTION void gemm_chain(const ChainArguments& a, Words4* shared) {
 // A thread adds up eight neighbouring results.
 template <class T>
 GPU_FUNCTION void gemm_sum(const GemmArguments& a) {
-    const i32 vectors = (a.outputs + 7) / 8, product = block_y();
+    const i32 vectors = (a.outputs + 7) / 8, gemm = block_y();
     const u32 vector = block_x() * GEMM_SUM_THREADS + thread();
     const i32 row = vector / (u32)vectors, column = vector % (u32)vectors * 8;
     if (row >= a.rows) return;
-    gemm_finish<T>(a, product, row, column, gemm_total(a, a.partial, product, row, column));
+    gemm_finish<T>(a, gemm, row, column, gemm_total(a, a.partial, gemm, row, column));
 }
 
 #define GEMM_ANY_SIDE 16
@@ -87,16 +87,16 @@ GPU_FUNCTION void gemm_sum(const GemmArguments& a) {
 // A thread computes one result. GEMMs with such widths are small.
 template <class T>
 GPU_FUNCTION void gemm_any(const GemmArguments& a) {
-    const i32 tiles_across = (a.outputs + GEMM_ANY_SIDE - 1) / GEMM_ANY_SIDE, product = block_y();
+    const i32 tiles_across = (a.outputs + GEMM_ANY_SIDE - 1) / GEMM_ANY_SIDE, gemm = block_y();
     const i32 row = block_x() / tiles_across * GEMM_ANY_SIDE + thread() / GEMM_ANY_SIDE;
     const i32 column = block_x() % tiles_across * GEMM_ANY_SIDE + thread() % GEMM_ANY_SIDE;
     if (row >= a.rows || column >= a.outputs) return;
-    const T* x = (const T*)a.x + product * a.x_batch + (i64)row * a.x_stride;
-    const T* weights = (const T*)a.weights + product * a.weights_batch + (i64)column * a.weights_stride;
+    const T* x = (const T*)a.x + gemm * a.x_batch + (i64)row * a.x_stride;
+    const T* weights = (const T*)a.weights + gemm * a.weights_batch + (i64)column * a.weights_stride;
     float sum[1] = {0.0f};
 #pragma unroll 1
     for (i32 k = 0; k < a.inputs; k++) sum[0] += load_one(x + k) * load_one(weights + k);
-    const i64 place = product * a.output_batch + (i64)row * a.output_stride + column;
+    const i64 place = gemm * a.output_batch + (i64)row * a.output_stride + column;
     if (a.bias) sum[0] += load_one((const T*)a.bias + column);
     activate(a.activation, sum);
     if (a.multiply) {
@@ -129,8 +129,8 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
     GPU_KERNEL(threads, gemm_##type##_##rows##x##columns##_##threads, GemmArguments) {                         \
         using Tile = Gemm<T, Core, rows, columns, threads, step_bytes>;                                        \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
-        const i32 product = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
-        Tile::compute(arguments, arguments.partial, {block_x(), product, split}, shared);                      \
+        const i32 gemm = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
+        Tile::compute(arguments, arguments.partial, {block_x(), gemm, split}, shared);                      \
     }
 #if GPU_HAS_CHAINS
 #define GEMM_AND_CHAIN(type, T, Core, rows, columns, threads, step_bytes)                                      \

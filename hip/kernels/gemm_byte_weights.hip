@@ -20,8 +20,8 @@
     GPU_KERNEL(threads, gemm_byte_weights_##type##_##rows##x##columns##_##threads, GemmArguments) {            \
         using Tile = Gemm<T, Core, rows, columns, threads, step_bytes, ByteWeights>;                           \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
-        const i32 product = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
-        Tile::compute(arguments, arguments.partial, {block_x(), product, split}, shared);                      \
+        const i32 gemm = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
+        Tile::compute(arguments, arguments.partial, {block_x(), gemm, split}, shared);                      \
     }
 #if GPU_HAS_CHAINS
 #define BYTE_WEIGHTS_AND_CHAIN(type, T, Core, rows, columns, threads, step_bytes)                              \

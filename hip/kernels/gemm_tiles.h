@@ -91,11 +91,11 @@ struct GemmLoader {
 // Applies the epilogue to a run of eight sums, in the order of GemmArguments, and stores the run. `row` is inside of the
 // matrix, and `column` is the run's first column.
 template <class T>
-GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 column, Eight x) {
-    T* output = (T*)a.output + product * a.output_batch + (i64)row * a.output_stride + column;
+GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 gemm, i32 row, i32 column, Eight x) {
+    T* output = (T*)a.output + gemm * a.output_batch + (i64)row * a.output_stride + column;
     const T* bias = (const T*)a.bias + column;
     const i64 gate = (i64)((u32)row % 64) * a.output_stride + column;
-    const T* residual = (const T*)a.residual + product * a.output_batch + (i64)row * a.output_stride + column;
+    const T* residual = (const T*)a.residual + gemm * a.output_batch + (i64)row * a.output_stride + column;
     if (a.output_stride % 8 == 0 && column + 8 <= a.outputs) {
         if (a.bias) x = plus(x, bias);
         activate(a.activation, x.value);
@@ -122,12 +122,12 @@ GPU_FUNCTION void gemm_finish(const GemmArguments& a, i32 product, i32 row, i32 
 }
 
 // The sums of a run of eight results over all parts of the summed axis.
-GPU_FUNCTION Eight gemm_total(const GemmArguments& a, const float* partial, i32 product, i32 row, i32 column) {
+GPU_FUNCTION Eight gemm_total(const GemmArguments& a, const float* partial, i32 gemm, i32 row, i32 column) {
     const i32 width = (a.outputs + 7) / 8 * 8;
-    const i64 apart = (i64)a.products * a.rows * width;
+    const i64 apart = (i64)a.gemms * a.rows * width;
     // Numbers of rows fit into 32 bits. In 64 bits, `row` would take a second register for its sign, with which ptxas
     // spills on sm_90: the loop below takes all registers that it allows itself.
-    const float* from = partial + (i64)(product * a.rows + row) * width + column;
+    const float* from = partial + (i64)(gemm * a.rows + row) * width + column;
     // Each load takes the memory's whole latency, so that several are started at a time. Those beyond the last part load
     // the last part again.
     constexpr i32 LOADS = 4;
@@ -153,9 +153,9 @@ GPU_FUNCTION Eight gemm_total(const GemmArguments& a, const float* partial, i32 
 // Stores a block's sums of its part of the summed axis.
 template <class Core, class Scales>
 GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Core& core, const Scales& scales,
-                                     i32 product, i32 split, i32 first_row, i32 first_column) {
+                                     i32 gemm, i32 split, i32 first_row, i32 first_column) {
     const i32 width = (a.outputs + 7) / 8 * 8;
-    partial += ((i64)split * a.products + product) * a.rows * width;
+    partial += ((i64)split * a.gemms + gemm) * a.rows * width;
 #pragma unroll
     for (i32 run = 0; run < Core::RUN_COUNT; run++) {
         const i32 row = first_row + core.row(run), column = first_column + core.column(run);
@@ -169,13 +169,13 @@ GPU_FUNCTION void gemm_store_partial(const GemmArguments& a, float* partial, Cor
 
 // Applies the scales and the epilogue to a block's results and stores them. `shared` has VECTORS vectors.
 template <class T, i32 VECTORS, i32 THREADS, class Core, class Scales>
-GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& scales, Words4* shared, i32 product,
+GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& scales, Words4* shared, i32 gemm,
                              i32 first_row, i32 first_column) {
     const bool is_short =
         a.activation == ACTIVATION_NONE && !a.multiply && a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     if (is_short) {
-        const T* residual = (const T*)a.residual + product * a.output_batch;
-        T* output = (T*)a.output + product * a.output_batch;
+        const T* residual = (const T*)a.residual + gemm * a.output_batch;
+        T* output = (T*)a.output + gemm * a.output_batch;
         // The residual may be the output, so that the compiler cannot move its loads before other runs' stores. Without
         // the loads of several runs at a time, each would take the memory's whole latency.
         constexpr i32 LOADS = Core::RUN_COUNT < 4 ? Core::RUN_COUNT : 4;
@@ -228,14 +228,14 @@ GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& s
             for (i32 half = 0; half < 2; half++) sums.words[half] = shared[(2 * (run - first) + half) * THREADS + thread()];
             const i32 row = first_row + core.row(run), column = first_column + core.column(run);
             if (row < a.rows && column < a.outputs)
-                gemm_finish<T>(a, product, row, column, scales.applied(unpack_eight(0.0f, sums), row, column));
+                gemm_finish<T>(a, gemm, row, column, scales.applied(unpack_eight(0.0f, sums), row, column));
         }
     }
 }
 
 // The place of a block's work: a tile of a GEMM, and a part of the summed axis.
 struct GemmPlace {
-    i32 tile, product, split;
+    i32 tile, gemm, split;
 };
 
 template <class T, template <class, i32, i32, i32, i32> class CoreOf, i32 ROWS, i32 COLUMNS, i32 THREADS,
@@ -280,7 +280,7 @@ template <class Scales>
 GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::compute(
     const GemmArguments& a, float* partial, GemmPlace place, Words4* shared, const Scales& scales) {
     const i32 first_row = Gemm::first_row(a, place.tile), first_column = Gemm::first_column(a, place.tile);
-    const i32 product = place.product, split = place.split;
+    const i32 gemm = place.gemm, split = place.split;
     const i32 all_steps = (a.inputs + STEP - 1) / STEP, most_steps = (all_steps + a.splits - 1) / a.splits;
     const i32 first_step = split * most_steps;
     const i32 steps = all_steps - first_step < most_steps ? all_steps - first_step : most_steps;
@@ -294,9 +294,9 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::
     const bool is_preshuffled = Weights::IS_WIDENED || a.is_preshuffled;
     const u32 neighbour = is_preshuffled ? WEIGHTS_PIECE : weights_row;
     const i32 piece = is_preshuffled ? WEIGHTS_PIECE * PIECE_ROWS : WEIGHTS_PIECE;
-    x.begin((const T*)a.x + product * a.x_batch + (i64)first_row * a.x_stride + first_input, a.rows - first_row,
+    x.begin((const T*)a.x + gemm * a.x_batch + (i64)first_row * a.x_stride + first_input, a.rows - first_row,
             [](i32 slot) { return slot; }, [&](u32 row) { return row * x_row; });
-    weights.begin((const char*)a.weights + (product * a.weights_batch + (i64)first_column * a.weights_stride) * Weights::ELEMENT +
+    weights.begin((const char*)a.weights + (gemm * a.weights_batch + (i64)first_column * a.weights_stride) * Weights::ELEMENT +
                       (i64)first_step * (STEP_BYTES / PIECE_BYTES) * piece,
                   a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); },
                   [&](u32 row) { return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour; });
@@ -379,9 +379,9 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::
     }
 
     if (a.splits == 1) {
-        gemm_store<typename ResultOf<T>::Type, STAGES * STAGE, THREADS>(a, core, scales, shared, product, first_row,
+        gemm_store<typename ResultOf<T>::Type, STAGES * STAGE, THREADS>(a, core, scales, shared, gemm, first_row,
                                                                         first_column);
     } else {
-        gemm_store_partial(a, partial, core, scales, product, split, first_row, first_column);
+        gemm_store_partial(a, partial, core, scales, gemm, split, first_row, first_column);
     }
 }

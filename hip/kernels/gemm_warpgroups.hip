@@ -1,7 +1,7 @@
 // GEMMs of many rows, on machines that multiply by whole warpgroups (GPU_HAS_WARPGROUPS: sm_90a). Arguments:
 // GemmArguments (kernels.h). They compute what `gemm` computes (gemm.hip).
 //
-//   grid           (at most the card's multiprocessors, products * splits) blocks. Block x computes the tiles x,
+//   grid           (at most the card's multiprocessors, gemms * splits) blocks. Block x computes the tiles x,
 //                  x + grid x and so on. There are as many tiles as for `gemm`; a block for each is right, too
 //   tile           rows x columns of the results, as in the kernel's name. Each of two warpgroups (four waves) has 64
 //                  rows, and four other waves copy
@@ -83,7 +83,7 @@ struct WarpgroupGemm {
 
     // A block's work.
     struct Work {
-        i32 product, split, across, tiles, first_step, steps;
+        i32 gemm, split, across, tiles, first_step, steps;
 
         GPU_METHOD i32 first_row(i32 tile) const { return tile / across * ROWS; }
         GPU_METHOD i32 first_column(i32 tile) const { return tile % across * COLUMNS; }
@@ -121,7 +121,7 @@ struct WarpgroupGemm {
     GPU_FUNCTION void copy(const GemmArguments& a, const Work& work, const Shared& shared);
     GPU_FUNCTION void multiply(const GemmArguments& a, const Work& work, const Shared& shared);
     // Applies the epilogue to a tile's results and stores them. `bias` has the biases of the tile's columns.
-    GPU_FUNCTION void store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias, i32 product,
+    GPU_FUNCTION void store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias, i32 gemm,
                             i32 first_row, i32 first_column);
 };
 
@@ -134,9 +134,9 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::copy(const GemmArguments& a, const Wo
     // As in gemm_tiles.h.
     const u32 neighbour = a.is_preshuffled ? (u32)PIECE_BYTES : weights_row;
     const i32 piece = a.is_preshuffled ? PIECE_BYTES * PIECE_ROWS : PIECE_BYTES;
-    const char* const first_weights = (const char*)a.weights + work.product * a.weights_batch * (i64)sizeof(T) +
+    const char* const first_weights = (const char*)a.weights + work.gemm * a.weights_batch * (i64)sizeof(T) +
                                       (i64)work.first_step * (STEP_BYTES / PIECE_BYTES) * piece;
-    const T* const first_x = (const T*)a.x + work.product * a.x_batch + first_input;
+    const T* const first_x = (const T*)a.x + work.gemm * a.x_batch + first_input;
     Place place;
     i32 bias = 0;
 #pragma unroll 1
@@ -200,9 +200,9 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::multiply(const GemmArguments& a, cons
         release(shared, place.before(1));
         const i32 first_row = work.first_row(tile), first_column = work.first_column(tile);
         if (a.splits == 1) {
-            store(a, core, shared.sums, shared.biases + bias * BIAS_VECTORS, work.product, first_row, first_column);
+            store(a, core, shared.sums, shared.biases + bias * BIAS_VECTORS, work.gemm, first_row, first_column);
         } else {
-            gemm_store_partial(a, a.partial, core, Source::scales_of(a), work.product, work.split, first_row,
+            gemm_store_partial(a, a.partial, core, Source::scales_of(a), work.gemm, work.split, first_row,
                                first_column);
         }
         bias = bias == BIASES - 1 ? 0 : bias + 1;
@@ -211,7 +211,7 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::multiply(const GemmArguments& a, cons
 
 template <class T, i32 COLUMNS>
 GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias,
-                                                 i32 product, i32 first_row, i32 first_column) {
+                                                 i32 gemm, i32 first_row, i32 first_column) {
     // Whether all runs lie at multiples of 16 bytes and have eight results. Only then the biases are in shared memory.
     const bool is_regular = a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     auto add_bias = [&](float* x, i32 run) {
@@ -228,7 +228,7 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
 #pragma unroll
         for (i32 part = 0; part < 2; part++) {
             const i32 first = part * Core::RUNS_ACROSS, row = first_row + core.row(first);
-            const i64 place = product * a.output_batch + (i64)row * a.output_stride + first_column + core.column(0);
+            const i64 place = gemm * a.output_batch + (i64)row * a.output_stride + first_column + core.column(0);
             T* const to = (T*)a.output + place;
             const T* const residual = (const T*)a.residual + place;
             const bool is_inside = row < a.rows;
@@ -291,7 +291,7 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
 #pragma unroll
             for (i32 half = 0; half < 2; half++)
                 packed.words[half] = own[(2 * (run - first) + half) * MULTIPLYING_THREADS];
-            gemm_finish<T>(a, product, row, column, unpack_eight(0.0f, packed));
+            gemm_finish<T>(a, gemm, row, column, unpack_eight(0.0f, packed));
         }
     }
 }
@@ -299,7 +299,7 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& c
 template <class T, i32 COLUMNS>
 GPU_METHOD void WarpgroupGemm<T, COLUMNS>::compute(const GemmArguments& a, Words4* memory) {
     Work work;
-    work.product = block_y() / a.splits;
+    work.gemm = block_y() / a.splits;
     work.split = block_y() % a.splits;
     work.across = (a.outputs + COLUMNS - 1) / COLUMNS;
     work.tiles = (a.rows + ROWS - 1) / ROWS * work.across;

@@ -20,14 +20,14 @@
 // | attention_any | AttentionArguments | 128 | heads, B | the same for any head dimension, and for f32 |
 // | dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | GEMM of few rows; f16, bf16 |
 // | norm_dense | DenseArguments | 256 | outputs / 16, ceil(rows / 16) | the same of LN(act(x + bias)); f16, bf16 |
-// | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, products * splits | any GEMM, in tiles of that size |
-// | gemm_T_128x{192,256}_384 | GemmArguments | 384 | at most the multiprocessors, products * splits | the same, for many rows; f16, bf16 (gemm_warpgroups.hip) |
+// | gemm_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, gemms * splits | any GEMM, in tiles of that size |
+// | gemm_T_128x{192,256}_384 | GemmArguments | 384 | at most the multiprocessors, gemms * splits | the same, for many rows; f16, bf16 (gemm_warpgroups.hip) |
 // | gemm_chain_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | up to three GEMMs in a row, and LayerNorms of their results; f16, bf16 |
 // | gemm_byte_weights_T_{rows}x{columns}_{threads} | GemmArguments | threads | tiles, splits | a GEMM with weights of 8 bits; f16, bf16 |
 // | gemm_chain_byte_weights_T_{rows}x{columns}_{threads} | ChainArguments | threads | blocks | a chain of such GEMMs; f16, bf16 |
-// | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), products | the end of a GEMM with splits |
-// | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), products | the same without multiples of 8 |
-// | preshuffle | PreshuffleArguments | 256 | ceil(vectors / 256), products | weights in the order in which gemm reads them; one kernel for all types |
+// | gemm_sum | GemmArguments | 256 | ceil(rows * ceil(outputs / 8) / 256), gemms | the end of a GEMM with splits |
+// | gemm_any | GemmArguments | 256 | ceil(rows / 16) * ceil(outputs / 16), gemms | the same without multiples of 8 |
+// | preshuffle | PreshuffleArguments | 256 | ceil(vectors / 256), gemms | weights in the order in which gemm reads them; one kernel for all types |
 // | quantise | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to 8 bits; f16 |
 // | gemm_bytes_T_{rows}x{columns}_{threads} | GemmBytesArguments | threads | tiles | a GEMM of 8-bit integers; f16 |
 // | quantise_fp8 | QuantiseArguments | 256 | ceil(rows / 8) | rows rounded to e4m3; f16 |
@@ -125,7 +125,7 @@ typedef struct DenseArguments {
 } DenseArguments;
 
 // output[r][n] = act(sum over k of x[r][k] * weights[n][k] + bias[n]) * multiply[r % 64][n] + add[r % 64][n]
-//                + residual[r][n], for each of `products` GEMMs.
+//                + residual[r][n], for each of `gemms` GEMMs.
 // Sizes and strides count elements. Except for gemm_any, inputs, x_stride and weights_stride are multiples of 8.
 //
 // Preshuffled weights are [outputs / 16][row bytes / 64][16][64 bytes], where both quotients are rounded up, and
@@ -133,7 +133,7 @@ typedef struct DenseArguments {
 //
 // The weights of gemm_byte_weights are [outputs / 16][inputs / 32][16][32] bytes, where both quotients are rounded up and
 // weights_stride is inputs with that rounding, and then the outputs' scales: [outputs, rounded up to a multiple of 8] float.
-// A weight is its output's scale times byte - 128. `products` is 1, and weights_batch and is_preshuffled are not used.
+// A weight is its output's scale times byte - 128. `gemms` is 1, and weights_batch and is_preshuffled are not used.
 typedef struct GemmArguments {
     const void* x;         // [rows][x_stride] T
     const void* weights;   // [outputs][weights_stride] T
@@ -142,7 +142,7 @@ typedef struct GemmArguments {
     const void* multiply;  // [64][output_stride] T, a row for each square; null for none, and then `add` is null, too
     const void* add;       // [64][output_stride] T
     const void* residual;  // laid out as the output, and may be the output; null for none
-    float* partial;        // [splits][products][rows][outputs, rounded up to a multiple of 8]; unused if splits is 1
+    float* partial;        // [splits][gemms][rows][outputs, rounded up to a multiple of 8]; unused if splits is 1
     long long x_batch;     // the distances from one GEMM's matrices to the next GEMM's
     long long weights_batch;
     long long output_batch;
@@ -152,13 +152,13 @@ typedef struct GemmArguments {
     rukh_i32 x_stride;
     rukh_i32 weights_stride;
     rukh_i32 output_stride;
-    rukh_i32 products;
+    rukh_i32 gemms;
     rukh_i32 splits;  // split-K: the number of parts of the summed axis, at least 1, and at most its steps of 64 bytes
     rukh_i32 activation;
     rukh_i32 is_preshuffled;  // whether the weights are; not for gemm_any
 } GemmArguments;
 
-// output = preshuffled weights, for each of `products` matrices. All sizes and distances are in bytes and multiples of 16.
+// output = preshuffled weights, for each of `gemms` matrices. All sizes and distances are in bytes and multiples of 16.
 typedef struct PreshuffleArguments {
     const void* weights;  // [outputs][stride]
     void* output;         // [outputs / 16][row / 64][16][64], with both quotients rounded up
@@ -182,9 +182,9 @@ typedef struct QuantiseArguments {
 } QuantiseArguments;
 
 // The same as GemmArguments, where x and weights are bytes: x, weights, inputs, x_stride and weights_stride are multiples
-// of 16, and `products` and `splits` are 1. For gemm_fp8, row_scales is [rows], and output_scales has no second row.
+// of 16, and `gemms` and `splits` are 1. For gemm_fp8, row_scales is [rows], and output_scales has no second row.
 typedef struct GemmBytesArguments {
-    GemmArguments product;
+    GemmArguments gemm;
     const float* row_scales;     // [rows][2], from quantise
     const float* output_scales;  // [2][outputs, rounded up to a multiple of 8]: the number that a weight of 1 stands for,
                                  // and that number times the sum of the output's weights
@@ -198,7 +198,7 @@ typedef struct GemmBytesArguments {
 // reached all blocks of the links before, and for a norm also those of the tiles. The last group may have fewer rows,
 // so that each of these numbers is given twice: for all other groups, and for the last group.
 typedef struct ChainLink {
-    GemmArguments product;    // `products` is 1; `partial` is unused
+    GemmArguments gemm;    // `gemms` is 1; `partial` is unused
     LayerNormArguments norm;  // width 0 for none; otherwise width is `outputs`, a multiple of 8 and at most 8192
     rukh_i32 first_block;
     rukh_i32 first_norm_block;
@@ -318,7 +318,7 @@ typedef struct WinogradArguments {
 // a chain: the blocks that have started, and then a counter for each group of rows / 4 positions.
 typedef struct ConvolutionArguments {
     WinogradArguments input;
-    GemmArguments product;  // of type C; x is input.output, output is output.input, and `splits` is 1
+    GemmArguments gemm;  // of type C; x is input.output, output is output.input, and `splits` is 1
     WinogradArguments output;
     unsigned int* counters;  // zero before and after
     rukh_i32 positions;

@@ -211,7 +211,7 @@ fn convolution_case(
         };
         let means_place = has_means.then(|| arena.room(ElementType::Fp32, positions * outputs));
         let transformed = arena.room(components, COMPONENTS * input_stride);
-        let products = arena.room(components, COMPONENTS * output_stride);
+        let gemm_results = arena.room(components, COMPONENTS * output_stride);
         let code = if ending == Ending::Means { 0 } else { 6 };
         let transform = |input, output, stride: usize, channels: usize| WinogradArguments {
             input,
@@ -231,13 +231,13 @@ fn convolution_case(
                 batch_strides: [outputs * inputs, input_stride, output_stride],
                 ..GemmShape::plain(rows, outputs, inputs, components)
             },
-            operands: GemmOperands::plain(weights.address, transformed.address, products.address),
+            operands: GemmOperands::plain(weights.address, transformed.address, gemm_results.address),
             output: WinogradArguments {
                 bias: bias.address,
                 residual: residual.as_ref().map_or(Address::NULL, |(place, _)| place.address),
                 means: means_place.map_or(Address::NULL, |place| place.address),
                 activation: code,
-                ..transform(products.address, result.address, output_stride, outputs)
+                ..transform(gemm_results.address, result.address, output_stride, outputs)
             },
         };
         let (arguments, blocks) = whole.lay_out(size);
@@ -269,7 +269,7 @@ fn convolution_case(
         let boards = boards.iter().map(|&sum| activation(code, sum)).collect();
         let mut expected = vec![
             Expected::new(transformed, components, v, one),
-            Expected::new(products, components, sums, 2.0 * one),
+            Expected::new(gemm_results, components, sums, 2.0 * one),
             Expected::new(result, element, boards, allowed(element) + 16.0 * one),
         ];
         expected.extend(means);

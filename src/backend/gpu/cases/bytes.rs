@@ -98,8 +98,8 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             Shape { rows: 3, outputs: 16, inputs: 4096, activation: TANH, ..plain },
         ];
         for shape in some(shapes, is_quick, 1) {
-            cases.push(product_case(size, shape, Factors::Integers));
-            cases.extend(FORMATS.map(|format| product_case(size, shape, Factors::Floats(format))));
+            cases.push(gemm_case(size, shape, Factors::Integers));
+            cases.extend(FORMATS.map(|format| gemm_case(size, shape, Factors::Floats(format))));
         }
     }
     let rows = some(vec![(13, 144), (8, 1040), (1, 32)], is_quick, 1);
@@ -310,7 +310,7 @@ fn factor_bytes(factors: Factors, seed: u32, count: usize) -> (Vec<u8>, Vec<f64>
     (bytes, values)
 }
 
-fn product_case(size: TileSize, shape: Shape, factors: Factors) -> Case {
+fn gemm_case(size: TileSize, shape: Shape, factors: Factors) -> Case {
     let TileSize { rows: tile_rows, columns, threads } = size;
     let element = ElementType::Fp16;
     let suffix = size.suffix();
@@ -344,7 +344,7 @@ fn product_case(size: TileSize, shape: Shape, factors: Factors) -> Case {
             array.as_ref().map_or(Address::NULL, |(place, _)| place.address)
         };
         let arguments = GemmBytesArguments {
-            product: GemmArguments {
+            gemm: GemmArguments {
                 x: x_place.address,
                 weights: w_place.address,
                 output: output.address,

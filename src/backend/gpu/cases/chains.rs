@@ -83,12 +83,12 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     cases
 }
 
-/// A LayerNorm of so many rows whose input is `product`: its arguments, and what it computes of given sums.
+/// A LayerNorm of so many rows whose input is `gemm`: its arguments, and what it computes of given sums.
 fn norm(
     arena: &mut Arena,
     element: ElementType,
     (rows, width): (usize, usize),
-    product: Address,
+    gemm: Address,
     is_full: bool,
     seed: u32,
 ) -> (LayerNormArguments, Place, impl Fn(&[f64]) -> Vec<f64> + use<>) {
@@ -107,7 +107,7 @@ fn norm(
     };
     let activation = if is_full { MISH } else { NONE };
     let arguments = LayerNormArguments {
-        input: product,
+        input: gemm,
         bias,
         residual: residual.address,
         gammas: gammas.address,
@@ -154,12 +154,12 @@ fn case(element: ElementType, size: TileSize, shape: Chain, is_of_bytes: bool) -
             let (seed, inputs) = (70 + 10 * number as u32, input.1);
             let layout = if is_of_bytes { Layout::Bytes } else { Layout::Plain(0) };
             let weights = Weights::new(arena, element, layout, (1, width, inputs), seed);
-            let product = arena.room(element, link_rows * width);
+            let gemm = arena.room(element, link_rows * width);
             let factors = |_: usize, row: usize, column: usize| {
                 (&values[row * inputs..][..inputs], &weights.values[column * inputs..][..inputs])
             };
-            let sum = |product: usize, row: usize, column: usize| {
-                let (x, w) = factors(product, row, column);
+            let sum = |gemm: usize, row: usize, column: usize| {
+                let (x, w) = factors(gemm, row, column);
                 dot(x, w)
             };
             let sums = Epilogue::default().results((1, link_rows), (width, width), sum);
@@ -171,17 +171,17 @@ fn case(element: ElementType, size: TileSize, shape: Chain, is_of_bytes: bool) -
             }
             // Each link reads numbers that the one before has rounded.
             let allowed = (1 + number) as f64 * allowed(element);
-            let plain = GemmOperands::plain(weights.address, input.0, product.address);
+            let plain = GemmOperands::plain(weights.address, input.0, gemm.address);
             let weight_layout = if is_of_bytes { WeightLayout::Bytes } else { WeightLayout::Plain };
             let operands = GemmOperands { layout: weight_layout, ..plain };
             let shape = GemmShape::plain(link_rows, width, inputs, element);
             let mut link = Link { shape, operands, bias: Address::NULL, norm: None };
             values = rounded(element, &sums);
-            input = (product.address, squares * width);
-            expected.push(Expected::new(product, element, sums, allowed));
+            input = (gemm.address, squares * width);
+            expected.push(Expected::new(gemm, element, sums, allowed));
             if number > 0 {
                 let size = (link_rows, width);
-                let (arguments, output, compute) = norm(arena, element, size, product.address, is_full, seed);
+                let (arguments, output, compute) = norm(arena, element, size, gemm.address, is_full, seed);
                 link.norm = Some(arguments);
                 let normalised = compute(&values);
                 values = rounded(element, &normalised);

@@ -20,7 +20,7 @@ struct Shape {
     rows: usize,
     outputs: usize,
     inputs: usize,
-    products: usize,
+    gemms: usize,
     /// The parts of the summed axis. With more than one, the results are partial sums.
     splits: usize,
     has_bias: bool,
@@ -42,9 +42,9 @@ const FEW_UNITS: usize = 3;
 
 impl Shape {
     fn text(&self) -> String {
-        let Shape { rows, outputs, inputs, products, splits, activation, gap, .. } = *self;
+        let Shape { rows, outputs, inputs, gemms, splits, activation, gap, .. } = *self;
         let mut text = format!(
-            "{products} x {rows} rows, {inputs} inputs, {outputs} outputs, function {activation}, gaps of {gap}"
+            "{gemms} x {rows} rows, {inputs} inputs, {outputs} outputs, function {activation}, gaps of {gap}"
         );
         if splits > 1 {
             text = format!("{splits} parts of {text}");
@@ -63,7 +63,7 @@ impl Shape {
     }
 
     fn cost(&self) -> usize {
-        let results = self.products * self.rows * self.outputs;
+        let results = self.gemms * self.rows * self.outputs;
         cost(results * self.inputs, results)
     }
 }
@@ -72,7 +72,7 @@ const PLAIN: Shape = Shape {
     rows: 1,
     outputs: 8,
     inputs: 8,
-    products: 1,
+    gemms: 1,
     splits: 1,
     has_bias: true,
     activation: NONE,
@@ -98,14 +98,14 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
             cases.extend(shapes.map(|shape| tile_case("gemm_byte_weights", element, choice, shape)));
         }
     }
-    let any = Shape { outputs: 5, inputs: 27, products: 2, activation: MISH, ..PLAIN };
+    let any = Shape { outputs: 5, inputs: 27, gemms: 2, activation: MISH, ..PLAIN };
     let any = vec![
         Shape { rows: 67, residual: Residual::Apart, is_gated: true, gap: 3, ..any },
         Shape { rows: 17, outputs: 3, inputs: 13, residual: Residual::InPlace, activation: SWISH, ..any },
-        Shape { rows: 1, outputs: 33, inputs: 40, products: 1, has_bias: false, activation: NONE, ..any },
+        Shape { rows: 1, outputs: 33, inputs: 40, gemms: 1, has_bias: false, activation: NONE, ..any },
     ];
     cases.extend(some(any, is_quick, 1).into_iter().map(|shape| any_case(element, shape)));
-    let sum = Shape { rows: 21, outputs: 27, products: 2, splits: 3, activation: SWISH, ..PLAIN };
+    let sum = Shape { rows: 21, outputs: 27, gemms: 2, splits: 3, activation: SWISH, ..PLAIN };
     let sums = vec![
         Shape { has_bias: false, ..sum },
         Shape { rows: 67, is_gated: true, residual: Residual::Apart, gap: 16, splits: 5, ..sum },
@@ -124,13 +124,13 @@ fn shapes(element: ElementType, size: TileSize, number: i32) -> Vec<Shape> {
     let inputs_of = |bytes: usize| bytes / element.bytes();
     let parts = Shape { rows: 21, outputs: 40, inputs: inputs_of(BYTES_IN_3_PARTS), splits: 3, ..PLAIN };
     let whole = Shape { outputs: columns, inputs: 64, rows, ..PLAIN };
-    let strided = Shape { inputs: 40, gap: 8, activation: code, products: 2, ..PLAIN };
+    let strided = Shape { inputs: 40, gap: 8, activation: code, gemms: 2, ..PLAIN };
     let mut shapes = vec![
         Shape {
             rows: 37,
             outputs: 72,
             inputs: 104,
-            products: 2,
+            gemms: 2,
             activation: MISH,
             residual: apart,
             gap: 8,
@@ -159,11 +159,11 @@ fn shapes(element: ElementType, size: TileSize, number: i32) -> Vec<Shape> {
         Shape { rows: rows - 7, outputs: columns - 8, is_gated: true, has_bias: false, ..whole },
         Shape { rows: 67, outputs: 19, is_gated: true, residual: Residual::InPlace, ..strided },
         // Parts of the summed axis: the last one has fewer steps, or none.
-        Shape { products: 2, gap: 8, ..parts },
+        Shape { gemms: 2, gap: 8, ..parts },
         Shape { rows: 9, outputs: columns + 8, inputs: inputs_of(BYTES_IN_4_PARTS), splits: 4, ..parts },
         // Preshuffled weights: parts of a block of 16 outputs and of 64 bytes of the inputs.
         Shape { rows: 9, outputs: columns + 11, inputs: 72, layout: Layout::Preshuffled, ..strided },
-        Shape { products: 2, layout: Layout::Preshuffled, ..parts },
+        Shape { gemms: 2, layout: Layout::Preshuffled, ..parts },
     ];
     shapes.push(Shape { rows: rows - 3, residual: apart, ..shapes[15] });
     shapes
@@ -187,7 +187,7 @@ fn many_tiles(size: TileSize) -> Vec<Shape> {
     ]
 }
 
-/// The shapes with weights of 8 bits. There is one product.
+/// The shapes with weights of 8 bits. There is one GEMM.
 fn byte_shapes(size: TileSize, number: i32) -> Vec<Shape> {
     let TileSize { rows, columns, .. } = size;
     let code = 1 + number % 7;
@@ -226,13 +226,13 @@ fn byte_shapes(size: TileSize, number: i32) -> Vec<Shape> {
 fn tile_case(family: &'static str, element: ElementType, choice: OwnChoice, shape: Shape) -> Case {
     let TileSize { rows, columns, .. } = choice.size();
     let tiles = shape.rows.div_ceil(rows) * shape.outputs.div_ceil(columns);
-    let grid = choice.grid(tiles, shape.products * shape.splits, FEW_UNITS);
-    product((family, element, &choice.suffix()), shape, grid).optional()
+    let grid = choice.grid(tiles, shape.gemms * shape.splits, FEW_UNITS);
+    gemm_case((family, element, &choice.suffix()), shape, grid).optional()
 }
 
 fn any_case(element: ElementType, shape: Shape) -> Case {
     let blocks = shape.rows.div_ceil(16) * shape.outputs.div_ceil(16);
-    product(("gemm_any", element, ""), shape, grid(blocks, shape.products * shape.splits, 256))
+    gemm_case(("gemm_any", element, ""), shape, grid(blocks, shape.gemms * shape.splits, 256))
 }
 
 /// The arrays of an epilogue, and their values.
@@ -240,20 +240,20 @@ struct EpilogueArrays {
     bias: Option<(Address, Vec<f64>)>,
     gates: Option<[(Address, Vec<f64>); 2]>,
     residual: Option<Vec<f64>>,
-    /// The arguments that the epilogue reads; the others are those of no product.
+    /// The arguments that the epilogue reads; the others are those of no GEMM.
     arguments: GemmArguments,
     output: Place,
 }
 
 impl EpilogueArrays {
     fn new(arena: &mut Arena, element: ElementType, shape: Shape) -> EpilogueArrays {
-        let Shape { rows, outputs, products, gap, .. } = shape;
+        let Shape { rows, outputs, gemms, gap, .. } = shape;
         let stride = outputs + gap;
         let mut numbers = |seed: u32, count: usize| arena.numbers(element, &noise(seed, count));
         let bias = shape.has_bias.then(|| numbers(62, outputs));
         // Nothing lies behind the last output of the last row.
         let gates = shape.is_gated.then(|| [67, 68].map(|seed| numbers(seed, SQUARES * stride - gap)));
-        let count = products * rows * stride - gap;
+        let count = gemms * rows * stride - gap;
         let residual = (shape.residual != Residual::None).then(|| numbers(63, count));
         let output = match &residual {
             Some((place, _)) if shape.residual == Residual::InPlace => *place,
@@ -271,7 +271,7 @@ impl EpilogueArrays {
             rows: rows as i32,
             outputs: outputs as i32,
             output_stride: stride as i32,
-            products: products as i32,
+            gemms: gemms as i32,
             splits: shape.splits as i32,
             activation: shape.activation,
             ..GemmArguments::NONE
@@ -295,16 +295,16 @@ impl EpilogueArrays {
     }
 }
 
-fn product((family, element, suffix): (&'static str, ElementType, &str), shape: Shape, grid: Grid) -> Case {
+fn gemm_case((family, element, suffix): (&'static str, ElementType, &str), shape: Shape, grid: Grid) -> Case {
     Case::new((family, element, suffix), shape.text(), shape.cost(), move |arena| {
-        let Shape { rows, outputs, inputs, products, splits, gap, layout, .. } = shape;
+        let Shape { rows, outputs, inputs, gemms, splits, gap, layout, .. } = shape;
         let stride = inputs + gap;
         // Nothing lies behind the last row.
-        let (x, x_values) = arena.numbers(element, &noise(60, products * rows * stride - gap));
-        let weights = Weights::new(arena, element, layout, (products, outputs, inputs), 61);
+        let (x, x_values) = arena.numbers(element, &noise(60, gemms * rows * stride - gap));
+        let weights = Weights::new(arena, element, layout, (gemms, outputs, inputs), 61);
         let arrays = EpilogueArrays::new(arena, element, shape);
         let width = outputs.next_multiple_of(8);
-        let partial = (splits > 1).then(|| arena.room(ElementType::Fp32, splits * products * rows * width));
+        let partial = (splits > 1).then(|| arena.room(ElementType::Fp32, splits * gemms * rows * width));
         let arguments = GemmArguments {
             x: x.address,
             weights: weights.address,
@@ -317,22 +317,22 @@ fn product((family, element, suffix): (&'static str, ElementType, &str), shape: 
             is_preshuffled: i32::from(weights.is_preshuffled),
             ..arrays.arguments
         };
-        let factors = |product: usize, row: usize, column: usize| {
-            let x = &x_values[(product * rows + row) * stride..][..inputs];
-            (x, &weights.values[(product * outputs + column) * inputs..][..inputs])
+        let factors = |gemm: usize, row: usize, column: usize| {
+            let x = &x_values[(gemm * rows + row) * stride..][..inputs];
+            (x, &weights.values[(gemm * outputs + column) * inputs..][..inputs])
         };
         let expected = match partial {
             Some(partial) => {
-                let values = partial_sums((products, rows, width), inputs, (element, splits), factors);
+                let values = partial_sums((gemms, rows, width), inputs, (element, splits), factors);
                 Expected::new(partial, ElementType::Fp32, values, PARTIAL_ERROR)
             }
             None => {
-                let sum = |product: usize, row: usize, column: usize| {
-                    let (x, w) = factors(product, row, column);
+                let sum = |gemm: usize, row: usize, column: usize| {
+                    let (x, w) = factors(gemm, row, column);
                     dot(x, w)
                 };
                 let epilogue = arrays.epilogue(shape.activation);
-                let values = epilogue.results((products, rows), (outputs, outputs + gap), sum);
+                let values = epilogue.results((gemms, rows), (outputs, outputs + gap), sum);
                 Expected::new(arrays.output, element, values, allowed(element))
             }
         };
@@ -340,9 +340,9 @@ fn product((family, element, suffix): (&'static str, ElementType, &str), shape: 
     })
 }
 
-/// The sums of so many parts of the summed axis, `[splits][products][rows][outputs]`.
+/// The sums of so many parts of the summed axis, `[splits][gemms][rows][outputs]`.
 pub(super) fn partial_sums<'a>(
-    (products, rows, outputs): (usize, usize, usize),
+    (gemms, rows, outputs): (usize, usize, usize),
     inputs: usize,
     (element, splits): (ElementType, usize),
     factors: impl Fn(usize, usize, usize) -> (&'a [f64], &'a [f64]),
@@ -351,33 +351,33 @@ pub(super) fn partial_sums<'a>(
     let part = inputs.div_ceil(step).div_ceil(splits) * step;
     let sum = |index: usize| {
         let (row, column) = (index / outputs, index % outputs);
-        let (product, split) = (row / rows % products, row / rows / products);
-        let (x, w) = factors(product, row % rows, column);
+        let (gemm, split) = (row / rows % gemms, row / rows / gemms);
+        let (x, w) = factors(gemm, row % rows, column);
         let ends = (split * part).min(inputs)..((split + 1) * part).min(inputs);
         dot(&x[ends.clone()], &w[ends])
     };
-    (0..splits * products * rows * outputs).map(sum).collect()
+    (0..splits * gemms * rows * outputs).map(sum).collect()
 }
 
-/// The end of products whose summed axis has several parts.
+/// The end of GEMMs whose summed axis has several parts.
 fn sum_case(element: ElementType, shape: Shape) -> Case {
-    let results = shape.products * shape.rows * shape.outputs;
+    let results = shape.gemms * shape.rows * shape.outputs;
     let cost = cost(results * shape.splits, results);
     Case::new(("gemm_sum", element, ""), shape.text(), cost, move |arena| {
-        let Shape { rows, outputs, products, splits, gap, .. } = shape;
+        let Shape { rows, outputs, gemms, splits, gap, .. } = shape;
         let width = outputs.next_multiple_of(8);
-        let parts = noise(64, splits * products * rows * width);
+        let parts = noise(64, splits * gemms * rows * width);
         let (partial, parts) = arena.numbers(ElementType::Fp32, &parts);
         let arrays = EpilogueArrays::new(arena, element, shape);
         let arguments = GemmArguments { partial: partial.address, ..arrays.arguments };
-        let sum = |product: usize, row: usize, column: usize| {
-            let place = (product * rows + row) * width + column;
-            parts.iter().skip(place).step_by(products * rows * width).sum()
+        let sum = |gemm: usize, row: usize, column: usize| {
+            let place = (gemm * rows + row) * width + column;
+            parts.iter().skip(place).step_by(gemms * rows * width).sum()
         };
         let epilogue = arrays.epilogue(shape.activation);
-        let values = epilogue.results((products, rows), (outputs, outputs + gap), sum);
+        let values = epilogue.results((gemms, rows), (outputs, outputs + gap), sum);
         let expected = Expected::new(arrays.output, element, values, allowed(element));
         let blocks = (rows * width / 8).div_ceil(256);
-        Launch::new(grid(blocks, products, 256), arguments, vec![expected])
+        Launch::new(grid(blocks, gemms, 256), arguments, vec![expected])
     })
 }

@@ -4,7 +4,7 @@ use super::arena::{Arena, Expected, Place};
 use super::case::{Case, Launch, cost, some};
 use super::reference::heads::{Moves, QueriesAndKeys, ScalarHead, attention_policy, policy, scalar_head};
 use crate::network::layers::SQUARES;
-use crate::runtime::activations::{MISH, RELU};
+use crate::runtime::activations::{MISH, RELU, SELU, SIGMOID, SWISH, TANH};
 use crate::runtime::ffi::arguments::{AttentionPolicyArguments, PolicyArguments, ScalarHeadArguments};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::Address;
@@ -58,6 +58,10 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
         (3, 264, 1, 2, MISH),
         (2, 8, 2, 0, MISH),
         (19, 1032, 3, 0, RELU),
+        (2, 24, 1, 0, TANH),
+        (2, 24, 2, 0, SIGMOID),
+        (2, 24, 3, 1, SELU),
+        (2, 24, 1, 2, SWISH),
     ];
     let heads = some(heads, is_quick, 2).into_iter().map(|shape| scalar_head_case(element, shape));
     policies.chain(attention).chain(heads).collect()

@@ -27,18 +27,18 @@ pub(super) enum Layout {
     Bytes,
 }
 
-/// The weights of some products in the arena.
+/// The weights of some GEMMs in the arena.
 pub(super) struct Weights {
     pub(super) address: Address,
-    /// `[products][outputs][inputs]`
+    /// `[gemms][outputs][inputs]`
     pub(super) values: Vec<f64>,
-    /// The distances in elements from one row to the next, and from one product to the next.
+    /// The distances in elements from one row to the next, and from one GEMM to the next.
     pub(super) stride: usize,
     pub(super) batch: usize,
     pub(super) is_preshuffled: bool,
 }
 
-/// A matrix of some products: their number, the outputs and the inputs.
+/// A matrix of some GEMMs: their number, the outputs and the inputs.
 pub(super) type Size = (usize, usize, usize);
 
 impl Weights {
@@ -49,22 +49,22 @@ impl Weights {
         size: Size,
         seed: u32,
     ) -> Weights {
-        let (products, outputs, inputs) = size;
+        let (gemms, outputs, inputs) = size;
         let scale = 2.0 / (inputs as f32).sqrt();
         let scaled = |count: usize| -> Vec<f32> { noise(seed, count).iter().map(|x| x * scale).collect() };
         match layout {
             Layout::Plain(gap) => {
                 let stride = inputs + gap;
                 // Nothing lies behind the last row.
-                let (place, memory) = arena.numbers(element, &scaled(products * outputs * stride - gap));
+                let (place, memory) = arena.numbers(element, &scaled(gemms * outputs * stride - gap));
                 let rows = memory.chunks(stride).flat_map(|row| row[..inputs].iter().copied());
                 let (values, batch) = (rows.collect(), outputs * stride);
                 Weights { address: place.address, values, stride, batch, is_preshuffled: false }
             }
             Layout::Preshuffled => {
-                let (plain, values) = encode(element, &scaled(products * outputs * inputs));
+                let (plain, values) = encode(element, &scaled(gemms * outputs * inputs));
                 let row_bytes = inputs * element.bytes();
-                let memory = preshuffled(&plain, (products, outputs, row_bytes), row_bytes, NO_WEIGHT);
+                let memory = preshuffled(&plain, (gemms, outputs, row_bytes), row_bytes, NO_WEIGHT);
                 let stride = (inputs * element.bytes()).next_multiple_of(PIECE_BYTES) / element.bytes();
                 let batch = outputs.next_multiple_of(PIECE_ROWS) * stride;
                 Weights { address: arena.put(&memory).address, values, stride, batch, is_preshuffled: true }
@@ -84,22 +84,22 @@ impl Weights {
     }
 }
 
-/// The first `row_bytes` of the rows of some products, preshuffled. The rows are `stride` bytes apart. Places beyond
+/// The first `row_bytes` of the rows of some GEMMs, preshuffled. The rows are `stride` bytes apart. Places beyond
 /// the outputs and the inputs hold `beyond`.
 fn preshuffled(
     plain: &[u8],
-    (products, outputs, row_bytes): (usize, usize, usize),
+    (gemms, outputs, row_bytes): (usize, usize, usize),
     stride: usize,
     beyond: u8,
 ) -> Vec<u8> {
     let row = row_bytes.next_multiple_of(PIECE_BYTES);
-    let product_bytes = outputs.next_multiple_of(PIECE_ROWS) * row;
-    let mut memory = vec![beyond; products * product_bytes];
-    for index in 0..products * outputs {
-        let (product, output) = (index / outputs, index % outputs);
+    let gemm_bytes = outputs.next_multiple_of(PIECE_ROWS) * row;
+    let mut memory = vec![beyond; gemms * gemm_bytes];
+    for index in 0..gemms * outputs {
+        let (gemm, output) = (index / outputs, index % outputs);
         for (piece, bytes) in plain[index * stride..][..row_bytes].chunks(PIECE_BYTES).enumerate() {
             let piece = output / PIECE_ROWS * (row / PIECE_BYTES) + piece;
-            let start = product * product_bytes + (piece * PIECE_ROWS + output % PIECE_ROWS) * PIECE_BYTES;
+            let start = gemm * gemm_bytes + (piece * PIECE_ROWS + output % PIECE_ROWS) * PIECE_BYTES;
             memory[start..start + bytes.len()].copy_from_slice(bytes);
         }
     }
@@ -135,20 +135,20 @@ pub(super) fn cases(element: ElementType, is_quick: bool) -> Vec<Case> {
     sizes.into_iter().map(preshuffle_case).collect()
 }
 
-/// Preshuffles the weights of some products, whose rows have gaps between them.
-fn preshuffle_case((products, outputs, inputs): Size) -> Case {
+/// Preshuffles the weights of some GEMMs, whose rows have gaps between them.
+fn preshuffle_case((gemms, outputs, inputs): Size) -> Case {
     let element = ElementType::Fp16;
-    let text = format!("{products} x {outputs} outputs, {inputs} inputs");
-    let cost = cost(0, products * outputs * inputs);
+    let text = format!("{gemms} x {outputs} outputs, {inputs} inputs");
+    let cost = cost(0, gemms * outputs * inputs);
     let case = Case::new((preshuffle::KERNEL, element, ""), text, cost, move |arena| {
         let stride = inputs + 8;
-        let (plain, _) = encode(element, &noise(66, products * outputs * stride));
+        let (plain, _) = encode(element, &noise(66, gemms * outputs * stride));
         let weights = arena.put(&plain);
         let row_bytes = inputs * element.bytes();
-        let memory = preshuffled(&plain, (products, outputs, row_bytes), stride * element.bytes(), 0);
+        let memory = preshuffled(&plain, (gemms, outputs, row_bytes), stride * element.bytes(), 0);
         let output = arena.room(element, memory.len() / element.bytes());
         let shape = GemmShape {
-            batch: products,
+            batch: gemms,
             batch_strides: [outputs * stride, 0, 0],
             weights_stride: stride,
             ..GemmShape::plain(1, outputs, inputs, element)

@@ -82,9 +82,9 @@ pub(crate) fn launch(
 ) -> Option<ByteLaunch> {
     let function = kernel(shape, kernels, choice)?;
     let size = choice.size();
-    let product = gemm_arguments(shape, operands, bias, 1);
+    let gemm = gemm_arguments(shape, operands, bias, 1);
     let tiles = shape.rows.div_ceil(size.rows) * shape.outputs.div_ceil(size.columns);
-    let arguments = GemmBytesArguments { product, row_scales, output_scales };
+    let arguments = GemmBytesArguments { gemm, row_scales, output_scales };
     Some(((function, grid(tiles, 1, size.threads)), arguments))
 }
 

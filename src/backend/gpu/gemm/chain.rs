@@ -202,7 +202,7 @@ impl WholeConvolution {
         let blocks = positions * transforms + tiles * shape.batch;
         let arguments = ConvolutionArguments {
             input: *input,
-            product: gemm_arguments(shape, *operands, Address::NULL, 1),
+            gemm: gemm_arguments(shape, *operands, Address::NULL, 1),
             output: *output,
             counters: Address::NULL,
             positions: positions as i32,
@@ -293,7 +293,7 @@ pub(crate) fn lay_out(links: &[Link], splits: &[usize], size: TileSize) -> LaidO
         let before_norm = [0, 1].map(|index| before_tiles[index] + tiles_of[index]);
         ended = [0, 1].map(|index| before_norm[index] + norms_of[index]);
         *to = ChainLink {
-            product: gemm_arguments(shape, *operands, *bias, splits),
+            gemm: gemm_arguments(shape, *operands, *bias, splits),
             norm: norm.unwrap_or(LayerNormArguments::NONE),
             first_block: blocks as i32,
             first_norm_block: (blocks + tiles * splits) as i32,

@@ -195,10 +195,10 @@ impl OwnChoice {
     }
 
     /// The launch of a kernel with this tile: so many tiles for each of so many products, and parts of them.
-    pub(crate) fn grid(self, tiles: usize, products: usize, compute_units: usize) -> Grid {
+    pub(crate) fn grid(self, tiles: usize, gemms: usize, compute_units: usize) -> Grid {
         let Tile { size, launch_bytes, .. } = self.size_and_cost();
         let blocks = if launch_bytes > 0 { tiles.min(compute_units) } else { tiles };
-        grid(blocks, products, size.threads).with_shared_bytes(launch_bytes)
+        grid(blocks, gemms, size.threads).with_shared_bytes(launch_bytes)
     }
 
     /// Whether the tile is one of whole warpgroups, which only the GEMMs of 16 bits have.
@@ -401,7 +401,7 @@ pub(crate) fn gemm_arguments(
         x_stride: shape.x_stride as i32,
         weights_stride: shape.weights_stride as i32,
         output_stride: shape.y_stride as i32,
-        products: shape.batch as i32,
+        gemms: shape.batch as i32,
         splits: splits as i32,
         activation: activation_code(activation(shape.epilogue)).unwrap_or(0),
         is_preshuffled: 0,

@@ -77,7 +77,7 @@ impl KernelWork for QuantiseArguments {
 
 impl KernelWork for GemmBytesArguments {
     fn work(&self, _grid: Grid, element: ElementType) -> Work {
-        let GemmArguments { rows, inputs, outputs, .. } = self.product;
+        let GemmArguments { rows, inputs, outputs, .. } = self.gemm;
         let factors = product(&[rows, inputs]) + product(&[outputs, inputs]);
         let results = moving(product(&[rows, outputs]), element);
         let operations = 2.0 * product(&[rows, inputs, outputs]);

@@ -5,6 +5,8 @@ pub(crate) const NONE: i32 = 0;
 pub(crate) const RELU: i32 = 1;
 pub(crate) const RELU_2: i32 = 2;
 pub(crate) const TANH: i32 = 3;
+pub(crate) const SIGMOID: i32 = 4;
+pub(crate) const SELU: i32 = 5;
 pub(crate) const MISH: i32 = 6;
 pub(crate) const SWISH: i32 = 7;
 

@@ -2,7 +2,9 @@
 
 use std::sync::OnceLock;
 
-static LISTENER: OnceLock<Box<dyn Fn(&str) + Send + Sync>> = OnceLock::new();
+type Listener = dyn Fn(&str) + Send + Sync;
+
+static LISTENER: OnceLock<Box<Listener>> = OnceLock::new();
 
 /// Calls `listener` with each message from now on, on any thread. Only the first listener gets messages.
 pub fn tell_progress_to(listener: impl Fn(&str) + Send + Sync + 'static) {

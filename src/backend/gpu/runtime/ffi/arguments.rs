@@ -81,7 +81,7 @@ kernel_arguments! {
         epsilon: f32,
         reserved: i32,
     }
-    /// `act(x weights^T + bias) * multiply + add + residual` for `products` GEMMs.
+    /// `act(x weights^T + bias) * multiply + add + residual` for `gemms` GEMMs.
     GemmArguments {
         x: Address,
         weights: Address,
@@ -100,7 +100,7 @@ kernel_arguments! {
         x_stride: i32,
         weights_stride: i32,
         output_stride: i32,
-        products: i32,
+        gemms: i32,
         splits: i32,
         activation: i32,
         is_preshuffled: i32,
@@ -127,13 +127,13 @@ kernel_arguments! {
     }
     /// A GEMM of 8-bit integers.
     GemmBytesArguments {
-        product: GemmArguments,
+        gemm: GemmArguments,
         row_scales: Address,
         output_scales: Address,
     }
     /// A GEMM of a chain, and the LayerNorm of its results.
     ChainLink {
-        product: GemmArguments,
+        gemm: GemmArguments,
         norm: LayerNormArguments,
         first_block: i32,
         first_norm_block: i32,
@@ -223,7 +223,7 @@ kernel_arguments! {
     /// A 3x3 convolution: both transforms, and the GEMMs between them.
     ConvolutionArguments {
         input: WinogradArguments,
-        product: GemmArguments,
+        gemm: GemmArguments,
         output: WinogradArguments,
         counters: Address,
         positions: i32,
@@ -286,7 +286,7 @@ impl GemmArguments {
         x_stride: 0,
         weights_stride: 0,
         output_stride: 0,
-        products: 1,
+        gemms: 1,
         splits: 1,
         activation: 0,
         is_preshuffled: 0,
@@ -296,7 +296,7 @@ impl GemmArguments {
 impl ChainLink {
     /// A link without a GEMM.
     pub(crate) const NONE: ChainLink = ChainLink {
-        product: GemmArguments::NONE,
+        gemm: GemmArguments::NONE,
         norm: LayerNormArguments::NONE,
         first_block: 0,
         first_norm_block: 0,

@@ -13,7 +13,7 @@ GAP = 256  # at least so many bytes lie between two arrays
 class Arena:
     """The memory of a launch."""
 
-    def __init__(self, contents: list[Array]) -> None:
+    def __init__(self, contents: list[Array], is_watched: list[bool]) -> None:
         self.starts: list[int] = []
         end = GAP
         for array in contents:
@@ -21,10 +21,11 @@ class Arena:
             end = -(-(end + len(array) + GAP) // GAP) * GAP
         self.size = np.uint64(end - 16)
         self.bytes = np.full(end, 0x7F, np.uint8)
-        self.is_array = np.zeros(end, bool)
-        for start, array in zip(self.starts, contents, strict=True):
+        # For each byte 0 outside of arrays, 1 in an array, and 2 in one of which order.py watches the use.
+        self.state = np.zeros(end, np.int8)
+        for start, array, watched in zip(self.starts, contents, is_watched, strict=True):
             self.bytes[start : start + len(array)] = array
-            self.is_array[start : start + len(array)] = True
+            self.state[start : start + len(array)] = 2 if watched else 1
         self.changes = 0  # how many instructions have written
         self.words = {size: self.bytes.view(f"u{size}") for size in (1, 2, 4, 8)}
 
@@ -39,8 +40,7 @@ class Arena:
         wrong = (places >= self.size) | (places & np.uint64(size - 1) != 0)
         if not wrong.any():
             places = places.view(np.int64)
-            inside = self.is_array
-            wrong = ~(inside[places] & inside[places + (size - 1)])
+            wrong = (self.state[places] == 0) | (self.state[places + (size - 1)] == 0)
         if wrong.any():
             k = int(wrong.argmax())
             raise Fault(f"{what} {size} bytes at {int(addresses[k]):#x}, which {self.whereabouts(int(addresses[k]), size)}")

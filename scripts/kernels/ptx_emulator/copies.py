@@ -94,6 +94,7 @@ def compile_copy(kernel: Kernel, i: Instruction) -> Step | None:
         full = size == 16
         if full.any():
             at = t.arena.places(source(t)[full], 16, "copies")
+            t.note_use(threads[full], at, 16)
             data[:, full] = t.arena.load(at, 4, 4)
         t.shared.begin_write(threads, words)
         t.shared.written[words] = IN_FLIGHT

@@ -8,7 +8,7 @@ from cases import Fault
 from listing import Address, Instruction, Kernel, Name, Operand, Register
 from threads import TYPES, Array, Step, Threads, place_of, reader, writer
 
-ACCESS = re.compile(r"(ld|st)\.(?:volatile\.)?(param|global|shared)(?:\.v([24]))?\.([a-z]\d+)")
+ACCESS = re.compile(r"(ld|st)\.(?:volatile\.(?=global))?(param|global|shared)(?:\.v([24]))?\.([a-z]\d+)")
 
 
 def compile_move(kernel: Kernel, i: Instruction) -> Step | None:
@@ -91,6 +91,8 @@ def compile_load(kernel: Kernel, i: Instruction, space: str, count: int, kind: s
     registers = registers_of(to, count)
     writes = [(register.slot, widened(register, kind)) for register in registers]
     load = {"param": load_parameter, "global": load_global, "shared": load_shared}[space]
+    if i.name.startswith("ld.volatile"):
+        load = load_counter
 
     def step(t: Threads) -> None:
         for (slot, widen), value in zip(writes, load(t, places(t), size, count), strict=True):
@@ -110,7 +112,16 @@ def load_parameter(t: Threads, at: Array, size: int, count: int) -> Array:
 
 def load_global(t: Threads, at: Array, size: int, count: int) -> Array:
     """Numbers from global memory."""
-    return t.arena.load(t.arena.places(at, size * count, "reads"), size, count)
+    places = t.arena.places(at, size * count, "reads")
+    t.note_use(t.running(), places, size * count)
+    return t.arena.load(places, size, count)
+
+
+def load_counter(t: Threads, at: Array, size: int, count: int) -> Array:
+    """Numbers that other blocks change."""
+    places = t.arena.places(at, size * count, "reads")
+    t.order.see_counters(t.running(), places)
+    return t.arena.load(places, size, count)
 
 
 def load_shared(t: Threads, at: Array, size: int, count: int) -> Array:
@@ -138,6 +149,7 @@ def compile_store(kernel: Kernel, i: Instruction, space: str, count: int, kind: 
 
     def to_global(t: Threads) -> None:
         at = t.arena.places(places(t), size * count, "writes")
+        t.note_use(t.running(), at, size * count, is_write=True)
         t.arena.store(at, [t.some(read(t)) for read in reads])
 
     def to_shared(t: Threads) -> None:
@@ -159,6 +171,7 @@ def atomic_add(kernel: Kernel, i: Instruction) -> Step:
 
     def step(t: Threads) -> None:
         at = t.arena.places(places(t), 4, "changes")
+        t.order.change_counters(t.running(), at)
         t.put_some(slot, t.arena.add(at, t.some(read(t))))
 
     return step

@@ -55,9 +55,8 @@ def compile_place(kernel: Kernel, place: int) -> Compiled:
         return Compiled(END, lambda t: None)
     if i.name == "bar.sync" and not i.guard and [operand.text for operand in i.operands] == ["0"]:
         return Compiled(BARRIER, lambda t: None)
-    # Memory has no order here that a fence would change.
-    if i.name == "membar.gl":
-        return Compiled(STEP, lambda t: None)
+    if i.name == "membar.gl" and not i.guard:
+        return Compiled(STEP, lambda t: t.order.pass_fence(t.running()))
     return compile_one(kernel, i)
 
 
@@ -121,6 +120,7 @@ class Launch:
             if (mask & ~goes).any():
                 self.put(self.parked, place, mask & ~goes)
         t.shared.barriers[released] += 1
+        t.order.pass_barrier(released)
         for place, mask in self.asleep.items():
             self.put(self.ready, place, mask)
         self.asleep = {}

@@ -80,7 +80,7 @@ def run_case(kernel: Kernel, case: Case, compiled: dict[int, Compiled]) -> Resul
             raise Fault(f"takes {kernel.parameter_bytes} bytes of arguments, and gets {len(case.arguments)}")
         if case.threads != kernel.threads:
             raise Fault(f"is made for {kernel.threads} threads, and gets {case.threads}")
-        arena = Arena([array.contents for array in case.arrays])
+        arena = Arena([array.contents for array in case.arrays], [array.expected is not None for array in case.arrays])
         arguments = bytearray(case.arguments)
         for place, array, offset in case.pointers:
             struct.pack_into("<Q", arguments, place, arena.address(array, offset))

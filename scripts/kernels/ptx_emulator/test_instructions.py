@@ -27,9 +27,12 @@ def kernel_of(body: str, threads: int = 32) -> Kernel:
 class Ran:
     """Instructions that have run. Registers of these names held values for each thread, or one for all."""
 
-    def __init__(self, body: str, threads: int = 32, blocks: int = 1, contents: bytes = b"", **registers: object) -> None:
+    def __init__(
+        self, body: str, threads: int = 32, blocks: int = 1, contents: bytes = b"", is_watched: bool = False,
+        **registers: object,
+    ) -> None:
         self.kernel = kernel_of(body, threads)
-        self.arena = Arena([np.frombuffer(contents, np.uint8)])
+        self.arena = Arena([np.frombuffer(contents, np.uint8)], [is_watched])
         arguments = self.arena.address(0, 0).to_bytes(8, "little") + (7).to_bytes(4, "little") + b"\xff" * 4
         self.threads = Threads(self.kernel, self.arena, arguments, (blocks, 1), threads)
         for name, values in registers.items():
@@ -161,7 +164,7 @@ class Memory(unittest.TestCase):
             ("ld.global.u32 %r9, [%rd1];", -BASE, "in no array"),
         ):
             with self.assertRaisesRegex(Fault, said):
-                start = Arena([np.zeros(256, np.uint8)]).address(0, offset)
+                start = Arena([np.zeros(256, np.uint8)], [False]).address(0, offset)
                 Ran(f"mov.u32 %r1, 0;\n{text}", contents=bytes(256), rd1=start)
 
     def test_only_threads_that_run_access_memory(self) -> None:

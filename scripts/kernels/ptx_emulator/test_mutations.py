@@ -113,6 +113,20 @@ class Mutations(unittest.TestCase):
                 with self.subTest(target=target, kernel=kernel, line=line):
                     self.assertRegex(wrong, "without a barrier|without waiting for it|nothing has written|several threads")
 
+    def test_a_fence_or_barrier_between_blocks_that_is_missing(self) -> None:
+        """Blocks of a convolution wait for what others have written: before and after the work there is a barrier and a
+        fence."""
+        for target, kernel in (("sm_61", "convolution_f32_64x64"), ("sm_80", "convolution_f16_64x32")):
+            code = changed(target, kernel)
+            fences = code.lines("membar")
+            self.assertEqual(len(fences), 3)
+            barriers = [line for line in code.lines("bar.sync") if {line - 1, line + 1} & set(fences)]
+            self.assertEqual(len(barriers), 3)
+            for line in fences + barriers:
+                _, wrong = code.run(line, without)
+                with self.subTest(target=target, line=line):
+                    self.assertRegex(wrong, "without a barrier or fences")
+
     def test_a_wrong_index(self) -> None:
         for target, kernel, pattern, old, new in (
             ("sm_80", "gemm_f16_64x64_128", r"ldmatrix", r"%r(\d+), (%r\d+), (%r\d+)\}", r"%r\1, \3, \2}"),

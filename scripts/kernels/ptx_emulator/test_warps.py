@@ -140,6 +140,33 @@ class Warps(unittest.TestCase):
             Ran(wait.replace("{}", ""), blocks=2, contents=bytes(4), rd1=BASE + 256)
 
 
+    def test_order_in_global_memory(self) -> None:
+        """The second block reads what the first has written, when the first has incremented the counter."""
+        body = """mov.u32 %r1, %ctaid.x; setp.eq.s32 %p1, %r1, 1; @%p1 bra $L__BB0_1; mov.u32 %r2, 5;
+            st.global.u32 [%rd2], %r2; FIRST atom.global.add.u32 %r4, [%rd1], 1; bra.uni $L__BB0_3;
+            $L__BB0_1: ld.volatile.global.u32 %r2, [%rd1]; setp.lt.u32 %p2, %r2, 32; @%p2 bra $L__BB0_1;
+            SECOND ld.global.u32 %r3, [%rd3]; $L__BB0_3: mov.u32 %r5, 0;"""
+        number = np.arange(64)
+        places = {"rd1": BASE + 256, "rd2": BASE + 260 + 4 * number, "rd3": BASE + 260 + 4 * (number % 32)}
+
+        def run(first: str, second: str) -> Ran:
+            text = body.replace("FIRST", first).replace("SECOND", second)
+            return Ran(text, blocks=2, contents=bytes(260), is_watched=True, **places)
+
+        fence, barrier = "membar.gl;", "bar.sync 0;"
+        np.testing.assert_array_equal(run(fence + barrier, barrier + fence)["r3"][32:], 5)
+        for first, second in (
+            ("", ""), (fence + barrier, ""), ("", barrier + fence), (fence, barrier + fence), (fence + barrier, fence),
+            (barrier + fence, barrier + fence), (fence + barrier, barrier), (fence + barrier, fence + barrier),
+        ):
+            with self.assertRaisesRegex(Fault, "reads what another thread has written"):
+                run(first, second)
+
+    def test_several_threads_that_write_the_same_place(self) -> None:
+        with self.assertRaisesRegex(Fault, "several threads write the same place"):
+            Ran("mov.u32 %r1, 0; st.global.u32 [%rd1], %r1;", contents=bytes(4), is_watched=True, rd1=BASE + 256)
+
+
 class Shared(unittest.TestCase):
     def test_races(self) -> None:
         own, other = "st.shared.u32 [%rd1], %r1;", "ld.shared.u32 %r2, [%rd2];"

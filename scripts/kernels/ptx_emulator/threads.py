@@ -11,6 +11,7 @@ from arena import Arena
 from block_memory import BlockMemory
 from cases import Fault
 from listing import Kernel, Name, Number, Operand, Register
+from order import Order
 
 Array = np.ndarray
 Step = Callable[["Threads"], object]
@@ -40,6 +41,7 @@ class Threads:
         self.registers: list[Array | None] = [None] * kernel.registers
         self.arena = arena
         self.arguments = np.frombuffer(arguments, np.uint8)
+        self.order = Order(len(arena.bytes), self.block)
         self.shared = BlockMemory(kernel.shared, kernel.shared_bytes, self.block)
         self.special = {
             "%tid.x": (self.number % threads).astype(np.uint32),
@@ -67,6 +69,13 @@ class Threads:
         if len(values) != self.count:
             values = np.repeat(values, self.count)
         return values if self.index is None else values[self.index]
+
+    def note_use(self, threads: Array, places: Array, size: int, is_write: bool = False) -> None:
+        """Checks the order of accesses to global memory."""
+        watched = self.arena.state[places] == 2
+        if watched.any():
+            note = self.order.note_write if is_write else self.order.note_read
+            note(threads[watched], places[watched], size)
 
     def put(self, slot: int, values: Array) -> None:
         """Writes a register; `values` has a value for each thread or only one."""

@@ -10,7 +10,7 @@
 #   nightly              every check, whatever has changed, and those that take long; CI runs it every night
 #   long                 tests that take minutes each
 # environment:
-#   PYTHON               the Python of the steps `training`, `onnx` and `second_emulator` (default:
+#   PYTHON               the Python of the steps `training`, `onnx`, `second_emulator` and `ptx_emulator` (default:
 #                        target/python/bin/python, else python3)
 #   RUKH_CHECK_ALL=1     leaves out no check
 #   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
@@ -159,12 +159,37 @@ step_second_emulator() {
 }
 
 run_second_emulator() {
-    export KERNEL_CASES=target/kernel_cases
-    # The mutations run cases up to this cost, and the emulator cheaper ones.
-    cargo build --quiet --workspace --example kernel_cases
-    "${CARGO_TARGET_DIR:-target}/debug/examples/kernel_cases" "$KERNEL_CASES" 3000000
+    write_cases
     "$1" -m unittest discover --quiet --start-directory scripts/kernels/second_emulator
     "$1" scripts/kernels/second_emulator --processes 2 "$KERNEL_CASES"
+}
+
+# Writes the table of cases. The mutations run cases up to this cost, the emulator of PTX too, and the second one cheaper
+# ones.
+write_cases() {
+    export KERNEL_CASES=target/kernel_cases
+    cargo build --quiet --workspace --example kernel_cases
+    "${CARGO_TARGET_DIR:-target}/debug/examples/kernel_cases" "$KERNEL_CASES" 3000000
+}
+
+# Runs the kernels of the stored PTX, for NVIDIA's cards, on an emulator of PTX, with the same table.
+step_ptx_emulator() {
+    local python=${PYTHON:-target/python/bin/python}
+    [ -x "$python" ] || python=${PYTHON:-python3}
+    if ! "$python" -c 'import numpy' 2>/dev/null; then
+        skip "the emulator of PTX needs Python with numpy (pip install numpy)"
+        return
+    fi
+    # What it shares with the second emulator, as cases.py says.
+    unless_unchanged ptx_emulator hip/kernels/objects/sm_*.ptx.gz scripts/kernels/ptx_emulator \
+        scripts/kernels/second_emulator/{elements,fault,results,table}.py "${CASES[@]}" \
+        "$("$python" --version)" -- run_ptx_emulator "$python"
+}
+
+run_ptx_emulator() {
+    write_cases
+    "$1" -m unittest discover --quiet --start-directory scripts/kernels/ptx_emulator
+    "$1" scripts/kernels/ptx_emulator --processes 2 "$KERNEL_CASES"
 }
 
 # Runs the kernels' source on the host under sanitizers, and compares the results with those of the table of cases.
@@ -202,6 +227,6 @@ step_nightly() {
     scripts/check.sh cpu_speed long
 }
 
-STEPS_BESIDE="kernels second_emulator kernels_host"
+STEPS_BESIDE="kernels second_emulator ptx_emulator kernels_host"
 STEPS_ON_REQUEST="quick nightly long signature cpu_speed"
 run_steps "format lint docs test gpu onnx models training" "$@"

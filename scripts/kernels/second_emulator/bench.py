@@ -3,14 +3,12 @@ import struct
 import time
 from dataclasses import dataclass
 
-import numpy as np
-
-from e4m3 import values
 from fault import Fault
 from kernel_object import KernelObject
 from launch import Compiled, Launch
 from memory import BASE, Memory
-from table import Array, Case, Expected
+from results import largest_error
+from table import Case
 
 
 @dataclass
@@ -61,52 +59,7 @@ class Bench:
         self.arguments = bytes(arguments)
 
     def compare(self) -> float:
-        """The largest error of a result, in units of what is allowed. Fails if one is larger, or if a byte was changed
-        that belongs to no result."""
-        changed = self.memory.bytes[: len(self.before)] != self.before
-        largest = 0.0
-        for array, address in zip(self.case.arrays, self.addresses, strict=True):
-            if array.expected is None:
-                continue
-            start, size = address - BASE, len(array.contents)
-            wanted, allowed = array.expected.values, array.expected.allowed
-            count = len(wanted)
-            found = decode(array.element, self.memory.bytes[start : start + size])
-            is_result = ~np.isnan(wanted)
-            changed[start : start + size].reshape(len(found), -1)[:count][is_result] = False
-            errors = np.where(is_result, error(found[:count], array.expected), 0)
-            worst = int(errors.argmax())
-            if errors[worst] > allowed:
-                raise Fault(
-                    f"element {worst} is {found[worst]:.6g} instead of {wanted[worst]:.6g}; "
-                    f"{int((errors > allowed).sum())} of {int(is_result.sum())} results are wrong"
-                )
-            if errors[worst]:
-                largest = max(largest, float(errors[worst] / allowed))
-        if changed.any():
-            raise Fault(f"writes {self.whereabouts(int(changed.argmax()))}, which belongs to no result")
-        return largest
-
-    def whereabouts(self, byte: int) -> str:
-        """Where a byte of the memory lies, in words."""
-        which = max(k for k, address in enumerate(self.addresses) if address - BASE <= byte)
-        return f"byte {byte - self.addresses[which] + BASE} of array {which}"
-
-
-def decode(element: str, contents: Array) -> Array:
-    """The numbers of an array, in fp64."""
-    if element == "bf16":
-        return (contents.view("<u2").astype(np.uint32) << np.uint32(16)).view(np.float32).astype(np.float64)
-    if element in ("f8", "f8z"):
-        return values(element == "f8z")[contents]
-    types = {"f32": "<f4", "f16": "<f2", "i8": "i1"}
-    if element not in types:
-        raise Fault(f"results of the type {element} are not known")
-    return contents.view(types[element]).astype(np.float64)
-
-
-def error(found: Array, expected: Expected) -> Array:
-    """The relative differences from what is expected. They are infinite where a number is not finite."""
-    with np.errstate(invalid="ignore"):
-        errors = np.abs(found - expected.values) / np.maximum(np.abs(expected.values), expected.least)
-    return np.where(np.isnan(errors), np.inf, errors)
+        """The largest error of a result, in units of what is allowed. results.py says when it fails."""
+        before = self.before
+        starts = [address - BASE for address in self.addresses]
+        return largest_error(self.case.arrays, starts, before, self.memory.bytes[: len(before)])

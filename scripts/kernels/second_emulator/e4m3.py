@@ -4,28 +4,15 @@ Sources: "OCP 8-bit Floating Point Specification (OFP8)"; "CDNA 3 ISA" and "RDNA
 older variant: its exponents are smaller by one, and the code of the negative zero is its only NaN.
 """
 from collections.abc import Callable
-from functools import cache
 
 import numpy as np
 
 from disassembly import Instruction, numbers
+from elements import values
 from family import Family
 from fault import Fault
 from operands import vector, vector_register
-from state import F32, F64, U32, Array, Waves
-
-
-@cache
-def values(is_old: bool) -> Array:
-    """The numbers of all codes, in fp64."""
-    code = np.arange(256)
-    magnitude = code & 0x7F
-    exponent = np.maximum(magnitude >> 3, 1) - (8 if is_old else 7)
-    # Below the least exponent, numbers are multiples of the same step.
-    steps = np.where(magnitude < 8, magnitude, 8 + magnitude % 8).astype(F64)
-    found = np.ldexp(steps, exponent - 3) * np.where(code < 0x80, 1, -1)
-    found[code == 0x80 if is_old else magnitude == 0x7F] = np.nan
-    return found
+from state import F32, U32, Array, Waves
 
 
 def is_old(family: Family) -> bool:

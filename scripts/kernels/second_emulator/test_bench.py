@@ -7,9 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from bench import Bench, error
+from bench import Bench
 from fault import Fault
 from memory import BASE
+from results import error
 from table import Case, Expected, load_cases
 
 NAN = float("nan")

@@ -12,6 +12,7 @@ use super::kernel_code::KernelCode;
 use super::libraries::{Libraries, Sources};
 use super::maker::Maker;
 use rukh_base::available_memory::available_bytes;
+use std::time::Instant;
 
 /// The least free memory in bytes with which a device is preferred to the next one.
 const LEAST_MEMORY: usize = 256 << 20;
@@ -37,6 +38,8 @@ pub(crate) struct Gpu {
     pub(crate) refusals: Vec<String>,
     /// Messages about the choice of device and runtime.
     pub(crate) notices: Vec<String>,
+    /// When the device was opened.
+    pub(crate) opened: Instant,
 }
 
 impl Gpu {
@@ -123,6 +126,7 @@ impl Gpu {
             hipblaslt,
             refusals,
             notices,
+            opened: Instant::now(),
         })
     }
 }

@@ -15,6 +15,9 @@ from targets import COST, check_kernel, summary, text_of  # noqa: E402
 
 OBJECTS = Path(__file__).parents[3] / "hip/kernels/objects"
 
+# Its instructions of whole warpgroups and its barriers in shared memory are not modelled.
+LEFT_OUT = "sm_90a.ptx.gz"
+
 
 def main() -> None:
     """Checks the kernels that the command line names."""
@@ -26,7 +29,7 @@ def main() -> None:
     parser.add_argument("--cost", type=int, default=COST, help="leave out cases that cost more: multiply-adds, and 64 for each result")
     parser.add_argument("--verbose", action="store_true", help="print every kernel's time and every case")
     options = parser.parse_args()
-    files = options.file or sorted(OBJECTS.glob("sm_*.ptx.gz"))
+    files = options.file or sorted(path for path in OBJECTS.glob("sm_*.ptx.gz") if path.name != LEFT_OUT)
     if not files:
         sys.exit(f"there is no PTX in {OBJECTS}")
     tasks = [
@@ -45,6 +48,8 @@ def main() -> None:
                 print(f"{report.target} {report.kernel}: {report.seconds():.1f} s, "
                       f"{report.executed} of {report.instructions} instructions executed")
                 print("".join(f"  {result.line()}\n" for result in report.results), end="", flush=True)
+    if not options.file:
+        print(f"not run: {LEFT_OUT}, whose instructions of whole warpgroups are not modelled")
     for target, found in reports.items():
         print(summary(target, found))
     sys.exit(1 if any(report.failures() for found in reports.values() for report in found) else 0)

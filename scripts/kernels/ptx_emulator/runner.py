@@ -1,5 +1,4 @@
 """Runs a kernel: all threads of all blocks, side by side while they take the same path."""
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 

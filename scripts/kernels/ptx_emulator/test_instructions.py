@@ -20,8 +20,8 @@ def kernel_of(body: str, threads: int = 32) -> Kernel:
     """A kernel with these instructions. It has 1024 bytes of shared memory with the name memory."""
     lines = "".join(f"\t{line.strip()}\n" for line in body.strip().splitlines())
     lines = "\t.shared .align 16 .b8 memory[1024];\n" + lines
-    return parse(".version 7.0\n", f".visible .entry test(\n\t.param .align 8 .b8 test_param_0[16]\n)\n.maxntid {threads}, 1, 1\n"
-                       f"{{\n{DECLARED}{lines}\tret;\n}}\n")
+    start = f".visible .entry test(\n\t.param .align 8 .b8 test_param_0[16]\n)\n.maxntid {threads}, 1, 1\n"
+    return parse(".version 7.0\n", f"{start}{{\n{DECLARED}{lines}\tret;\n}}\n")
 
 
 class Ran:

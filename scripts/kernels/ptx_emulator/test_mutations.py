@@ -92,7 +92,9 @@ class Mutations(unittest.TestCase):
                     self.assertNotEqual(wrong, "")
 
     def test_a_wait_for_copies_that_is_missing_or_too_short(self) -> None:
-        for target, kernel in (("sm_80", "gemm_f16_16x32_32"), ("sm_80", "gemm_bf16_64x64_128"), ("sm_89", "gemm_fp8_f16_64x64_128")):
+        for target, kernel in (
+            ("sm_80", "gemm_f16_16x32_32"), ("sm_80", "gemm_bf16_64x64_128"), ("sm_89", "gemm_fp8_f16_64x64_128"),
+        ):
             code = changed(target, kernel)
             for line in code.lines("cp.async.wait_group"):
                 longer = lambda text: re.sub(r"\d+;", lambda m: f"{int(m[0][:-1]) + 1};", text)  # noqa: E731
@@ -128,11 +130,12 @@ class Mutations(unittest.TestCase):
                     self.assertRegex(wrong, "without a barrier or fences")
 
     def test_a_wrong_index(self) -> None:
+        factors = r"(\{%r\d+, %r\d+, %r\d+, %r\d+\}), \{(%r\d+), (%r\d+)\}"
         for target, kernel, pattern, old, new in (
             ("sm_80", "gemm_f16_64x64_128", r"ldmatrix", r"%r(\d+), (%r\d+), (%r\d+)\}", r"%r\1, \3, \2}"),
             ("sm_75", "gemm_f16_64x64_128", r"ld\.shared\.v4", r"(%\w+), (%\w+)\}", r"\2, \1}"),
             ("sm_80", "layer_norm_f32_w768", r"shfl.*, 8, 31", ", 8, 31", ", 16, 31"),
-            ("sm_80", "attention_bf16_d32", r"mma", r"(\{%r\d+, %r\d+, %r\d+, %r\d+\}), \{(%r\d+), (%r\d+)\}", r"\1, {\3, \2}"),
+            ("sm_80", "attention_bf16_d32", r"mma", factors, r"\1, {\3, \2}"),
         ):
             code = changed(target, kernel)
             wrongs = [code.run(line, lambda text: re.sub(old, new, text))[1] for line in code.lines(pattern)[:4]]

@@ -90,7 +90,8 @@ class Products(unittest.TestCase):
 
     def test_sums_of_integers_wrap(self) -> None:
         ones = {f"r{k}": 0x01010101 for k in (1, 2)}
-        ran = Ran("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r3, %r4}, {%r1}, {%r2}, {%r5, %r5};", r5=0x7FFFFFFF, **ones)
+        product = "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r3, %r4}, {%r1}, {%r2}, {%r5, %r5};"
+        ran = Ran(product, r5=0x7FFFFFFF, **ones)
         self.assertEqual(ran["r3"][0], 0x8000000F)
 
 
@@ -108,7 +109,8 @@ class Warps(unittest.TestCase):
         np.testing.assert_array_equal(Ran(body, r1=LANES)["r3"], [2] * 16 + [1] * 9 + [2] * 7)
 
     def test_lanes_that_never_come(self) -> None:
-        body = "setp.lt.s32 %p1, %r1, 9; @%p1 bra $L__BB0_2; shfl.sync.bfly.b32 %r9, %r1, 16, 31, -1; $L__BB0_2: mov.u32 %r2, 0;"
+        body = """setp.lt.s32 %p1, %r1, 9; @%p1 bra $L__BB0_2; shfl.sync.bfly.b32 %r9, %r1, 16, 31, -1;
+            $L__BB0_2: mov.u32 %r2, 0;"""
         with self.assertRaisesRegex(Fault, "lanes of the warp never come"):
             Ran(body, r1=LANES)
 

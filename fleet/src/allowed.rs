@@ -536,6 +536,7 @@ mod tests {
             "record_file",
             // It names a folder of libraries.
             "libraries",
+            "longest_batch",
             "replay_file",
             "time_steps",
             "timeout",

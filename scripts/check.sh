@@ -28,6 +28,12 @@ skip() {
     echo "skipped: $1"
 }
 
+# The Python of the steps that need packages: the user's, or that of .ci/run, or else the system's.
+python_of_checks() {
+    local python=${PYTHON:-target/python/bin/python}
+    if [ -x "$python" ]; then echo "$python"; else echo "${PYTHON:-python3}"; fi
+}
+
 step_format() { cargo fmt --all --check; }
 
 step_lint() { cargo clippy --workspace --all-targets -- -D warnings; }
@@ -37,21 +43,43 @@ step_docs() { RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
 # Every step that runs tests selects the whole workspace, because Cargo would build the engine again for fewer packages.
 tests() { cargo test --workspace --quiet "$@"; }
 
-# The packages below the processor's.
+# The unit tests of three packages, which take minutes to compile, and what they depend on. They are left out where
+# nothing of that has changed since they passed.
 BELOW=(src/base src/options src/chess src/net src/backend/{*.rs,multi,options_dict,queue,synthetic,wrap} weights Cargo.lock)
+declare -A SLOW_UNITS=(
+    [rukh-cpu]="${BELOW[*]} src/backend/cpu"
+    [rukh-gpu]="${BELOW[*]} src/backend/cpu src/backend/gpu hip"
+    [rocm-emulator]="hip Cargo.lock"
+)
 
-# The tests of the parts that no other step has. The unit tests of three packages take minutes to compile.
+# unit_tests ARGUMENT ...: runs the unit tests with these arguments of Cargo's.
+unit_tests() {
+    local package compiler left_out=() inputs
+    local -A keys=()
+    compiler=$(rustc --version)
+    for package in "${!SLOW_UNITS[@]}"; do
+        read -ra inputs <<<"${SLOW_UNITS[$package]}"
+        keys[$package]=$(hash_of "${inputs[@]}" "$compiler")
+        if has_passed "$package" "${keys[$package]}"; then
+            left_out+=(--exclude "$package")
+            unset "keys[$package]"
+            echo "the unit tests of $package are not run: nothing that they check has changed since they passed"
+        fi
+    done
+    tests --lib "$@" "${left_out[@]}"
+    for package in "${!keys[@]}"; do
+        # What changed meanwhile has not been checked.
+        read -ra inputs <<<"${SLOW_UNITS[$package]}"
+        [ "$(hash_of "${inputs[@]}" "$compiler")" != "${keys[$package]}" ] || note_passed "$package" "${keys[$package]}"
+    done
+}
+
+# The tests that no other step runs.
 step_test() {
     local others=() name
-    tests --lib --bins --test signature --exclude rukh-cpu --exclude rukh-gpu --exclude rocm-emulator
+    unit_tests --bins --test signature
     # Many of these wait for a server or for a worker.
     tests --test fleet -- --test-threads=6
-    unless_unchanged cpu_units "${BELOW[@]}" src/backend/cpu "$(rustc --version)" -- \
-        tests --lib --exclude rukh-gpu --exclude rocm-emulator
-    unless_unchanged gpu_units "${BELOW[@]}" src/backend/{cpu,gpu} hip "$(rustc --version)" -- \
-        tests --lib --exclude rukh-cpu --exclude rocm-emulator
-    unless_unchanged emulator_units hip Cargo.lock "$(rustc --version)" -- \
-        tests --lib --exclude rukh-cpu --exclude rukh-gpu
     for name in "${GPU_TESTS[@]}"; do others+=(--skip "$name"); done
     tests --test integration -- "${others[@]}"
 }
@@ -79,7 +107,7 @@ step_signature() { tests --test signature -- --nocapture | grep '^signature '; }
 step_quick() {
     step_format
     step_lint
-    tests --lib
+    unit_tests
     step_signature
 }
 
@@ -99,8 +127,8 @@ model_checks() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency
 
 # Tests the training scripts. Where PyTorch is missing, only the tests of the records run.
 step_training() {
-    local python=${PYTHON:-target/python/bin/python}
-    [ -x "$python" ] || python=${PYTHON:-python3}
+    local python
+    python=$(python_of_checks)
     if ! "$python" -c 'import chess, numpy' 2>/dev/null; then
         skip "the tests of scripts/training need Python with numpy and python-chess (pip install numpy chess)"
         return
@@ -116,8 +144,8 @@ step_training() {
 
 # Evaluates the ONNX models of `rukh leela2onnx` with onnxruntime.
 step_onnx() {
-    local python=${PYTHON:-target/python/bin/python}
-    [ -x "$python" ] || python=${PYTHON:-python3}
+    local python
+    python=$(python_of_checks)
     if "$python" -c 'import numpy, onnx, onnxruntime' 2>/dev/null; then
         "$python" scripts/checks/onnx_models.py
     else
@@ -148,8 +176,8 @@ CASES=(src/backend/gpu/cases
 # Runs the kernels of every stored code object on the second emulator, which shares no code with the tests' emulator.
 # The launches, and what they must compute, are those of the table in Rust. Cases that take long are left out.
 step_second_emulator() {
-    local python=${PYTHON:-target/python/bin/python}
-    [ -x "$python" ] || python=${PYTHON:-python3}
+    local python
+    python=$(python_of_checks)
     if [ ! -x "${LLVM_BIN:-/usr/lib/llvm-19/bin}/llvm-objdump" ] || ! "$python" -c 'import numpy' 2>/dev/null; then
         skip "the second emulator needs LLVM 19 (apt-get install --no-install-recommends llvm-19) and numpy (pip)"
         return
@@ -164,8 +192,8 @@ run_second_emulator() {
     "$1" scripts/kernels/second_emulator --processes 2 "$KERNEL_CASES"
 }
 
-# Writes the table of cases. The mutations run cases up to this cost, the emulator of PTX too, and the second one cheaper
-# ones.
+# Writes the table of cases up to the largest cost that mutations and the emulator of PTX run. The second emulator runs
+# cheaper ones.
 write_cases() {
     export KERNEL_CASES=target/kernel_cases
     cargo build --quiet --workspace --example kernel_cases
@@ -174,13 +202,13 @@ write_cases() {
 
 # Runs the kernels of the stored PTX, for NVIDIA's cards, on an emulator of PTX, with the same table.
 step_ptx_emulator() {
-    local python=${PYTHON:-target/python/bin/python}
-    [ -x "$python" ] || python=${PYTHON:-python3}
+    local python
+    python=$(python_of_checks)
     if ! "$python" -c 'import numpy' 2>/dev/null; then
         skip "the emulator of PTX needs Python with numpy (pip install numpy)"
         return
     fi
-    # What it shares with the second emulator, as cases.py says.
+    # Of the second emulator it imports these files (cases.py), of which results.py needs elements.py.
     unless_unchanged ptx_emulator hip/kernels/objects/sm_*.ptx.gz scripts/kernels/ptx_emulator \
         scripts/kernels/second_emulator/{elements,fault,results,table}.py "${CASES[@]}" \
         "$("$python" --version)" -- run_ptx_emulator "$python"

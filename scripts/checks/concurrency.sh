@@ -16,7 +16,8 @@ cd "$(dirname "$0")/../.."
 # test_with FEATURE PACKAGE ...: runs the tests of each package in modules with the name FEATURE_tests, built with the
 # feature. Fails if a package has no such tests.
 test_with() {
-    # The model checkers themselves take most of the time. Optimized functions of ours overflow loom's small stacks.
+    # Most of the time is spent in the model checkers, so that dependencies are optimized. Our own packages are not: their
+    # optimized functions overflow loom's small stacks.
     local output arguments=(--config 'profile.dev.package."*".opt-level=3')
     for package in base options chess net backend tree search; do
         arguments+=(--config "profile.dev.package.rukh-$package.opt-level=0")

@@ -76,17 +76,24 @@ unless_unchanged() {
     done
     shift
     key=$(hash_of "${inputs[@]}")
-    if [ -z "${RUKH_CHECK_ALL:-}" ] && grep -qx "$name $key" "$PASSED"; then
+    if has_passed "$name" "$key"; then
         echo "not run: nothing that it checks has changed since it passed"
         return
     fi
     "$@"
     # What changed meanwhile has not been checked.
-    [ "$(hash_of "${inputs[@]}")" = "$key" ] || return 0
+    [ "$(hash_of "${inputs[@]}")" != "$key" ] || note_passed "$name" "$key"
+}
+
+# has_passed NAME HASH: whether the check has passed with inputs of this hash. With RUKH_CHECK_ALL set no check has.
+has_passed() { [ -z "${RUKH_CHECK_ALL:-}" ] && grep -qx "$1 $2" "$PASSED"; }
+
+# note_passed NAME HASH: notes that the check has passed.
+note_passed() {
     # If another step writes at the same time, one of the two lines may be lost, and its check is repeated next time.
-    { grep -v "^$name " "$PASSED" || true; echo "$name $key"; } | sort >"$PASSED.$name"
-    mv "$PASSED.$name" "$PASSED"
-    echo "passed; $PASSED says so; commit it with your change"
+    { grep -v "^$1 " "$PASSED" || true; echo "$1 $2"; } | sort >"$PASSED.$1"
+    mv "$PASSED.$1" "$PASSED"
+    echo "$1 passed; $PASSED says so; commit it with your change"
 }
 
 # hash_of INPUT ...: the hash of files and folders of the repository (without what git ignores), and of words. Fails if

@@ -23,7 +23,7 @@ MAY_SPILL = [
     (("gemm_f16_64x128_64", "gemm_bf16_64x128_64"), ("sm_120", "sm_121"), 44,
      "all 255 registers are used, 128 of them for sums. `rukh tune` measures the tile against others"),
     (("gemm_f16_128x256_384", "gemm_bf16_128x256_384"), ("sm_90a",), 48,
-     "all 168 registers are used that twelve waves leave, 128 of them for sums, and what is spilled is used once for a tile"),
+     "all 168 registers that twelve waves leave to a thread are used, 128 for sums; what is spilled is used once a tile"),
     (("gemm_chain_f16_128x128_128", "gemm_chain_bf16_128x128_128"), ("sm_120", "sm_121"), 72,
      "the same; chains are not stored"),
 ]
@@ -31,8 +31,8 @@ MAY_SPILL = [
 # An entry point begins with its name, in a line that begins with this, and ends with a line that begins with }.
 ENTRY = re.compile(r"^\.visible \.entry (\w+)\($")
 
-# What a debugger would need, functions that are not inlined, stacks, what is defined elsewhere but for memory whose size
-# the launch gives, and strings but for the names of pragmas.
+# Debug information, functions that are not inlined, stacks, external symbols (except shared memory whose size the launch
+# gives), and strings (except the names of pragmas).
 UNEXPECTED = re.compile(
     r'\s*\.(loc|file|section)\b|.*(\.func|\.local|\.extern(?! \.shared)|\bcall)\b|(?!\s*\.pragma ).*"'
 )

@@ -25,7 +25,8 @@ MEDIAN_COLUMN = 6
 def sizes(text):
     """Parses batch sizes, which must have equal distances, because lc0 takes the first, the last and the step."""
     numbers = [int(word) for word in text.split(",")]
-    if len({after - before for before, after in itertools.pairwise(numbers)}) > 1 or sorted(numbers) != numbers:
+    distances = {after - before for before, after in itertools.pairwise(numbers)}
+    if len(distances) > 1 or min(distances, default=1) < 1:
         raise argparse.ArgumentTypeError("the sizes must be in order and have equal distances: 16,264,512")
     return numbers
 
@@ -51,7 +52,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("engines", nargs="+", metavar="NAME=COMMAND")
     parser.add_argument("--net", required=True, help="network file")
-    parser.add_argument("--batch", type=sizes, default=[8], metavar="N[,N ...]", help="positions in a batch; sizes of equal distances")
+    parser.add_argument("--batch", type=sizes, default=[8], metavar="N[,N ...]", help="positions in a batch; evenly spaced")
     parser.add_argument("--threads", type=int, default=1, help="threads of the engine")
     parser.add_argument("--batches", type=int, default=60, help="batches in a run")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each engine")

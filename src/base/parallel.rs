@@ -1,16 +1,18 @@
 //! Large arrays that several threads fill.
 
 use std::num::NonZero;
+use std::panic::resume_unwind;
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 /// A thread that fills less than this many bytes costs more than it gains.
 const LEAST_BYTES: usize = 1 << 20;
 
-/// More threads than this wait for the memory.
+/// With more threads than this, the memory is the limit.
 const MOST_THREADS: usize = 8;
 
-/// Calls `fill` with pieces of `values` that are all of it together, and with the place where each begins. Every piece
-/// begins at a multiple of `unit` elements. A large array is filled by several threads.
+/// Splits `values` into pieces, and calls `fill` with the place where each begins and with the piece. Every piece begins at
+/// a multiple of `unit` elements. Several threads fill a large array, or one if the system has no more.
 ///
 /// # Errors
 /// The error of the first piece that has one.
@@ -19,22 +21,33 @@ pub fn fill<T: Send, E: Send>(
     unit: usize,
     fill: impl Fn(usize, &mut [T]) -> Result<(), E> + Sync,
 ) -> Result<(), E> {
-    let bytes = size_of_val(values);
-    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
-    let pieces = threads.min(bytes / LEAST_BYTES).max(1);
+    let worthwhile = size_of_val(values) / LEAST_BYTES;
+    if worthwhile < 2 {
+        return fill(0, values);
+    }
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS).min(worthwhile);
     let unit = unit.max(1);
-    let length = values.len().div_ceil(unit).div_ceil(pieces).max(1) * unit;
-    let fill = &fill;
-    let mut pieces = values.chunks_mut(length).enumerate().map(|(index, piece)| (index * length, piece));
-    let Some((_, first)) = pieces.next() else { return Ok(()) };
-    thread::scope(|scope| {
-        let threads: Vec<_> = pieces.map(|(start, piece)| scope.spawn(move || fill(start, piece))).collect();
-        let first = fill(0, first);
-        let others = threads
+    let length = values.len().div_ceil(unit).div_ceil(threads) * unit;
+    let pieces = Mutex::new(values.chunks_mut(length).enumerate());
+    // Pieces are taken in order, so that every piece before one with an error is filled, too.
+    let take_pieces = || {
+        loop {
+            let (index, piece) = pieces.lock().unwrap_or_else(PoisonError::into_inner).next()?;
+            if let Err(error) = fill(index * length, piece) {
+                return Some((index, error));
+            }
+        }
+    };
+    let errors = thread::scope(|scope| {
+        let start = |_| thread::Builder::new().spawn_scoped(scope, take_pieces).ok();
+        let others: Vec<_> = (1..threads).map_while(start).collect();
+        let own = take_pieces();
+        let joined = others
             .into_iter()
-            .map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        first.and(others.fold(Ok(()), Result::and))
-    })
+            .filter_map(|thread| thread.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        own.into_iter().chain(joined).collect::<Vec<_>>()
+    });
+    errors.into_iter().min_by_key(|(index, _)| *index).map_or(Ok(()), |(_, error)| Err(error))
 }
 
 #[cfg(test)]

@@ -350,7 +350,7 @@ fn later_failing_calls_are_reported_and_a_move_is_played() {
     fail_every_function(|count| BTreeSet::from([2.min(count), count]));
 }
 
-/// Runs a search for each function and for each of the calls that `numbers` chooses of so many.
+/// For each function, runs a search for each failing call that `numbers` picks, given how often the function is called.
 fn fail_every_function(numbers: impl Fn(usize) -> BTreeSet<usize>) {
     let folder = libraries();
     let arguments = ["--backend=rocm-fp16", "-o", FAILING_SEARCH, "--threads=1"];

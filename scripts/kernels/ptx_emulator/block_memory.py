@@ -50,7 +50,7 @@ class BlockMemory:
         return base, base + threads + 1
 
     def load(self, threads: Array, words: Array, for_warp: bool = False) -> Array:
-        """Reads words. What a warp reads together, each of its threads may get."""
+        """Reads words. With `for_warp`, any lane of the warp may get any of them."""
         base, own = self.now(threads)
         written = self.written[words]
         # GEMMs load the fragments of a step that does not follow, and do not use them.

@@ -10,8 +10,8 @@ each barrier and each fence. A use by another thread is ordered after the write
   other block sees the change by a volatile load or an atomic instruction, that block passes a barrier, and the thread that
   uses what was written executes a fence.
 
-Writes to what another thread has read before are not watched: LayerNorm in place reads rows of other threads in lanes that
-have none of their own, and does not use them.
+Accesses of single bytes are not watched, nor writes to what another thread has read before: LayerNorm in place reads rows
+of other threads in lanes that have none of their own, and does not use them.
 """
 import numpy as np
 

@@ -6,31 +6,13 @@ from functools import cache
 from pathlib import Path
 
 from arena import Arena
-from cases import Case, Fault, largest_error, load_cases
+from cases import Case, Fault, Result, largest_error, load_cases
 from listing import Kernel, parse, read, split
 from runner import Compiled, Launch
 from threads import Threads
 
 # Of a kernel, cases with more multiply-adds or elements are left out unless all have more.
 COST = 3_000_000
-
-
-@dataclass
-class Result:
-    """What a case found: an error in units of what is allowed, or what is wrong."""
-
-    case: Case
-    error: float = 0.0
-    steps: int = 0
-    seconds: float = 0.0
-    wrong: str = ""
-
-    def line(self) -> str:
-        """One line for a person."""
-        name = f"{self.case.kernel}, {self.case.shape}"
-        if self.wrong:
-            return f"{name}: WRONG: {self.wrong}"
-        return f"{name}: error {self.error:.2f} of what is allowed, {self.steps} steps, {self.seconds:.2f} s"
 
 
 @dataclass

@@ -1,38 +1,19 @@
 """Runs a case: puts its arrays into the memory, launches the kernel, and compares the memory with what it must be."""
 import struct
 import time
-from dataclasses import dataclass
 
 from fault import Fault
 from kernel_object import KernelObject
 from launch import Compiled, Launch
 from memory import BASE, Memory
-from results import largest_error
+from results import Result, largest_error
 from table import Case
-
-
-@dataclass
-class Result:
-    """What a case found: an error in units of what is allowed, or what is wrong."""
-
-    case: Case
-    error: float
-    steps: int
-    seconds: float
-    wrong: str = ""
-
-    def line(self) -> str:
-        """One line for a person."""
-        name = f"{self.case.kernel}, {self.case.shape}"
-        if self.wrong:
-            return f"{name}: WRONG: {self.wrong}"
-        return f"{name}: error {self.error:.2f} of what is allowed, {self.steps} steps, {self.seconds:.2f} s"
 
 
 def run_case(code: KernelObject, case: Case, compiled: dict[int, Compiled]) -> Result:
     """Runs a case. `compiled` keeps the instructions of the object that have been executed."""
     started = time.monotonic()
-    result = Result(case, 0.0, 0, 0.0)
+    result = Result(case)
     try:
         bench = Bench(case)
         launch = Launch(code, case.kernel, bench.memory, compiled)

@@ -4,10 +4,11 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from bench import Result, run_case
+from bench import run_case
 from e4m3 import is_old
 from kernel_object import KernelObject, architecture_of, disassemble, load, read
 from launch import Compiled
+from results import Result
 from table import Case, load_cases
 
 

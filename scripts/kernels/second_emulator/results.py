@@ -1,9 +1,29 @@
-"""Compares the memory after a launch with what it must be. The emulator of PTX uses it, too."""
+"""Compares the memory after a launch with what it must be, and says what a case found. The emulator of PTX uses it, too."""
+from dataclasses import dataclass
+
 import numpy as np
 
 from elements import decode
 from fault import Fault
-from table import Array, CaseArray, Expected
+from table import Array, Case, CaseArray, Expected
+
+
+@dataclass
+class Result:
+    """What a case found: an error in units of what is allowed, or what is wrong."""
+
+    case: Case
+    error: float = 0.0
+    steps: int = 0
+    seconds: float = 0.0
+    wrong: str = ""
+
+    def line(self) -> str:
+        """One line for a person."""
+        name = f"{self.case.kernel}, {self.case.shape}"
+        if self.wrong:
+            return f"{name}: WRONG: {self.wrong}"
+        return f"{name}: error {self.error:.2f} of what is allowed, {self.steps} steps, {self.seconds:.2f} s"
 
 
 def largest_error(arrays: list[CaseArray], starts: list[int], before: Array, after: Array) -> float:

@@ -38,13 +38,17 @@ impl Tuning {
     }
 
     /// The time after which tuning stops. The GEMMs of the most important batch sizes come first, and what is left is measured
-    /// at the next start. On an H100 three seconds measure half of a large network's GEMMs, and the driver has already taken as
-    /// long to compile the kernels.
-    pub(crate) fn budget(self, maker: Maker) -> Duration {
+    /// at the next start. On an H100 three seconds measure half of a large network's GEMMs. There a first start should take six
+    /// seconds: of the time since the device was opened, tuning gets what reading the network and compiling the kernels have
+    /// left.
+    pub(crate) fn budget(self, maker: Maker, since_opening: Duration) -> Duration {
         match (self, maker) {
             (Tuning::Off, _) => Duration::ZERO,
             (Tuning::Quick, Maker::Amd) => Duration::from_secs(10),
-            (Tuning::Quick, Maker::Nvidia) => Duration::from_secs(3),
+            (Tuning::Quick, Maker::Nvidia) => {
+                let left = Duration::from_millis(4700).saturating_sub(since_opening);
+                left.clamp(Duration::from_millis(500), Duration::from_secs(3))
+            }
             (Tuning::Full, _) => Duration::from_secs(40),
         }
     }
@@ -84,7 +88,8 @@ pub struct GpuOptions {
     /// The time after which a batch counts as failed. A batch that usually takes long gets 20 times its usual time, and
     /// the first batch of each size gets six times this time.
     pub timeout: Duration,
-    /// Batch sizes that take the card longer in the warm-up are left out.
+    /// The longest time that a batch may take in the warm-up. The sizes from the first one on that takes longer are left
+    /// out, except the smallest.
     pub longest_batch: Duration,
     /// Who computes the GEMMs.
     pub gemm: GemmLibrary,

@@ -180,7 +180,8 @@ impl<'a> Maker<'a> {
             return self.make_auto(options);
         };
         match self.make_kind(kind, options) {
-            // lc0's users name these backends on machines of every kind.
+            // lc0's users name these backends on machines of every kind. Without a card they mean `auto`; with one, its
+            // error must be seen.
             Err(error @ BackendError::Create { .. })
                 if rukh_gpu::Maker::of_backend(name) == Some(NVIDIA)
                     && !rukh_gpu::has_usable_card(NVIDIA) =>

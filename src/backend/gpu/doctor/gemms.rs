@@ -104,7 +104,7 @@ struct Examiner<'a> {
     kernels: &'a Kernels,
     /// The number of hipBLASLt's algorithms to examine for each GEMM.
     most: usize,
-    /// The name of the library that hipBLASLt's interface leads to.
+    /// hipBLASLt or cuBLASLt, by the card's maker.
     blaslt: &'static str,
 }
 

@@ -139,7 +139,7 @@ impl Subject {
                 &self.options,
                 &origin,
                 kept,
-                &mut self.options.tuning.control(self.gpu.maker, &mut |_, _| true),
+                &mut self.options.tuning.control(&self.gpu, &mut |_, _| true),
             )?
             .notices),
             None => Ok(Vec::new()),

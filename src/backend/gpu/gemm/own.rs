@@ -45,11 +45,11 @@ pub(crate) fn tile_sizes() -> Vec<TileSize> {
 #[derive(Clone, Copy, Debug)]
 struct Tile {
     size: TileSize,
-    /// The time for one result, in units of that of the largest tile, if there are enough tiles for the card. These
-    /// are estimates for GEMMs that have not been timed.
+    /// The time for one result, relative to that of the tile of 128 x 128, if there are enough tiles for the card. An
+    /// estimate, for GEMMs that have not been timed.
     cost: f64,
-    /// The shared memory in bytes that a launch requests for each block; 0 for most kernels, which have what they need. With
-    /// it a compute unit holds one block, and so a launch has no more blocks than the card has units, each of which computes
+    /// The shared memory in bytes that a launch requests for each block; 0 for kernels whose shared memory is static. With
+    /// it a compute unit holds one block. So a launch has no more blocks than the card has units, and each block computes
     /// tiles one after another.
     launch_bytes: u32,
 }
@@ -194,7 +194,8 @@ impl OwnChoice {
         self.size_and_cost().size
     }
 
-    /// The launch of a kernel with this tile: so many tiles for each of so many products, and parts of them.
+    /// The grid for this tile: `tiles` for each of `gemms`, the number of GEMMs times that of parts of the summed axis.
+    /// With warpgroups there are at most `compute_units` blocks in x.
     pub(crate) fn grid(self, tiles: usize, gemms: usize, compute_units: usize) -> Grid {
         let Tile { size, launch_bytes, .. } = self.size_and_cost();
         let blocks = if launch_bytes > 0 { tiles.min(compute_units) } else { tiles };
@@ -358,8 +359,8 @@ pub(crate) fn family(element: ElementType) -> &'static str {
     }
 }
 
-/// All tiles but those of warpgroups for a GEMM without split-K and with plain weights, the one that should be the fastest
-/// first.
+/// All tiles but those of warpgroups for a GEMM without split-K and with plain weights. The one that should be the
+/// fastest comes first.
 pub(crate) fn whole_choices(shape: &GemmShape, compute_units: usize) -> Vec<OwnChoice> {
     let choices = (0..TILES.len()).map(OwnChoice::whole);
     let mut choices: Vec<OwnChoice> = choices.filter(|choice| !choice.is_of_warpgroups()).collect();

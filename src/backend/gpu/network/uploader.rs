@@ -349,7 +349,7 @@ fn to_bytes(element: ElementType, values: &[f32]) -> std::result::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// The exponent of an fp16 number, all of whose bits are set in infinity and in what is no number.
+/// The bits of the exponent of fp16, all of which are set in infinities and NaNs.
 const FP16_EXPONENT: u16 = 0x7c00;
 
 /// Rounds to a type of 16 bits, many values at a time. The error is the first value whose bits are not `right` afterwards.

@@ -263,7 +263,8 @@ impl Slot {
     }
 
     /// Captures a graph for every bucket. Before that, the device's first slot runs each bucket on empty boards, so
-    /// that the libraries load their code, which all slots use. It leaves out the sizes that take longer than `longest`.
+    /// that the libraries load their code, which all slots use. That slot also drops a size that twice takes longer than
+    /// `longest`, and every larger one. The smallest stays in any case.
     pub(crate) fn warm_up(&mut self, is_first: bool, longest: Duration) -> Result<()> {
         let planes = InputPlanes { masks: [0; InputPlanes::COUNT], rule50_value: 0.0 };
         let mut requests = Requests::default();

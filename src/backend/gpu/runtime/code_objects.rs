@@ -87,10 +87,13 @@ fn ptx_texts(number: u32, driver: i32) -> Result<Vec<String>> {
 /// The target that has only the kernels for numbers in e4m3.
 const FP8_TARGET: &str = "sm_89";
 
-/// The target that has only the GEMMs by whole warpgroups, the only architecture that has these instructions, and the oldest
-/// version of CUDA whose driver knows them.
+/// The target that has only the GEMMs by whole warpgroups.
 const WARPGROUPS_TARGET: &str = "sm_90a";
+
+/// The only architecture that has instructions of whole warpgroups.
 const WITH_WARPGROUPS: u32 = 90;
+
+/// The oldest version of CUDA whose driver knows these instructions.
 const WARPGROUPS_DRIVER: i32 = 12000;
 
 fn text(packed: &[u8]) -> Result<String> {

@@ -11,7 +11,7 @@ pub fn tell_progress_to(listener: impl Fn(&str) + Send + Sync + 'static) {
     let _ = LISTENER.set(Box::new(listener));
 }
 
-/// Tells the user what takes long.
+/// Passes a message to the listener, if there is one.
 pub(crate) fn tell(text: &str) {
     if let Some(listener) = LISTENER.get() {
         listener(text);

@@ -43,7 +43,7 @@ struct Compiled {
     read: Option<SystemTime>,
     /// Whether there is code that the file lacks.
     is_new: bool,
-    /// Whether the user knows that the driver translates.
+    /// Whether the message that the driver compiles has been sent.
     is_told: bool,
 }
 

@@ -13,12 +13,10 @@ use std::path::Path;
 /// The makers whose cards `auto` tries, in order, and a message that names the cards of both makers if both have some.
 ///
 /// A maker is left out if neither its driver nor one of its cards is there; without any, AMD stays, whose error says what is
-/// missing. Only where both drivers are there are they asked for their cards. A card of its own comes before one that is
-/// part of a processor, and then the one that multiplies faster comes first.
+/// missing. The drivers are asked for their cards only if both are present. A discrete card comes before one that is part
+/// of a processor; otherwise the one that multiplies faster comes first.
 pub fn makers() -> (Vec<Maker>, Option<String>) {
-    let libraries = Maker::ALL.map(|maker| {
-        Libraries::load(&Sources { maker, gemm: GemmLibrary::Own, folder: None, target: None }).ok()
-    });
+    let libraries = Maker::ALL.map(driver);
     if let [Some(_), Some(_)] = libraries {
         return both(libraries.map(|libraries| libraries.and_then(|libraries| best(&libraries))));
     }
@@ -37,8 +35,12 @@ pub fn makers() -> (Vec<Maker>, Option<String>) {
 
 /// Whether the maker's driver is there and finds a card.
 pub fn has_usable_card(maker: Maker) -> bool {
-    let sources = Sources { maker, gemm: GemmLibrary::Own, folder: None, target: None };
-    Libraries::load(&sources).is_ok_and(|libraries| hip::count(libraries.hip).is_ok_and(|count| count > 0))
+    driver(maker).is_some_and(|libraries| hip::count(libraries.hip).is_ok_and(|count| count > 0))
+}
+
+/// The maker's driver, without libraries for GEMMs, if it can be loaded.
+fn driver(maker: Maker) -> Option<Libraries> {
+    Libraries::load(&Sources { maker, gemm: GemmLibrary::Own, folder: None, target: None }).ok()
 }
 
 /// A card, and the operations on fp16 that it does in a millisecond by its data sheet.

@@ -10,7 +10,6 @@ use crate::runtime::device::Gpu;
 use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::GemmShape;
 use crate::runtime::kernels::{AttentionKernel, Kernels};
-use crate::runtime::maker::Maker;
 use crate::runtime::precision::GpuPrecision;
 use crate::tuning::choices;
 use crate::tuning::kept_tables;
@@ -18,20 +17,12 @@ use crate::tuning::passes;
 use crate::tuning::settings::{self, MeasuredSettings};
 use rukh_net::Network;
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 pub(crate) const MAXIMUM_BATCH: usize = 512;
 
 /// Little memory does not lower the limit on the batch size below this.
 const LEAST_MAXIMUM_BATCH: usize = 16;
-
-/// A first start on an NVIDIA card shall be ready six seconds after it began. The network's file, the driver's compiler and
-/// the check of the figures leave tuning what is left of this time, from the opening of the device on.
-const QUICK_START: Duration = Duration::from_millis(4700);
-
-/// Tuning gets this time in any case.
-const LEAST_TUNING: Duration = Duration::from_millis(500);
 
 /// The slots, their batch sizes, and notices for the user.
 pub(crate) struct Started {
@@ -86,11 +77,7 @@ pub(crate) fn start(
     let mut is_settled = true;
     if let Some(kept) = kept {
         let mut tell = |_, _| true;
-        let mut control = options.tuning.control(gpu.maker, &mut tell);
-        if options.tuning == Tuning::Quick && gpu.maker == Maker::Nvidia {
-            let left = QUICK_START.saturating_sub(gpu.opened.elapsed());
-            control.budget = control.budget.min(left.max(LEAST_TUNING));
-        }
+        let mut control = options.tuning.control(gpu, &mut tell);
         let tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
         notices.extend(tuned.notices);
         is_settled = tuned.is_settled;

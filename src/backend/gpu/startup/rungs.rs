@@ -19,7 +19,7 @@ use rukh_net::digest::Digest;
 use std::fmt::Write;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread::JoinHandle;
+use std::thread;
 
 /// The first part of the names of the files that keep a rung.
 const NAME: &str = "checked";
@@ -80,10 +80,13 @@ impl Rung {
     }
 }
 
+/// Gives the processor's figures, which a thread computes while the card is prepared.
+type Pending = Box<dyn FnOnce() -> std::result::Result<Reference, BackendError>>;
+
 /// What a check depends on, and what an earlier check said.
 pub(crate) struct Check {
-    /// The processor's figures, which a thread computes meanwhile; `None` if an earlier check is known.
-    reference: Option<JoinHandle<std::result::Result<Reference, BackendError>>>,
+    /// `None` if an earlier check is known.
+    reference: Option<Pending>,
     /// Everything apart from the GEMM table.
     key: String,
     notices: Vec<String>,
@@ -91,7 +94,7 @@ pub(crate) struct Check {
 
 impl Check {
     /// Prepares the check of a network's figures. If no earlier check is known, a thread evaluates some positions on the
-    /// processor while the card is prepared. It has a copy of the network.
+    /// processor while the card is prepared. The thread owns a copy of the network.
     pub(crate) fn new(network: &Network, inverse_temperature: f32, depends_on: &str, gemms: &Gemms) -> Check {
         let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
         for line in gemms.avoided().lines() {
@@ -100,14 +103,23 @@ impl Check {
         let known = kept(&with_table(&key, gemms));
         let reference = known.is_none().then(|| {
             let network = Arc::new(network.clone());
-            std::thread::spawn(move || Reference::new(network, 1.0 / inverse_temperature))
+            let compute = {
+                let network = Arc::clone(&network);
+                move || Reference::new(network, 1.0 / inverse_temperature)
+            };
+            let pending: Pending = match thread::Builder::new().spawn(compute) {
+                Ok(thread) => Box::new(|| thread.join().unwrap_or_else(|panic| resume_unwind(panic))),
+                // The system has no more threads, so that the figures are computed when they are needed.
+                Err(_) => Box::new(move || Reference::new(network, 1.0 / inverse_temperature)),
+            };
+            pending
         });
         Check { reference, key, notices: Vec::new() }
     }
 
     /// Waits for the processor's figures. If there are none, a notice says why.
     fn reference(&mut self) -> Option<Reference> {
-        let reference = self.reference.take()?.join().unwrap_or_else(|panic| resume_unwind(panic));
+        let reference = self.reference.take()?();
         reference.map_err(|error| self.notices.push(format!("figures are not checked: {error}"))).ok()
     }
 }

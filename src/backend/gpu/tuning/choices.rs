@@ -16,11 +16,11 @@ use crate::measure::measurer::{Event, Measurer, Wanted};
 use crate::options::{GpuOptions, Tuning};
 use crate::pass::slot::{SlotMaker, Workspace};
 use crate::runtime::choice::GpuChoice;
+use crate::runtime::device::Gpu;
 use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use crate::runtime::ffi::hip::Address;
 use crate::runtime::ffi::program::{Program, Step};
-use crate::runtime::maker::Maker;
 use crate::table::file;
 use crate::table::row::{Origin, Row};
 use rukh_base::cache_folder;
@@ -39,13 +39,9 @@ pub(crate) struct Control<'a> {
 }
 
 impl Tuning {
-    /// The control of the tuning at a start, on a card of this maker.
-    pub(crate) fn control<'a>(
-        self,
-        maker: Maker,
-        tell: &'a mut dyn FnMut(usize, usize) -> bool,
-    ) -> Control<'a> {
-        Control { effort: self.effort(), budget: self.budget(maker), tell }
+    /// The control of the tuning at a start, on this device.
+    pub(crate) fn control<'a>(self, gpu: &Gpu, tell: &'a mut dyn FnMut(usize, usize) -> bool) -> Control<'a> {
+        Control { effort: self.effort(), budget: self.budget(gpu.maker, gpu.opened.elapsed()), tell }
     }
 }
 

@@ -23,12 +23,12 @@ pub(crate) struct Epilogue<'a> {
     pub(crate) activation: i32,
     /// Multiply and add, `[64][stride]`.
     pub(crate) gates: Option<(&'a [f64], &'a [f64])>,
-    /// `[products][rows][stride]`
+    /// `[gemms][rows][stride]`
     pub(crate) residual: Option<&'a [f64]>,
 }
 
 impl Epilogue<'_> {
-    /// The results `[products][rows][stride]` without the gap after the last row. Between the rows they are no number.
+    /// The results `[gemms][rows][stride]` without the gap after the last row. Between the rows they are no number.
     /// `sum` gets the product, the row and the column.
     pub(crate) fn results(
         &self,

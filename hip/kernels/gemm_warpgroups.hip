@@ -19,9 +19,9 @@
 // do not wait for each other, so that one of them multiplies while the other one stores the results of its part of a
 // tile.
 //
-// Twelve waves leave 168 registers to each thread, so that with 256 columns a few values are spilled. Waves that
-// exchange registers (setmaxnreg) are no way out: where the driver makes code that can be kept, its compiler ignores
-// that.
+// Twelve waves leave 168 registers to each thread, so that with 256 columns a few values are spilled. Moving registers
+// between waves (setmaxnreg) does not help: the driver's compiler ignores it when it makes code that can be kept for the
+// next start.
 //
 // README.md has the rates on an H100. Blocks of half the size, of which a multiprocessor holds two, read more and were
 // slower; so were blocks in which all threads copy and multiply in step.
@@ -74,7 +74,7 @@ struct WarpgroupGemm {
     // The runs of a thread that go through the epilogue together.
     static constexpr i32 TOGETHER = 2;
     static constexpr i32 SUM_VECTORS = 2 * TOGETHER * MULTIPLYING_THREADS;
-    // The copied steps can belong to as many tiles, and the tile whose results are stored is one more.
+    // Each stage can hold a step of another tile, and the results of one more tile are being stored.
     static constexpr i32 BIASES = STAGES + 1, BIAS_VECTORS = COLUMNS / 8;
     // src/backend/gpu/gemm/own.rs has the same number. Each stage has two barriers, which take 16 bytes.
     static constexpr i32 LAUNCH_BYTES = 16 * (STAGES * STAGE + SUM_VECTORS + BIASES * BIAS_VECTORS + STAGES);
@@ -212,7 +212,8 @@ GPU_METHOD void WarpgroupGemm<T, COLUMNS>::multiply(const GemmArguments& a, cons
 template <class T, i32 COLUMNS>
 GPU_METHOD void WarpgroupGemm<T, COLUMNS>::store(const GemmArguments& a, Core& core, Words4* sums, const Words4* bias,
                                                  i32 gemm, i32 first_row, i32 first_column) {
-    // Whether all runs lie at multiples of 16 bytes and have eight results. Only then the biases are in shared memory.
+    // Whether all runs lie at multiples of 16 bytes and have eight results. Only then are all biases of a tile in shared
+    // memory: `copy` leaves out an incomplete run.
     const bool is_regular = a.outputs % 8 == 0 && a.output_stride % 8 == 0;
     auto add_bias = [&](float* x, i32 run) {
         Packed<T> packed;

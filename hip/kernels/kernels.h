@@ -43,8 +43,8 @@
 // attention_T_d*, attention_other, dense and norm_dense exist only on machines with a matrix instruction (MATRIX_LAYOUT
 // in gpu.h), so gfx906 and gfx1030 do not have them. gfx942 and gfx950 (GPU_HAS_DIES in gpu.h) have attention_T_d*_x2
 // instead of attention_T_d* for the same head dimensions. quantise_fp8 and gemm_fp8 exist only on machines that multiply
-// e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942, gfx950, and NVIDIA's from sm_89 on. NVIDIA's sm_75 has no kernels of bf16, and
-// sm_61 only those of f32 (GPU_HAS_F16 in gpu.h). Only sm_90a has gemm_T_128x{192,256}_384, whose launches request shared
+// e4m3 (FP8_LARGEST in gpu.h): gfx12, gfx942, gfx950, and NVIDIA's from sm_89 on. NVIDIA's sm_75 has no kernels of bf16,
+// and sm_61 only those of f32 (GPU_HAS_F16 in gpu.h). Only sm_90a has gemm_T_128x{192,256}_384, whose launches request shared
 // memory: WarpgroupGemm::LAUNCH_BYTES. No PTX for NVIDIA has gemm_chain and gemm_chain_byte_weights
 // (GPU_HAS_CHAINS).
 #pragma once

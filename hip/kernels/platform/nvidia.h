@@ -1,6 +1,7 @@
-// NVIDIA GPUs: sm_61 (Pascal; no matrix instructions), sm_75 (Turing), sm_80 (Ampere and later), sm_89 (Ada and later) and
-// sm_90a (Hopper only). For clang's NVPTX target. Uses only the compiler's builtins and inline PTX, and nothing of CUDA.
-// NVIDIA's driver compiles the PTX for the card, also for cards that are newer than the target.
+// NVIDIA GPUs: sm_61 (Pascal; no matrix instructions), sm_75 (Turing), sm_80 (Ampere and later), sm_89 (Ada and later)
+// and sm_90a (Hopper only). For clang's NVPTX target. Uses only the compiler's builtins and inline PTX, and nothing of
+// CUDA. NVIDIA's driver compiles the PTX for the card, also for cards that are newer than the target, but for sm_90a,
+// which serves cards of 9.0 alone.
 //
 // | target | serves | matrix instructions | asynchronous copies | kernels |
 // |---|---|---|---|---|

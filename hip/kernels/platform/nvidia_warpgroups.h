@@ -40,7 +40,7 @@ GPU_FUNCTION void wait_for_phase(u32 barrier, u32 parity) {
                  : "memory");
 }
 
-// The products that this thread starts from here on read what it knows to be in shared memory.
+// Makes what this thread sees in shared memory visible to the products that it starts from here on.
 GPU_FUNCTION void observe_for_products() {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
@@ -102,7 +102,7 @@ GPU_FUNCTION u64 operand_of_products(const void* at) {
 MULTIPLY_WARPGROUPS(multiply_warpgroup_f16, "f16")
 MULTIPLY_WARPGROUPS(multiply_warpgroup_bf16, "bf16")
 
-// Waits until all groups are complete. Only then the sums are read.
+// Waits until all groups are complete. The sums may be read only after this.
 GPU_FUNCTION void complete_products(float (&sums)[96]) {
     asm volatile("wgmma.wait_group.sync.aligned 0;" : SUMS_32(0), SUMS_32(32), SUMS_32(64) : : "memory");
 }

@@ -144,7 +144,7 @@ fn about_gemms(gemms: &StageReport) -> Option<String> {
     } else {
         "At its start Rukh leaves out what ends a process, and checks the figures."
     };
-    Some(format!("Some GEMMs of a library crash or are wrong. {remedy}"))
+    Some(format!("Some GEMMs of the installed libraries crash or are wrong. {remedy}"))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check movetime; if none is named, the first three run. Each step has a time
+# matrix loop int8 fp8 weights threads formats check movetime chains; if none is named, the first three run. Each step has a time
 # limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that tests of
 # every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
@@ -125,6 +125,19 @@ step_correct() {
         echo "-- $target"
         grep -E "^ALL|TOO FAR|FAILED|NOT DONE|skipped:|distance:" "$out/correct-$target.log" | cut -c1-300 | head -60
     done
+    return $status
+}
+
+# Does the same with chains, which AMD's cards run by default, for sm_80. The PTX that ships has none.
+step_chains() {
+    local status=0
+    if [ ! -x "$packed/distance-chains" ]; then
+        echo "skipped: $packed was made without CHAINS=1"
+        return 0
+    fi
+    run 150 chains.log "$packed/distance-chains" --seconds=130 --formats=fp16,bf16 \
+        --options="target=sm_80,gemm=own,fuse=true" "$here/tests/data" "$packed/shared" || status=1
+    grep -E "^ALL|TOO FAR|FAILED|NOT DONE|skipped:|distance:" "$out/chains.log" | cut -c1-300 | head -20
     return $status
 }
 

@@ -9,6 +9,7 @@
 #               speed of large networks is not measured
 # environment:
 #   PROFILE=release    Cargo's profile
+#   CHAINS=1           packs what the step chains needs, too. This compiles the kernels with clang, and a part of the engine
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:?usage: scripts/checks/cuda_pack.sh FOLDER [net_pb2.py]}
@@ -23,6 +24,13 @@ mkdir -p "$folder/shared"
 strip -o "$folder/rukh" "$built/rukh"
 strip -o "$folder/distance" "$built/examples/distance"
 strip -o "$folder/sweep" "$built/examples/sweep"
+if [ -n "${CHAINS:-}" ]; then
+    chains=$(mktemp --suffix=.ptx)
+    scripts/kernels/ptx.sh --chains "$chains"
+    RUKH_KERNELS_CHAINS=$chains cargo build --profile "$profile" --workspace --example distance
+    strip -o "$folder/distance-chains" "$built/examples/distance"
+    rm "$chains"
+fi
 if [ -d ../shared/nets ]; then
     # Leaves out the networks of tests/data, which the checkout has, and those of other input formats (micro-in*), which
     # the tests make from micro-attn.

@@ -94,8 +94,13 @@ fn a_format_that_a_card_lacks_is_refused() {
     let text = with_card(&pascal);
     let reason = "NVIDIA GeForce GTX 1060 (sm_61) has no instructions that multiply matrices in fp16";
     assert!(text.contains(reason), "{text}");
-    // `cuda-auto` takes fp32 there, and on a card of Turing without units for matrices.
-    for card in [pascal[0].1, "sm_75:NVIDIA GeForce GTX 1650:14:1665"] {
+    // `cuda-auto` takes fp32 there, and on a card of Turing without units for matrices, which a measurement finds.
+    let turing = "sm_75:NVIDIA GeForce GTX 1650:14:1665";
+    let text = with_card(&[("RUKH_STAND_IN_DEVICES", turing), ("RUKH_STAND_IN_SLOW", "gemm_f16")]);
+    assert!(text.contains("NVIDIA GeForce GTX 1650 (sm_75) has no instructions"), "{text}");
+    let text = with_card(&[("RUKH_STAND_IN_DEVICES", turing), ("RUKH_STAND_IN_SLOW", "gemm_f32")]);
+    assert!(text.contains("backend cuda-fp16: wrong figures without graphs"), "{text}");
+    for card in [pascal[0].1, turing] {
         let settings = [("RUKH_STAND_IN_DEVICES", card)];
         let text = said(nowhere(), &["--backend=cuda-auto", "-o", OPTIONS], &settings);
         assert!(text.contains("backend cuda-auto: wrong figures without graphs"), "{card}: {text}");

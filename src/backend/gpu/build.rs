@@ -5,6 +5,7 @@
 //! |---|---|
 //! | `RUKH_KERNELS_COMPILER` | compiles the kernels with this compiler: clang with the amdgcn target, or hipcc |
 //! | `RUKH_KERNELS_ARCHITECTURES` | the architectures to compile for; by default the stored ones |
+//! | `RUKH_KERNELS_CHAINS` | a file of `scripts/kernels/ptx.sh --chains`, in place of the stored PTX for sm_80: for a check on a card |
 
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -31,6 +32,7 @@ fn embed_kernels() -> Result<(), String> {
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-env-changed=RUKH_KERNELS_COMPILER");
     println!("cargo:rerun-if-env-changed=RUKH_KERNELS_ARCHITECTURES");
+    println!("cargo:rerun-if-env-changed=RUKH_KERNELS_CHAINS");
 
     let mut source = String::new();
     inline("all.hip", &folder, &mut Vec::new(), &mut source)?;
@@ -45,7 +47,12 @@ fn embed_kernels() -> Result<(), String> {
             words.try_into().map_err(|_| format!("same_code.txt: {line:?} does not have three words"))?,
         );
     }
-    let ptx = files(&stored, ".ptx.gz")?;
+    let mut ptx = files(&stored, ".ptx.gz")?;
+    if let (Ok(chains), Some(sm_80)) =
+        (env::var("RUKH_KERNELS_CHAINS"), ptx.iter_mut().find(|(target, _)| target == "sm_80"))
+    {
+        sm_80.1 = PathBuf::from(chains);
+    }
     let objects = match env::var("RUKH_KERNELS_COMPILER") {
         Err(_) => files(&stored, ".co.gz")?,
         Ok(compiler) => {

@@ -128,7 +128,7 @@ fn tune_device(
     let candidates = candidate_sizes(maker.maximum_batch);
     let maker = SlotMaker { ladder: &candidates, ..maker };
     let mut of_gemms = |done, all| tell(TuneStage::Gemms, done, all);
-    let mut control = Control { effort: Effort::Full, budget, tell: &mut of_gemms };
+    let mut control = Control { effort: Effort::Full, budget, later_budget: budget, tell: &mut of_gemms };
     let mut tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
     notices.append(&mut tuned.notices);
     let mut ladder = passes::kept(&key).unwrap_or_default();

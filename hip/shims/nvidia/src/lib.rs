@@ -6,6 +6,7 @@
 //! |---|---|---|
 //! | `RUKH_STAND_IN_DEVICES` | the cards, separated by commas: `sm_86:NVIDIA GeForce RTX 3060:28:1777`, the architecture, name, multiprocessors and MHz | one such card |
 //! | `RUKH_STAND_IN_VERSION` | the version of CUDA that the driver knows | 12040 |
+//! | `RUKH_STAND_IN_SLOW` | the part of a kernel's name with which a launch takes a millisecond, by the events around it | none does |
 //! | `RUKH_STAND_IN_FAIL` | calls that fail, separated by commas: `cuInit=100`, `cuMemAlloc_v2:3=2`; function, the first call that fails (1 if it is left out), and the status | none |
 
 #![allow(unsafe_code, reason = "it implements a C interface")]
@@ -76,6 +77,12 @@ struct State {
     memory: HashMap<usize, Layout>,
     used: usize,
     capturing: HashSet<usize>,
+    /// The kernels that are slow.
+    slow: HashSet<usize>,
+    /// The number of launches of slow kernels.
+    slow_launches: u32,
+    /// This number when an event was recorded.
+    events: HashMap<usize, u32>,
 }
 
 fn state() -> MutexGuard<'static, State> {
@@ -296,12 +303,19 @@ api! {
         unsafe { put(event, handle()) }
     }
     fn cuEventDestroy_v2(event: Handle) { Ok(()) }
-    fn cuEventRecord(event: Handle, stream: Handle) { Ok(()) }
+    fn cuEventRecord(event: Handle, stream: Handle) {
+        let mut state = state();
+        let launches = state.slow_launches;
+        state.events.insert(event.addr(), launches);
+        Ok(())
+    }
     fn cuEventQuery(event: Handle) { Ok(()) }
     fn cuEventSynchronize(event: Handle) { Ok(()) }
     fn cuEventElapsedTime(milliseconds: *mut f32, start: Handle, stop: Handle) {
+        let state = state();
+        let [start, stop] = [start, stop].map(|event| state.events.get(&event.addr()).copied().unwrap_or(0));
         // SAFETY: see above.
-        unsafe { put(milliseconds, 0.1) }
+        unsafe { put(milliseconds, 0.1 + stop.saturating_sub(start) as f32) }
     }
     fn cuModuleLoadData(module: *mut Handle, image: *const c_void) {
         // SAFETY: see above.
@@ -309,8 +323,15 @@ api! {
     }
     fn cuModuleUnload(module: Handle) { Ok(()) }
     fn cuModuleGetFunction(function: *mut Handle, module: Handle, name: *const c_char) {
+        let new = handle();
         // SAFETY: see above.
-        unsafe { put(function, handle()) }
+        let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+        let slow = setting("RUKH_STAND_IN_SLOW", "");
+        if !slow.is_empty() && name.contains(&slow) {
+            state().slow.insert(new.addr());
+        }
+        // SAFETY: see above.
+        unsafe { put(function, new) }
     }
     fn cuFuncGetAttribute(value: *mut c_int, attribute: c_int, function: Handle) {
         // SAFETY: see above.
@@ -327,6 +348,10 @@ api! {
         function: Handle, grid_x: c_uint, grid_y: c_uint, grid_z: c_uint, block_x: c_uint, block_y: c_uint,
         block_z: c_uint, shared_bytes: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
+        let mut state = state();
+        if state.slow.contains(&function.addr()) {
+            state.slow_launches += 1;
+        }
         Ok(())
     }
     fn cuLaunchHostFunc(stream: Handle, function: Option<unsafe extern "C" fn(*mut c_void)>, data: *mut c_void) {

@@ -13,6 +13,7 @@ use crate::runtime::ffi::hip::{self, Device};
 use crate::runtime::ffi::{hipblaslt, hiprtc, rocblas};
 use crate::runtime::kernels::Kernels;
 use crate::runtime::maker::Maker;
+use crate::runtime::matrix_units;
 use std::path::PathBuf;
 
 /// What is known of a loaded library.
@@ -105,6 +106,15 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
     let Some(gpu) = opened.transpose()? else { return Ok(()) };
     gpu.notices.iter().chain(&gpu.refusals).for_each(|notice| report.note(notice.clone()));
     report.note(format!("gpu {}, {}, {} is used", gpu.device.ordinal(), gpu.name, gpu.architecture));
+    if gpu.facts.has_fp16 && maker == Maker::Nvidia {
+        report.item("instructions for matrices", |report| {
+            let [with, without] = matrix_units::milliseconds(gpu.device)?;
+            report.note(format!(
+                "a GEMM takes {with:.3} ms in fp16 by instructions for matrices, and {without:.3} ms in fp32 without them"
+            ));
+            Ok(())
+        });
+    }
     report.item("the versions of the BLAS libraries", |report| {
         if let Some(library) = gpu.rocblas {
             report.note(format!("rocBLAS {}", rocblas::version(library)?));

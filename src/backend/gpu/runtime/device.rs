@@ -5,12 +5,13 @@ use super::choice::{Found, GpuChoice, LeftOut, notice, ranked};
 use super::code_objects::code_for;
 use super::driver_hint::explained;
 use super::error::{GpuError, Result};
-use super::facts::{Facts, target_of};
+use super::facts::Facts;
 use super::ffi::hip::{self, Device, Versioned};
 use super::ffi::{hipblaslt, rocblas};
 use super::kernel_code::KernelCode;
 use super::libraries::{Libraries, Sources};
 use super::maker::Maker;
+use super::matrix_units::measured_target;
 use rukh_base::available_memory::available_bytes;
 use std::time::Instant;
 
@@ -108,7 +109,10 @@ impl Gpu {
         let Usable { rocblas, hipblaslt, refusals } = usable(libraries, &found.architecture)?;
         // The code, and what follows from it, may be those of an older architecture.
         let asked = libraries.target.as_deref();
-        let target = asked.or(target_of(&found.name, &found.architecture)).unwrap_or(&found.architecture);
+        let target = match asked {
+            Some(target) => target,
+            None => measured_target(device, found)?.unwrap_or(&found.architecture),
+        };
         let code = code_for(&found.architecture, target, || device.version(Versioned::Driver))?;
         let facts = Facts::of(target);
         let Found { name, architecture, compute_units, .. } = found.clone();

@@ -24,26 +24,6 @@ const FIRST_WITH_BF16: u32 = 80;
 /// The oldest NVIDIA architecture with instructions that multiply matrices, for which we have kernels.
 const FIRST_WITH_MATRICES: u32 = 75;
 
-/// Parts of the names of cards of the architecture `sm_75` that have no units for products of matrices: these run at a
-/// tenth of the rate of plain fp32 there (lc0's pull request 849 has figures of a GTX 1650).
-const WITHOUT_MATRIX_UNITS: [&str; 9] = [
-    "GTX 16",
-    "MX450",
-    "MX550",
-    "Quadro T",
-    "NVIDIA T400",
-    "NVIDIA T500",
-    "NVIDIA T550",
-    "NVIDIA T600",
-    "NVIDIA T1",
-];
-
-/// The target whose kernels suit a card with this name, where that is not the newest that the card can run.
-pub(crate) fn target_of(name: &str, architecture: &str) -> Option<&'static str> {
-    let has_none = architecture == "sm_75" && WITHOUT_MATRIX_UNITS.iter().any(|part| name.contains(part));
-    has_none.then_some("sm_61")
-}
-
 /// What follows from a card's architecture.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Facts {
@@ -133,18 +113,6 @@ mod tests {
         assert_eq!(["gfx1200", "gfx1201", "gfx950", "sm_90", "sm_89"].map(of), [Some(Fp8Format::Ocp); 5]);
         assert_eq!(of("gfx942"), Some(Fp8Format::Fnuz));
         assert_eq!(["gfx1100", "gfx90a", "gfx1030", "sm_80", ""].map(of), [None; 5]);
-    }
-
-    #[test]
-    fn a_turing_card_without_matrix_units_has_the_kernels_of_older_ones() {
-        assert_eq!(target_of("NVIDIA GeForce GTX 1650", "sm_75"), Some("sm_61"));
-        for (name, architecture) in [
-            ("NVIDIA GeForce RTX 2060", "sm_75"),
-            ("Tesla T4", "sm_75"),
-            ("NVIDIA GeForce GTX 1080", "sm_61"),
-        ] {
-            assert_eq!(target_of(name, architecture), None, "{name}");
-        }
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! | [`precision`], [`weight_bits`] | the number formats, and how far results in them may be off; the user's choice of the weights' bits |
 //! | [`kernels`] | our kernels' names, grids and alignment |
 //! | [`device`], [`choice`] | opens the best device that can be used; chooses among those that a driver finds |
+//! | [`matrix_units`] | whether a card that may lack them has units for matrices |
 //! | [`libraries`], [`blas_files`] | loads the driver's and the BLAS libraries; finds out whether those have kernels for a device |
 //! | [`driver_hint`], [`nvidia_hint`], [`linux`] | say why a driver may find no device; what Linux knows of cards |
 //! | [`code_objects`] | finds our kernels' code for a device |
@@ -33,6 +34,7 @@ pub(crate) mod kernels;
 pub(crate) mod libraries;
 pub(crate) mod linux;
 pub(crate) mod maker;
+pub(crate) mod matrix_units;
 pub(crate) mod numbers;
 pub(crate) mod nvidia_hint;
 pub(crate) mod occupancy;

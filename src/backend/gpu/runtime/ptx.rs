@@ -10,12 +10,16 @@ use rukh_base::cache_folder;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// How the line that begins a kernel begins. The kernel's name and a parenthesis follow. A kernel lasts until the next one
 /// begins.
 const ENTRY: &str = ".visible .entry ";
+
+/// Whether the message that the driver compiles has been sent.
+static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// The texts of the kernels that a card can run, and the machine code of those that have been looked up.
 pub(crate) struct Ptx {
@@ -43,8 +47,6 @@ struct Compiled {
     read: Option<SystemTime>,
     /// Whether there is code that the file lacks.
     is_new: bool,
-    /// Whether the message that the driver compiles has been sent.
-    is_told: bool,
 }
 
 impl Compiled {
@@ -110,7 +112,7 @@ impl Ptx {
             return Ok(Some(code));
         }
         let Some(module) = self.texts.iter().find_map(|text| text.module(name)) else { return Ok(None) };
-        if !std::mem::replace(&mut self.compiled().is_told, true) {
+        if !IS_TOLD.swap(true, Ordering::Relaxed) {
             progress::tell(
                 "NVIDIA's driver compiles Rukh's kernels for the card, which takes some seconds at the first start",
             );

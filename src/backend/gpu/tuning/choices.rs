@@ -1,8 +1,8 @@
 //! Tuning: finds the fastest algorithm for each GEMM of a network by timing the libraries' proposals.
 //!
 //! The forward pass of each bucket is laid out once, and [`Gemms`](crate::gemm::gemms::Gemms) records the GEMMs that it
-//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper,
-//! this process does so itself. The result is kept in a file.
+//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper or
+//! a library, this process does so itself. The result is kept in a file.
 
 use super::kept_tables::KeptTable;
 use super::notices::{killer_notice, wrong_notices};
@@ -33,6 +33,8 @@ pub(crate) struct Control<'a> {
     pub(crate) effort: Effort,
     /// The time after which no other GEMM is timed.
     pub(crate) budget: Duration,
+    /// The same where an earlier start has measured a part of the network's GEMMs.
+    pub(crate) later_budget: Duration,
     /// Gets the number of GEMMs that have been measured, and of those to measure. If it returns false, tuning ends
     /// and keeps what it has.
     pub(crate) tell: &'a mut dyn FnMut(usize, usize) -> bool,
@@ -41,7 +43,9 @@ pub(crate) struct Control<'a> {
 impl Tuning {
     /// The control of the tuning at a start, on this device.
     pub(crate) fn control<'a>(self, gpu: &Gpu, tell: &'a mut dyn FnMut(usize, usize) -> bool) -> Control<'a> {
-        Control { effort: self.effort(), budget: self.budget(gpu.maker, gpu.opened.elapsed()), tell }
+        let budget = self.budget(gpu.maker, gpu.opened.elapsed());
+        let later_budget = self.later_budget(gpu.maker).min(budget);
+        Control { effort: self.effort(), budget, later_budget, tell }
     }
 }
 
@@ -129,7 +133,8 @@ pub(crate) fn tune(
     if !missing.is_empty() {
         let earlier = table.clone();
         let mut last_write = Instant::now();
-        let Control { budget, tell, .. } = control;
+        let Control { budget, later_budget, tell, .. } = control;
+        let budget = if missing.len() < gemms.len() { later_budget } else { budget };
         let mut listen = |found: &GemmTable| {
             if last_write.elapsed() >= BETWEEN_WRITES {
                 let mut all = earlier.clone();
@@ -246,7 +251,9 @@ pub(crate) fn measure(
 ) -> Result<Vec<String>> {
     let SlotMaker { gpu, gemms, kernels, network, .. } = maker;
     let Plan { missing, effort, budget } = *plan;
-    if let Some(program) = &options.helper {
+    // Only a library may end the process that asks it.
+    let has_library = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt].into_iter().any(|one| gemms.has(one));
+    if let Some(program) = options.helper.as_ref().filter(|_| has_library) {
         let mut request = Request {
             gpu: GpuChoice::Number(gpu.device.ordinal()),
             sources: options.sources(),

@@ -1,0 +1,104 @@
+//! Whether a card of Turing's architecture has the units that multiply matrices. Some have none (GTX 16, MX450 and others).
+//! There the instructions for matrices run at a tenth of the rate of plain fp32 (lc0's pull request 849 has figures of a
+//! GTX 1650), and nothing that the driver says tells these cards from the others. So a GEMM is timed in both ways.
+
+use super::choice::Found;
+use super::code_objects::code_for;
+use super::error::Result;
+use super::ffi::arguments::GemmArguments;
+use super::ffi::hip::{Device, DeviceBuffer, Versioned};
+use super::ffi::module::{Grid, Module};
+use super::ffi::program::{BlasLibraries, Lanes, Program, Step, Stopwatch};
+use super::ffi::stream::Stream;
+use rukh_base::cache_folder;
+
+/// The architecture that has cards with these units and cards without.
+const ARCHITECTURE: &str = "sm_75";
+/// The target whose kernels multiply by instructions for matrices, and its kernel.
+const WITH: (&str, &str) = (ARCHITECTURE, "gemm_f16_64x64_128");
+/// The target whose kernels use none, and its kernel.
+const WITHOUT: (&str, &str) = ("sm_61", "gemm_f32_64x64_128");
+
+/// The GEMM has so many rows, and so many outputs and inputs: 2.1 GFLOP.
+const ROWS: usize = 4096;
+const WIDTH: usize = 512;
+/// The rows and columns of the kernels' tiles, and the threads of a block.
+const TILE: usize = 64;
+const THREADS: u32 = 128;
+/// Each GEMM is timed so many times, in turn with the other one. The shortest time counts.
+const RUNS: usize = 3;
+
+/// The name of the file that keeps what was found, and the words in it.
+const NAME: &str = "matrix-units";
+const KEPT: [&str; 2] = ["none", "some"];
+
+/// The target whose kernels suit the device, where only a measurement can tell. It is kept for the next start.
+///
+/// # Errors
+/// A kernel cannot be compiled, memory is missing, or a call fails.
+pub(super) fn measured_target(device: Device, found: &Found) -> Result<Option<&'static str>> {
+    if found.architecture != ARCHITECTURE {
+        return Ok(None);
+    }
+    let key = format!("{},driver {}", found.name, device.version(Versioned::Driver)?);
+    let kept = cache_folder::kept_line(NAME, &key);
+    let has_units = match kept.and_then(|word| KEPT.iter().position(|known| *known == word)) {
+        Some(known) => known == 1,
+        None => {
+            let [with, without] = milliseconds(device)?;
+            let has_units = with < without;
+            // Without a cache folder it is measured at each start.
+            let _ = cache_folder::keep_line(NAME, &key, KEPT[usize::from(has_units)]);
+            has_units
+        }
+    };
+    Ok((!has_units).then_some(WITHOUT.0))
+}
+
+/// The milliseconds that the GEMM takes in fp16 by instructions for matrices, and in fp32 without them, on a device of at
+/// least Turing's architecture.
+///
+/// # Errors
+/// A kernel cannot be compiled, memory is missing, or a call fails.
+pub(crate) fn milliseconds(device: Device) -> Result<[f32; 2]> {
+    let stream = Stream::new(device)?;
+    let blas = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
+    let lanes = Lanes::new(device, &stream, 0, blas)?;
+    // As large as fp32 needs.
+    let matrix = |rows: usize| DeviceBuffer::zeroed(device, rows * WIDTH * size_of::<f32>(), "a GEMM");
+    let (x, weights, output) = (matrix(ROWS)?, matrix(WIDTH)?, matrix(ROWS)?);
+    let arguments = || GemmArguments {
+        x: x.address(),
+        weights: weights.address(),
+        output: output.address(),
+        rows: ROWS as i32,
+        outputs: WIDTH as i32,
+        inputs: WIDTH as i32,
+        x_stride: WIDTH as i32,
+        weights_stride: WIDTH as i32,
+        output_stride: WIDTH as i32,
+        gemms: 1,
+        splits: 1,
+        ..GemmArguments::NONE
+    };
+    let blocks = (ROWS / TILE * (WIDTH / TILE)) as u32;
+    let program = |(target, name): (&str, &str)| -> Result<Program> {
+        let code = code_for(ARCHITECTURE, target, || device.version(Versioned::Driver))?;
+        let function = Module::load(device, &code)?.function(name)?;
+        let grid = Grid { blocks: (blocks, 1), threads: THREADS, shared_bytes: 0 };
+        Ok(Program::new(vec![Step::kernel(name.to_owned(), function, grid, arguments())], Vec::new()))
+    };
+    let programs = [program(WITH)?, program(WITHOUT)?];
+    let mut watch = Stopwatch::new(device)?;
+    let mut shortest = [f32::INFINITY; 2];
+    // The first run of each is a warm-up.
+    for run in 0..=RUNS {
+        for (program, shortest) in programs.iter().zip(&mut shortest) {
+            let taken = watch.passing(&stream, || program.enqueue(&stream, &lanes))?;
+            if run > 0 {
+                *shortest = shortest.min(taken);
+            }
+        }
+    }
+    Ok(shortest)
+}

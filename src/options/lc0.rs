@@ -59,7 +59,7 @@ impl Field for BackendChoice {
 
 /// The beginnings of the names of lc0's backends for graphics cards. What may follow is `-` and a variant, such as
 /// `fp16`.
-const GPU_FAMILIES: [&str; 4] = ["cuda", "hip", "metal", "sycl"];
+const GPU_FAMILIES: [&str; 3] = ["cuda", "metal", "sycl"];
 
 /// lc0's other backends for graphics cards.
 const GPU_BACKENDS: [&str; 10] = [
@@ -119,6 +119,12 @@ pub fn backend_in_place_of(name: &str) -> Option<BackendName> {
             "cudnn" => BackendName::Cuda,
             "cudnn-fp16" => BackendName::CudaFp16,
             _ => BackendName::CudaAuto,
+        })
+    } else if family == "hip" {
+        Some(match name.as_str() {
+            "hip" => BackendName::Rocm,
+            "hip-fp16" => BackendName::RocmFp16,
+            _ => BackendName::RocmAuto,
         })
     } else if GPU_FAMILIES.contains(&family) || GPU_BACKENDS.contains(&name.as_str()) {
         Some(BackendName::Auto)
@@ -247,16 +253,17 @@ pub fn instead_of_mode(name: &str) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use BackendName::{Auto, Cpu, Cuda, CudaAuto, CudaFp16};
+    use BackendName::{Auto, Cpu, Cuda, CudaAuto, CudaFp16, Rocm, RocmAuto, RocmFp16};
 
     /// Every backend that lc0 registers, some of which are newer or older than its version of 2026.
     #[test]
     fn every_backend_of_lc0_has_one_in_its_place() {
-        let automatic = "hip hip-auto hip-fp16 opencl dx12 metal \
+        let automatic = "opencl dx12 metal \
              sycl sycl-auto sycl-fp16 xla tensorflow-cc onnx-cuda onnx-trt onnx-rocm onnx-migraphx onnx-dml \
-             onnx-coreml Hip-Auto";
+             onnx-coreml";
         let nvidia = [("cudnn", Cuda), ("cudnn-fp16", CudaFp16), ("cudnn-auto", CudaAuto)];
-        for (name, expected) in nvidia {
+        let amd = [("hip", Rocm), ("hip-fp16", RocmFp16), ("hip-auto", RocmAuto), ("Hip-Auto", RocmAuto)];
+        for (name, expected) in nvidia.into_iter().chain(amd) {
             assert_eq!(backend_in_place_of(name), Some(expected), "{name}");
         }
         let processor = "blas eigen onednn mkl dnnl onnx-cpu tensorflow-cc-cpu";

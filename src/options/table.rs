@@ -414,7 +414,7 @@ options! {
     /// otherwise the network inside the binary, `<embedded>`.
     weights: String = AUTODISCOVER, text().uci("WeightsFile").short('w');
     /// The backend that evaluates positions; `auto` uses the fastest that runs on this machine. The name of a backend
-    /// of lc0 selects `cuda` for `cudnn`, `auto` for other graphics cards, and `cpu` for processors.
+    /// of lc0 selects `cuda` for `cudnn`, `rocm` for `hip`, `auto` for other graphics cards, and `cpu` for processors.
     backend: BackendChoice = BackendName::Auto,
         choice(BackendName::NAMES).or(|name| backend_in_place_of(name).is_some()).uci("Backend").short('b');
     /// Options of the backend, such as `threads=2` or `backend=cpu,(gpu=0),(gpu=1)`.

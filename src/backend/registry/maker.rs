@@ -165,11 +165,12 @@ impl<'a> Maker<'a> {
 
     /// Makes the backend called `name`.
     pub(super) fn make(&self, name: &str, options: OptionsDict<'_>) -> Made {
-        let (name, options) = match (BackendName::from_name(name), backend_in_place_of(name)) {
-            (Some(name), _) => (name, options),
+        let (name, options, is_of_lc0) = match (BackendName::from_name(name), backend_in_place_of(name)) {
+            // lc0 has some of the names for NVIDIA's cards, too.
+            (Some(name), _) => (name, options, rukh_gpu::Maker::of_backend(name) == Some(NVIDIA)),
             (None, Some(ours)) => {
                 self.notice(format!("{ours} takes the place of lc0's backend {}", quoted(name)));
-                (ours, options.only(lc0::KEPT_BACKEND_OPTIONS))
+                (ours, options.only(lc0::KEPT_BACKEND_OPTIONS), true)
             }
             (None, None) => {
                 let known = BackendName::NAMES.join(", ");
@@ -179,17 +180,15 @@ impl<'a> Maker<'a> {
         let Some(kind) = self.kinds.iter().find(|kind| kind.name == name) else {
             return self.make_auto(options);
         };
-        match self.make_kind(kind, options) {
-            // lc0's users name these backends on machines of every kind. Without a card they mean `auto`; with one, its
-            // error must be seen.
-            Err(error @ BackendError::Create { .. })
-                if rukh_gpu::Maker::of_backend(name) == Some(NVIDIA)
-                    && !rukh_gpu::has_usable_card(NVIDIA) =>
-            {
+        // lc0's users name these backends on machines of every kind. Without a card they mean `auto`; with one, its error
+        // must be seen.
+        let maker = rukh_gpu::Maker::of_backend(name).filter(|_| is_of_lc0);
+        match (self.make_kind(kind, options), maker) {
+            (Err(error @ BackendError::Create { .. }), Some(maker)) if !rukh_gpu::has_usable_card(maker) => {
                 self.notice(format!("{error}; using auto instead"));
-                self.make_auto_without(Some(NVIDIA), options.only(lc0::KEPT_BACKEND_OPTIONS))
+                self.make_auto_without(Some(maker), options.only(lc0::KEPT_BACKEND_OPTIONS))
             }
-            made => {
+            (made, _) => {
                 self.device_is_named.update(|named| named || is_device(kind.name));
                 made
             }

@@ -105,7 +105,13 @@ pub(crate) fn ranked(found: Vec<Found>, wanted: &GpuChoice) -> Result<Vec<Found>
 pub(crate) fn notice(used: &Found, left_out: &[LeftOut], behind: &[Found]) -> Option<String> {
     let behind = behind.iter().map(|device| {
         let reason = if device.is_integrated && !used.is_integrated {
-            "it is integrated".to_owned()
+            match device.compute_units > used.compute_units {
+                true => format!(
+                    "it is integrated, but larger: it has {} compute units, and the other {}; gpu={} uses it",
+                    device.compute_units, used.compute_units, device.number
+                ),
+                false => "it is integrated".to_owned(),
+            }
         } else if device.compute_units == used.compute_units {
             "it is as large, and the backend `multiplexing` uses several cards".to_owned()
         } else {
@@ -182,7 +188,8 @@ mod tests {
             text,
             "gpu 3 (AMD Radeon RX 7900 XTX, gfx1100) is used, and others are left out: gpu 2 (AMD Radeon RX 7900 \
              XTX, gfx1100): it has no kernels; gpu 1 (AMD Radeon RX 7600, gfx1102): it has 16 compute units, and the \
-             other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated"
+             other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated, but larger: it has 200 compute units, and \
+             the other 48; gpu=0 uses it"
         );
         assert_eq!(notice(&order[0], &[], &[]), None);
         assert_eq!(

@@ -14,6 +14,7 @@ use crate::runtime::error::{GpuError, Result};
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::{hip, hipblaslt, rocblas};
 use crate::runtime::libraries::Libraries;
+use crate::runtime::maker::Maker;
 use rukh_base::cache_folder;
 use std::fmt::Write;
 use std::fs;
@@ -67,8 +68,12 @@ pub(crate) fn survive_opening(options: &GpuOptions, libraries: &Libraries) -> Re
         Some(path) => format!("; to try again, delete {}", path.display()),
         None => String::new(),
     };
+    let known = match libraries.maker {
+        Maker::Amd => " (ROCm before 7.2 does so on gfx1151, Strix Halo)",
+        Maker::Nvidia => "",
+    };
     Err(GpuError::Unsupported(format!(
-        "a process that opens the card ends ({how}), so the card is not used{again}"
+        "a process that opens the card ends ({how}), so the card is not used{known}{again}"
     )))
 }
 

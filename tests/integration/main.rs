@@ -34,7 +34,7 @@ mod memory;
 mod network_bytes;
 mod network_refusals;
 mod networks;
-#[cfg(unix)]
+#[cfg(any(target_os = "linux", windows))]
 mod nvidia;
 mod onnx2leela;
 mod onnx_cases;

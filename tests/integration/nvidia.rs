@@ -2,19 +2,27 @@
 //! stand-in takes the place of the driver. It runs no kernel, so that the engine must notice wrong figures.
 //! `scripts/checks/cuda.sh` checks the backend on a card.
 
+use crate::driver::rukh;
 use crate::rocm::{libraries, nowhere};
-use crate::rocm_errors::{search, stdout};
-use rocm_emulator::install::{library, link, shared_library};
+use crate::rocm_errors::{NETWORK, search, stdout};
+use rocm_emulator::install::{library, shared_library};
 use std::path::Path;
 
 /// The options of a start that compiles and measures little.
 const OPTIONS: &str = "max_batch=2,streams=1,tune=off,gemm=own";
 
-/// A folder with a library under the name of the driver's.
+/// A folder with a library under the name of the driver's. It is a copy, because a link on Windows cannot lead to another
+/// drive.
 fn driver(library: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
-    link(library, &folder.path().join("libcuda.so.1")).unwrap();
+    let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
+    std::fs::copy(library, folder.path().join(name)).unwrap();
     folder
+}
+
+/// A folder with the stand-in as the driver.
+fn stand_in() -> tempfile::TempDir {
+    driver(&shared_library("nvidia_stand_in").unwrap())
 }
 
 /// What the engine says during a search with these arguments, on a machine with the stand-in and these settings, and with
@@ -25,7 +33,7 @@ fn said(rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
 
 /// The same with a cache folder.
 fn said_with(cache: &Path, rocm: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> String {
-    let driver = driver(&shared_library("nvidia_stand_in").unwrap());
+    let driver = stand_in();
     let own = [
         ("RUKH_CUDA_LIBRARY_PATH", driver.path().to_str().unwrap()),
         ("XDG_CACHE_HOME", cache.to_str().unwrap()),
@@ -57,9 +65,15 @@ fn a_driver_that_cannot_be_used_is_named_with_the_reason() {
         let text = with_card(&[("RUKH_STAND_IN_FAIL", failure), ("RUKH_STAND_IN_VERSION", "10010")]);
         assert!(text.contains(reason) && text.contains(&format!("; {then}\n")), "{failure}: {text}");
     };
+    // Only on Linux is the kernel module another file than the library.
+    let mismatch = if cfg!(windows) {
+        "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803): system has unsupported display driver"
+    } else {
+        "are of different releases: restart the machine after an update"
+    };
     for (failure, reason) in [
         ("cuInit=100", "CUDA_ERROR_NO_DEVICE (100): no CUDA-capable device is detected"),
-        ("cuInit=803", "are of different releases: restart the machine after an update"),
+        ("cuInit=803", mismatch),
     ] {
         with_failure(failure, reason, "using auto instead");
     }
@@ -169,4 +183,38 @@ fn a_card_that_fails_in_a_game_is_replaced() {
         [("RUKH_STAND_IN_FAIL", "cuStreamQuery:12=719,cuEventQuery:12=719,cuStreamSynchronize:12=719")];
     let text = said(nowhere(), &["--backend=cuda-fp16", "-o", &options], &settings);
     assert!(text.contains("CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure"), "{text}");
+}
+
+/// The calls of a benchmark of batches, in order. Wrong figures are not noticed, because there is no warm-up.
+fn calls_of_batches(options: &str) -> Vec<String> {
+    let driver = stand_in();
+    let output = rukh(&["backendbench", "--backend=cuda-fp16", "-w", NETWORK, "--threads=1"])
+        .args(["-o", &format!("{OPTIONS},warm_up=false,wait=block,{options}"), "--batches=20"])
+        .args(["--start-batch-size=2", "--max-batch-size=2"])
+        .env("RUKH_ROCM_LIBRARY_PATH", nowhere())
+        .env("RUKH_CUDA_LIBRARY_PATH", driver.path())
+        .env("RUKH_STAND_IN_LOG", "1")
+        .output()
+        .expect("the binary starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let calls = stderr.lines().filter_map(|line| line.strip_prefix("nvidia-stand-in: ")?.split_once(" = "));
+    calls.map(|(call, _)| call.to_owned()).collect()
+}
+
+/// Windows' driver model (WDDM) holds work back until something asks for its state. So a question follows there what a
+/// batch hands over. Elsewhere it would only take time.
+#[test]
+fn on_windows_a_question_follows_each_submission() {
+    let question: &[&str] = if cfg!(windows) { &["cuStreamIsCapturing", "cuStreamQuery"] } else { &[] };
+    let end = [&["cuMemcpyAsync", "cuEventRecord"], question, &["cuEventQuery"]].concat();
+    let with_graph = [&["cuGraphLaunch"], question, &end].concat();
+    let step_by_step = [&["cuLaunchKernel", "cuLaunchKernel"], &end[..]].concat();
+    for (options, batch) in [("graph=true", with_graph), ("graph=false", step_by_step)] {
+        let calls = calls_of_batches(options);
+        let last = calls.iter().rposition(|call| call == "cuEventQuery").expect("a batch was waited for");
+        assert_eq!(calls[last + 1 - batch.len()..=last], batch, "{options}");
+        let batches = calls.windows(batch.len()).filter(|calls| *calls == batch).count();
+        assert!(batches >= 19, "{options}: {batches} of 20 batches are like the last one");
+    }
 }

@@ -9,7 +9,7 @@ use std::process::{Output, Stdio};
 use crate::driver::rukh;
 use crate::rocm::{libraries, nowhere};
 
-const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
+pub(crate) const NETWORK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/micro-attn.pb.gz");
 
 /// Runs one search of micro-attn with ROCm's libraries from `folder`; `settings` are set in the environment.
 pub(crate) fn search(folder: &Path, arguments: &[&str], settings: &[(&str, &str)]) -> Output {

@@ -1,10 +1,10 @@
-//! Where Windows looks for the display driver's library, and where it must not look.
+//! Where Windows looks for the display driver's library, and where it must not look; how long a batch may take there.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::driver::rukh_at;
+use crate::driver::{rukh, rukh_at};
 use crate::rocm::libraries;
 use rocm_emulator::install::{file_name, link};
 
@@ -104,4 +104,22 @@ fn the_newest_release_is_used() {
     fs::remove_file(here.folder.path().join("amdhip64_7.dll")).expect("no process has it open");
     let said = here.said(here.folder.path(), &[]);
     assert!(said.contains("amdhip64 cannot be used (amdhip64_8.dll: "), "{said}");
+}
+
+/// Windows resets a card that does not answer for two seconds. Every GEMM of this emulated card takes long.
+#[test]
+fn a_batch_takes_half_a_second_at_most() {
+    let libraries = libraries();
+    let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", NETWORK, "--threads=1"])
+        .args(["-o", "gemm=rocblas,tune=off,max_batch=2,streams=1,wait=block"])
+        .args(["--batches=1", "--start-batch-size=1", "--max-batch-size=2"])
+        .env("RUKH_ROCM_LIBRARY_PATH", libraries.path())
+        .env("XDG_CACHE_HOME", libraries.path())
+        .env("RUKH_EMULATOR_SLOW_ROCBLAS", "60")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the engine starts");
+    let said = String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned();
+    let notice = "batches have at most 1 positions: the card takes more than 0.5 s for more";
+    assert!(said.contains(notice), "{said}");
 }

@@ -1,5 +1,5 @@
-//! A stand-in for the library of NVIDIA's display driver (`libcuda.so.1`), for tests of what the engine says and does on
-//! machines that nobody here has. It has the functions that `hip-on-cuda` calls. Memory and copies work, on the host.
+//! A stand-in for the library of NVIDIA's display driver (`libcuda.so.1`, `nvcuda.dll`), for tests of what the engine says
+//! and does on machines that nobody here has. It has the functions that `hip-on-cuda` calls. Memory and copies work, on the host.
 //! Kernels do nothing, so that every figure is wrong and the engine's self-check must notice it.
 //!
 //! | variable | meaning | default |
@@ -8,6 +8,7 @@
 //! | `RUKH_STAND_IN_VERSION` | the version of CUDA that the driver knows | 12040 |
 //! | `RUKH_STAND_IN_SLOW` | the part of a kernel's name with which a launch takes a millisecond, by the events around it | none does |
 //! | `RUKH_STAND_IN_FAIL` | calls that fail, separated by commas: `cuInit=100`, `cuMemAlloc_v2:3=2`; function, the first call that fails (1 if it is left out), and the status | none |
+//! | `RUKH_STAND_IN_LOG` | `1` prints every call with its status to stderr | off |
 
 #![allow(unsafe_code, reason = "it implements a C interface")]
 #![allow(non_snake_case, missing_docs, reason = "the driver's names")]
@@ -68,6 +69,8 @@ static FAILURES: LazyLock<Vec<(String, usize, Status)>> = LazyLock::new(|| {
     };
     text.split(',').filter_map(failure).collect()
 });
+
+static IS_LOGGED: LazyLock<bool> = LazyLock::new(|| setting("RUKH_STAND_IN_LOG", "") == "1");
 
 static STATE: LazyLock<Mutex<State>> = LazyLock::new(Mutex::default);
 
@@ -168,10 +171,14 @@ macro_rules! api {
             pub unsafe extern "C" fn $name($($argument: $type),*) -> Status {
                 $(let _ = &$argument;)*
                 let body = || -> Result<(), Status> { $body };
-                match failure(stringify!($name)) {
+                let status = match failure(stringify!($name)) {
                     Some(status) => status,
                     None => body().map_or_else(|status| status, |()| SUCCESS),
+                };
+                if *IS_LOGGED {
+                    eprintln!("nvidia-stand-in: {} = {status}", stringify!($name));
                 }
+                status
             }
         )*
     };

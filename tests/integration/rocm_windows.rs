@@ -112,7 +112,7 @@ fn a_batch_takes_half_a_second_at_most() {
     let libraries = libraries();
     let output = rukh(&["backendbench", "--backend=rocm-fp16", "-w", NETWORK, "--threads=1"])
         .args(["-o", "gemm=rocblas,tune=off,max_batch=2,streams=1,wait=block"])
-        .args(["--batches=1", "--start-batch-size=1", "--max-batch-size=2"])
+        .args(["--batches=3", "--start-batch-size=1", "--max-batch-size=2"])
         .env("RUKH_ROCM_LIBRARY_PATH", libraries.path())
         .env("XDG_CACHE_HOME", libraries.path())
         .env("RUKH_EMULATOR_SLOW_ROCBLAS", "60")

@@ -210,7 +210,7 @@ fn on_windows_a_question_follows_each_submission() {
     let end = [&["cuMemcpyAsync", "cuEventRecord"], question, &["cuEventQuery"]].concat();
     let with_graph = [&["cuGraphLaunch"], question, &end].concat();
     let step_by_step = [&["cuLaunchKernel", "cuLaunchKernel"], &end[..]].concat();
-    for (options, batch) in [("graph=true", with_graph), ("graph=false,fork=false", step_by_step)] {
+    for (options, batch) in [("graph=true", with_graph), ("graph=false,fork=0", step_by_step)] {
         let calls = calls_of_batches(options);
         let last = calls.iter().rposition(|call| call == "cuEventQuery").expect("a batch was waited for");
         assert_eq!(calls[last + 1 - batch.len()..=last], batch, "{options}");

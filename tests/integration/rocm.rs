@@ -18,6 +18,7 @@ mod versions;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 use rukh_backend::{Backend, EvalRequest, Evaluations};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
@@ -107,8 +108,15 @@ fn sample(golden: &GoldenPosition) -> Sample {
     Sample { history, moves, priors, golden: golden.clone() }
 }
 
+/// Options that leave out no batch size: on Windows the default does if a batch takes half a second, which an emulated card
+/// may need.
 fn options(maximum_batch: usize) -> GpuOptions {
-    GpuOptions { maximum_batch: Some(maximum_batch), warm_up: false, ..GpuOptions::default() }
+    GpuOptions {
+        maximum_batch: Some(maximum_batch),
+        warm_up: false,
+        longest_batch: Duration::from_secs(3600),
+        ..GpuOptions::default()
+    }
 }
 
 fn backend(set: &GoldenSet, precision: GpuPrecision, options: &GpuOptions) -> GpuBackend {

@@ -4,9 +4,9 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check movetime chains; if none is named, the first three run. Each step has a time
-# limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that tests of
-# every change need: `correct speed profile`, then `branches sweep large`.
+# matrix loop int8 fp8 weights threads formats check movetime chains; if none is named, the first three run. Each step has
+# a time limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that
+# tests of every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
 #   BRANCHES for the step branches: some of fork and tuned

@@ -129,17 +129,23 @@ pub fn names_nvidia_driver(machine: &dyn Machine) -> bool {
 }
 
 /// The places to look for the library of NVIDIA's display driver. WSL, some containers and NixOS have it in a folder that
-/// the system's loader need not search.
+/// the system's loader need not search. On Windows it is in the system's folder, and a file of the same name beside a
+/// program, which the system's loader would take first, is not the driver's.
 pub fn nvidia_driver(platform: Platform, machine: &dyn Machine) -> Vec<Place> {
     let asked = machine.variable(CUDA_FOLDER_VARIABLE).map(|list| platform.split(&list)).unwrap_or_default();
     if !asked.is_empty() {
         return asked.into_iter().map(Place::Folder).collect();
     }
-    let others: &[&str] = match platform {
-        Platform::Unix => &["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib"],
-        Platform::Windows => &[],
-    };
-    std::iter::once(Place::System).chain(others.iter().map(|folder| Place::Folder(folder.into()))).collect()
+    match platform {
+        Platform::Unix => {
+            let others = ["/usr/lib/wsl/lib", "/usr/local/nvidia/lib64", "/run/opengl-driver/lib"];
+            std::iter::once(Place::System).chain(others.map(|folder| Place::Folder(folder.into()))).collect()
+        }
+        Platform::Windows => vec![match machine.variable("SystemRoot") {
+            Some(root) => Place::Folder(PathBuf::from(root).join("System32")),
+            None => Place::System,
+        }],
+    }
 }
 
 /// The places to look for cuBLASLt: only `asked`, if the user has named a folder, and else the folder of this program, where
@@ -469,11 +475,15 @@ mod tests {
     }
 
     #[test]
-    fn wsl_has_the_driver_in_a_folder_of_its_own() {
+    fn wsl_and_windows_have_the_driver_in_a_folder_of_their_own() {
         let nothing = Imagined { variables: BTreeMap::new(), files: Vec::new() };
         let found = nvidia_driver(Platform::Unix, &nothing);
         assert_eq!(found[..2], [Place::System, Place::Folder("/usr/lib/wsl/lib".into())]);
         assert_eq!(nvidia_driver(Platform::Windows, &nothing), [Place::System]);
+        let windows =
+            Imagined { variables: BTreeMap::from([("SystemRoot", "C:/Windows")]), files: Vec::new() };
+        let found = nvidia_driver(Platform::Windows, &windows);
+        assert_eq!(found, [Place::Folder(Path::new("C:/Windows").join("System32"))]);
         let asked =
             Imagined { variables: BTreeMap::from([(CUDA_FOLDER_VARIABLE, "/mine")]), files: Vec::new() };
         assert_eq!(nvidia_driver(Platform::Unix, &asked), [Place::Folder("/mine".into())]);

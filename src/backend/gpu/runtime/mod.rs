@@ -6,8 +6,9 @@
 //! | [`survey`] | which maker's cards are tried first |
 //! | [`precision`], [`weight_bits`] | the number formats, and how far results in them may be off; the user's choice of the weights' bits |
 //! | [`kernels`] | our kernels' names, grids and alignment |
-//! | [`device`], [`choice`] | opens the best device that can be used; chooses among those that a driver finds |
+//! | [`device`] | opens the best device that can be used |
 //! | [`matrix_units`] | whether a card that may lack them has units for matrices |
+//! | [`choice`] | chooses among the devices that a driver finds |
 //! | [`libraries`], [`blas_files`] | loads the driver's and the BLAS libraries; finds out whether those have kernels for a device |
 //! | [`driver_hint`], [`nvidia_hint`], [`linux`] | say why a driver may find no device; what Linux knows of cards |
 //! | [`code_objects`] | finds our kernels' code for a device |

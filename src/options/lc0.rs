@@ -57,6 +57,12 @@ impl Field for BackendChoice {
     }
 }
 
+/// lc0's families of backends for cards of one maker, with ours in fp32, in fp16, and in a format of our choice.
+const CARD_FAMILIES: [(&str, [BackendName; 3]); 2] = [
+    ("cudnn", [BackendName::Cuda, BackendName::CudaFp16, BackendName::CudaAuto]),
+    ("hip", [BackendName::Rocm, BackendName::RocmFp16, BackendName::RocmAuto]),
+];
+
 /// The beginnings of the names of lc0's backends for graphics cards. What may follow is `-` and a variant, such as
 /// `fp16`.
 const GPU_FAMILIES: [&str; 3] = ["cuda", "metal", "sycl"];
@@ -111,20 +117,16 @@ pub(super) const BACKENDS: [&str; 24] = [
 /// has the same name here.
 pub fn backend_in_place_of(name: &str) -> Option<BackendName> {
     let name = name.to_ascii_lowercase();
-    let family = name.split_once('-').map_or(name.as_str(), |(family, _)| family);
+    let (family, format) =
+        name.split_once('-').map_or((name.as_str(), ""), |(family, format)| (family, format));
     if CPU_BACKENDS.contains(&name.as_str()) {
         Some(BackendName::Cpu)
-    } else if family == "cudnn" {
-        Some(match name.as_str() {
-            "cudnn" => BackendName::Cuda,
-            "cudnn-fp16" => BackendName::CudaFp16,
-            _ => BackendName::CudaAuto,
-        })
-    } else if family == "hip" {
-        Some(match name.as_str() {
-            "hip" => BackendName::Rocm,
-            "hip-fp16" => BackendName::RocmFp16,
-            _ => BackendName::RocmAuto,
+    } else if let Some((_, [fp32, fp16, auto])) = CARD_FAMILIES.into_iter().find(|(name, _)| *name == family)
+    {
+        Some(match format {
+            "" => fp32,
+            "fp16" => fp16,
+            _ => auto,
         })
     } else if GPU_FAMILIES.contains(&family) || GPU_BACKENDS.contains(&name.as_str()) {
         Some(BackendName::Auto)

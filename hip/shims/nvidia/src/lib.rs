@@ -80,9 +80,9 @@ struct State {
     memory: HashMap<usize, Layout>,
     used: usize,
     capturing: HashSet<usize>,
-    /// The kernels that are slow.
+    /// The kernels that are slow, the graphs that launch one, and the streams on which such a graph is captured.
     slow: HashSet<usize>,
-    /// The number of launches of slow kernels.
+    /// The number of launches of these kernels and graphs.
     slow_launches: u32,
     /// This number when an event was recorded.
     events: HashMap<usize, u32>,
@@ -295,9 +295,14 @@ api! {
         Ok(())
     }
     fn cuStreamEndCapture(stream: Handle, graph: *mut Handle) {
-        state().capturing.remove(&stream.addr());
+        let new = handle();
+        let mut state = state();
+        state.capturing.remove(&stream.addr());
+        if state.slow.remove(&stream.addr()) {
+            state.slow.insert(new.addr());
+        }
         // SAFETY: see above.
-        unsafe { put(graph, handle()) }
+        unsafe { put(graph, new) }
     }
     fn cuStreamIsCapturing(stream: Handle, status: *mut c_uint) {
         let is_capturing = state().capturing.contains(&stream.addr());
@@ -356,8 +361,11 @@ api! {
         block_z: c_uint, shared_bytes: c_uint, stream: Handle, parameters: *mut *mut c_void, extra: *mut *mut c_void,
     ) {
         let mut state = state();
-        if state.slow.contains(&function.addr()) {
-            state.slow_launches += 1;
+        match state.slow.contains(&function.addr()) {
+            true if state.capturing.contains(&stream.addr()) => {
+                state.slow.insert(stream.addr());
+            }
+            is_slow => state.slow_launches += u32::from(is_slow),
         }
         Ok(())
     }
@@ -373,10 +381,19 @@ api! {
         unsafe { put(count, 1) }
     }
     fn cuGraphInstantiateWithFlags(executable: *mut Handle, graph: Handle, flags: u64) {
+        let new = handle();
+        let mut state = state();
+        if state.slow.contains(&graph.addr()) {
+            state.slow.insert(new.addr());
+        }
         // SAFETY: see above.
-        unsafe { put(executable, handle()) }
+        unsafe { put(executable, new) }
     }
-    fn cuGraphLaunch(executable: Handle, stream: Handle) { Ok(()) }
+    fn cuGraphLaunch(executable: Handle, stream: Handle) {
+        let mut state = state();
+        state.slow_launches += u32::from(state.slow.contains(&executable.addr()));
+        Ok(())
+    }
     fn cuGraphExecDestroy(executable: Handle) { Ok(()) }
     fn cuLinkCreate_v2(count: c_uint, options: *mut c_int, values: *mut *mut c_void, link: *mut Handle) {
         // SAFETY: see above.

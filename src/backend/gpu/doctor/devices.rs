@@ -108,7 +108,7 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
     report.note(format!("gpu {}, {}, {} is used", gpu.device.ordinal(), gpu.name, gpu.architecture));
     if gpu.facts.has_fp16 && maker == Maker::Nvidia {
         report.item("instructions for matrices", |report| {
-            let [with, without] = matrix_units::milliseconds(gpu.device)?;
+            let [with, without] = matrix_units::milliseconds(gpu.device, &gpu.architecture)?;
             report.note(format!(
                 "a GEMM takes {with:.3} ms in fp16 by instructions for matrices, and {without:.3} ms in fp32 without them"
             ));

@@ -67,6 +67,15 @@ pub(crate) fn code_for(
     Ok(KernelCode::Object(code.into(), what))
 }
 
+/// The PTX of a target for a short trial on an NVIDIA device of `architecture`, with this version of the driver.
+///
+/// # Errors
+/// The embedded code is damaged, or no target is as old.
+pub(super) fn code_for_trial(architecture: &str, target: u32, driver: i32) -> Result<KernelCode> {
+    let ptx = Ptx::new(architecture, driver, &ptx_texts(target, driver)?).for_trial();
+    Ok(KernelCode::Ptx(Arc::new(ptx)))
+}
+
 /// The PTX for an NVIDIA architecture: that of the newest target which the card can run, the kernels in e4m3 if the card
 /// multiplies it, and those that only this architecture has, if the driver can translate them.
 fn ptx_texts(number: u32, driver: i32) -> Result<Vec<String>> {

@@ -5,7 +5,7 @@
 //! subsystem for Linux (WSL) it reaches the driver of Windows through `/dev/dxg`, with a library of its own.
 
 use super::error::GpuError;
-use super::linux::{Access, access, has_card};
+use super::linux::{Access, access, has_card, is_container};
 use super::maker::Maker;
 use super::nvidia_hint;
 use std::fs;
@@ -17,9 +17,8 @@ struct Driver {
     /// The file of a device that may be used, if there is one; otherwise one that may not.
     render: Access,
     has_gpu: bool,
-    /// This is Windows' subsystem for Linux.
-    is_wsl: bool,
-    /// This is a container of podman, or of Docker.
+    /// Whether there is the device through which Windows' subsystem for Linux reaches a card.
+    has_dxg: bool,
     is_container: bool,
 }
 
@@ -38,7 +37,7 @@ impl Driver {
     fn below(root: &Path) -> Driver {
         if !cfg!(target_os = "linux") {
             let (kfd, render) = (Access::Missing, Access::Missing);
-            return Driver { kfd, render, has_gpu: false, is_wsl: false, is_container: false };
+            return Driver { kfd, render, has_gpu: false, has_dxg: false, is_container: false };
         }
         let renders = fs::read_dir(root.join("dev/dri")).into_iter().flatten().flatten();
         let renders = renders.filter(|entry| entry.file_name().to_string_lossy().starts_with("renderD"));
@@ -48,8 +47,8 @@ impl Driver {
             kfd: access(&root.join("dev/kfd")),
             render: best.unwrap_or(Access::Missing),
             has_gpu: has_card(root, Maker::Amd.pci_vendor()),
-            is_wsl: root.join("dev/dxg").exists(),
-            is_container: ["run/.containerenv", ".dockerenv"].iter().any(|file| root.join(file).exists()),
+            has_dxg: root.join("dev/dxg").exists(),
+            is_container: is_container(root),
         }
     }
 
@@ -67,7 +66,7 @@ impl Driver {
         match self {
             Driver { kfd: Access::Denied, .. } => denied("/dev/kfd"),
             Driver { kfd: Access::Usable, render: Access::Denied, .. } => denied("/dev/dri/renderD*"),
-            Driver { kfd: Access::Missing, is_wsl: true, .. } => Some(
+            Driver { kfd: Access::Missing, has_dxg: true, .. } => Some(
                 "this is Windows' subsystem for Linux, where ROCm needs librocdxg, and before ROCm 7.13 also the \
                  variable HSA_ENABLE_DXG_DETECTION=1; Rukh for Windows needs neither"
                     .to_owned(),
@@ -116,7 +115,7 @@ mod tests {
     #[test]
     fn a_user_outside_the_groups_is_told_which_to_join() {
         let driver = |kfd, render, is_container| {
-            Driver { kfd, render, has_gpu: true, is_wsl: false, is_container }.hint().unwrap_or_default()
+            Driver { kfd, render, has_gpu: true, has_dxg: false, is_container }.hint().unwrap_or_default()
         };
         let denied = |kfd, render| driver(kfd, render, false);
         let hint = denied(Access::Denied, Access::Denied);

@@ -19,6 +19,11 @@ pub(crate) fn has_card(root: &Path, vendor: &str) -> bool {
     devices.into_iter().any(|device| is_card(&device.path(), vendor))
 }
 
+/// Whether a Linux whose files are below `root` runs in a container of Docker's or podman's.
+pub(super) fn is_container(root: &Path) -> bool {
+    [".dockerenv", "run/.containerenv"].iter().any(|file| root.join(file).exists())
+}
+
 fn is_card(device: &Path, vendor: &str) -> bool {
     let read = |name: &str| fs::read_to_string(device.join(name)).unwrap_or_default();
     // Class 3 are display controllers. An accelerator without a display is one of them or a processing accelerator.

@@ -3,7 +3,7 @@
 //! GTX 1650), and nothing that the driver says tells these cards from the others. So a GEMM is timed in both ways.
 
 use super::choice::Found;
-use super::code_objects::code_for;
+use super::code_objects::code_for_trial;
 use super::error::Result;
 use super::ffi::arguments::GemmArguments;
 use super::ffi::hip::{Device, DeviceBuffer, Versioned};
@@ -12,12 +12,13 @@ use super::ffi::program::{BlasLibraries, Lanes, Program, Step, Stopwatch};
 use super::ffi::stream::Stream;
 use rukh_base::cache_folder;
 
-/// The architecture that has cards with these units and cards without.
+/// The number of Turing's architecture, and its name. It has cards with these units and cards without.
+const NUMBER: u32 = 75;
 const ARCHITECTURE: &str = "sm_75";
-/// The target whose kernels multiply by instructions for matrices, and its kernel.
-const WITH: (&str, &str) = (ARCHITECTURE, "gemm_f16_64x64_128");
-/// The target whose kernels use none, and its kernel.
-const WITHOUT: (&str, &str) = ("sm_61", "gemm_f32_64x64_128");
+/// The target whose kernels suit cards without.
+const WITHOUT_UNITS: &str = "sm_61";
+/// Its kernels for a GEMM with instructions for matrices, and without.
+const KERNELS: [&str; 2] = ["gemm_f16_64x64_128", "gemm_f32_64x64_128"];
 
 /// The GEMM has so many rows, and so many outputs and inputs: 2.1 GFLOP.
 const ROWS: usize = 4096;
@@ -32,7 +33,7 @@ const RUNS: usize = 3;
 const NAME: &str = "matrix-units";
 const KEPT: [&str; 2] = ["none", "some"];
 
-/// The target whose kernels suit the device, where only a measurement can tell. It is kept for the next start.
+/// The target whose kernels suit the device, where only a measurement can tell. The answer is kept for the next start.
 ///
 /// # Errors
 /// A kernel cannot be compiled, memory is missing, or a call fails.
@@ -45,22 +46,22 @@ pub(super) fn measured_target(device: Device, found: &Found) -> Result<Option<&'
     let has_units = match kept.and_then(|word| KEPT.iter().position(|known| *known == word)) {
         Some(known) => known == 1,
         None => {
-            let [with, without] = milliseconds(device)?;
+            let [with, without] = milliseconds(device, &found.architecture)?;
             let has_units = with < without;
             // Without a cache folder it is measured at each start.
             let _ = cache_folder::keep_line(NAME, &key, KEPT[usize::from(has_units)]);
             has_units
         }
     };
-    Ok((!has_units).then_some(WITHOUT.0))
+    Ok((!has_units).then_some(WITHOUT_UNITS))
 }
 
-/// The milliseconds that the GEMM takes in fp16 by instructions for matrices, and in fp32 without them, on a device of at
-/// least Turing's architecture.
+/// The milliseconds that the GEMM takes in fp16 by instructions for matrices, and in fp32 without them, on a device of
+/// Turing's architecture or a newer one.
 ///
 /// # Errors
 /// A kernel cannot be compiled, memory is missing, or a call fails.
-pub(crate) fn milliseconds(device: Device) -> Result<[f32; 2]> {
+pub(crate) fn milliseconds(device: Device, architecture: &str) -> Result<[f32; 2]> {
     let stream = Stream::new(device)?;
     let blas = BlasLibraries { rocblas: None, hipblaslt: None, workspace_bytes: 0 };
     let lanes = Lanes::new(device, &stream, 0, blas)?;
@@ -81,24 +82,17 @@ pub(crate) fn milliseconds(device: Device) -> Result<[f32; 2]> {
         splits: 1,
         ..GemmArguments::NONE
     };
+    let code = code_for_trial(architecture, NUMBER, device.version(Versioned::Driver)?)?;
+    let module = Module::load(device, &code)?;
     let blocks = (ROWS / TILE * (WIDTH / TILE)) as u32;
-    let program = |(target, name): (&str, &str)| -> Result<Program> {
-        let code = code_for(ARCHITECTURE, target, || device.version(Versioned::Driver))?;
-        let function = Module::load(device, &code)?.function(name)?;
+    let program = |name: &str| -> Result<Program> {
         let grid = Grid { blocks: (blocks, 1), threads: THREADS, shared_bytes: 0 };
-        Ok(Program::new(vec![Step::kernel(name.to_owned(), function, grid, arguments())], Vec::new()))
+        let step = Step::kernel(name.to_owned(), module.function(name)?, grid, arguments());
+        Ok(Program::new(vec![step], Vec::new()))
     };
-    let programs = [program(WITH)?, program(WITHOUT)?];
-    let mut watch = Stopwatch::new(device)?;
-    let mut shortest = [f32::INFINITY; 2];
-    // The first run of each is a warm-up.
-    for run in 0..=RUNS {
-        for (program, shortest) in programs.iter().zip(&mut shortest) {
-            let taken = watch.passing(&stream, || program.enqueue(&stream, &lanes))?;
-            if run > 0 {
-                *shortest = shortest.min(taken);
-            }
-        }
-    }
-    Ok(shortest)
+    let [with, without] = [program(KERNELS[0])?, program(KERNELS[1])?];
+    let [with, without] = [&with, &without].map(|program| || program.enqueue(&stream, &lanes));
+    let times = Stopwatch::new(device)?.samples_in_turn(&stream, RUNS, &[&with, &without])?;
+    let shortest = |index: usize| times[index].iter().copied().fold(f32::INFINITY, f32::min);
+    Ok([shortest(0), shortest(1)])
 }

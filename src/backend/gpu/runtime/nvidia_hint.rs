@@ -4,7 +4,7 @@
 //! one release of the driver.
 
 use super::error::GpuError;
-use super::linux::{Access, access, has_card};
+use super::linux::{Access, access, has_card, is_container};
 use super::maker::Maker;
 use std::path::Path;
 
@@ -30,7 +30,7 @@ impl Driver {
             control: access(&root.join("dev/nvidiactl")),
             has_card: has_card(root, Maker::Nvidia.pci_vendor()),
             is_wsl: release.to_lowercase().contains("microsoft"),
-            is_container: root.join(".dockerenv").exists() || root.join("run/.containerenv").exists(),
+            is_container: is_container(root),
         }
     }
 

@@ -10,16 +10,12 @@ use rukh_base::cache_folder;
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// How the line that begins a kernel begins. The kernel's name and a parenthesis follow. A kernel lasts until the next one
 /// begins.
 const ENTRY: &str = ".visible .entry ";
-
-/// Whether the message that the driver compiles has been sent.
-static IS_TOLD: AtomicBool = AtomicBool::new(false);
 
 /// The texts of the kernels that a card can run, and the machine code of those that have been looked up.
 pub(crate) struct Ptx {
@@ -47,6 +43,8 @@ struct Compiled {
     read: Option<SystemTime>,
     /// Whether there is code that the file lacks.
     is_new: bool,
+    /// Whether the message that the driver compiles has been sent.
+    is_told: bool,
 }
 
 impl Compiled {
@@ -78,6 +76,13 @@ impl Ptx {
             path,
             code: Mutex::default(),
         }
+    }
+
+    /// The same kernels for a short trial: nobody is told that they are compiled, and nothing of them is kept.
+    pub(crate) fn for_trial(mut self) -> Ptx {
+        self.path = None;
+        self.compiled().is_told = true;
+        self
     }
 
     /// A number that differs for different kernels.
@@ -112,7 +117,7 @@ impl Ptx {
             return Ok(Some(code));
         }
         let Some(module) = self.texts.iter().find_map(|text| text.module(name)) else { return Ok(None) };
-        if !IS_TOLD.swap(true, Ordering::Relaxed) {
+        if !std::mem::replace(&mut self.compiled().is_told, true) {
             progress::tell(
                 "NVIDIA's driver compiles Rukh's kernels for the card, which takes some seconds at the first start",
             );

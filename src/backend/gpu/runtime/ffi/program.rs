@@ -453,16 +453,11 @@ impl Stopwatch {
 
     /// Times one run of a program in milliseconds.
     pub(crate) fn once(&mut self, stream: &Stream, lanes: &Lanes, prepared: &Prepared) -> Result<f32> {
-        self.passing(stream, || match &prepared.graph {
-            Some(graph) => graph.launch(stream),
-            None => prepared.program.enqueue(stream, lanes),
-        })
-    }
-
-    /// Times what `enqueue` enqueues on `stream`, once, in milliseconds.
-    pub(crate) fn passing(&mut self, stream: &Stream, enqueue: impl FnOnce() -> Result<()>) -> Result<f32> {
         self.start.record(stream)?;
-        enqueue()?;
+        match &prepared.graph {
+            Some(graph) => graph.launch(stream)?,
+            None => prepared.program.enqueue(stream, lanes)?,
+        }
         self.end.record(stream)?;
         stream.synchronize()?;
         self.end.milliseconds_since(&self.start)

@@ -128,7 +128,7 @@ step_correct() {
     return $status
 }
 
-# Does the same with chains, which AMD's cards run by default, for sm_80. The PTX that ships has none.
+# Compares as the step correct does, with chains, which most AMD cards run by default. The PTX that ships has none.
 step_chains() {
     local status=0
     if [ ! -x "$packed/distance-chains" ]; then

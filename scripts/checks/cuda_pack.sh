@@ -9,7 +9,7 @@
 #               speed of large networks is not measured
 # environment:
 #   PROFILE=release    Cargo's profile
-#   CHAINS=1           packs what the step chains needs, too. This compiles the kernels with clang, and a part of the engine
+#   CHAINS=1           also packs what the step `chains` needs: compiles the kernels, and builds a part of the engine again
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 folder=${1:?usage: scripts/checks/cuda_pack.sh FOLDER [net_pb2.py]}

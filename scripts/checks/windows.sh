@@ -104,7 +104,7 @@ step_nvidia() {
     }
     said=$(printf 'isready\ngo nodes 12\nwait\nquit\n' | nvidia) || true
     nvidia doctor --quick --stage=devices --report=report >/dev/null || true
-    # The other steps are those of a machine without this driver.
+    # The other steps expect a machine without this driver.
     rm "$driver"
     report=$(cat "$folder/report.txt")
     grep -i 'system32.nvcuda\.dll' <<<"$report" || { echo "$report" >&2; return 1; }

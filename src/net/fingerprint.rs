@@ -61,7 +61,7 @@ mod tests {
         is_new("made");
         fs::write(&path, b"three").unwrap();
         is_new("longer");
-        // Windows replaces no file that is open.
+        // Windows does not replace an open file.
         let make_old = |path: &Path| {
             let file = fs::File::options().write(true).open(path).unwrap();
             file.set_modified(SystemTime::UNIX_EPOCH).unwrap();

@@ -1,8 +1,6 @@
 //! What a user of lc0 brings along: `lc0.config`, the names of lc0's backends and their options, its flags and modes.
 
 use crate::driver::{Driver, rukh_at, run_any};
-use crate::rocm::nowhere;
-use crate::rocm_errors::{search, stdout};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -160,18 +158,6 @@ fn lc0s_backends_and_their_options_are_accepted_in_every_place() {
 
     let lines = engine.ask("setoption name Backend value nope");
     assert_once(&lines, "info string error: option Backend: `nope` is not one of auto, ");
-}
-
-/// lc0's backends for AMD's cards have ours in their place, and `auto` where there is no card.
-#[test]
-fn lc0s_hip_backends_mean_auto_without_a_card() {
-    for (theirs, ours) in [("hip", "rocm"), ("hip-fp16", "rocm-fp16"), ("Hip-Auto", "rocm-auto")] {
-        let text = stdout(&search(nowhere(), &[&format!("--backend={theirs}")], &[]));
-        let replaced = format!("info string {ours} takes the place of lc0's backend `{theirs}`\n");
-        let missing = format!("info string backend {ours}: amdhip64 is not in ");
-        assert!(text.contains(&replaced) && text.contains(&missing), "{theirs}: {text}");
-        assert!(text.contains("; using auto instead\n") && !text.contains("error"), "{theirs}: {text}");
-    }
 }
 
 /// A misspelt option must not be taken for one of lc0's.

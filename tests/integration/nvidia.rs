@@ -11,8 +11,8 @@ use std::path::Path;
 /// The options of a start that compiles and measures little.
 const OPTIONS: &str = "max_batch=2,streams=1,tune=off,gemm=own";
 
-/// A folder with a library under the name of the driver's. It is a copy, because a link on Windows cannot lead to another
-/// drive.
+/// A folder with a library under the name of the driver's. It is a copy, because a hard link, which Windows would
+/// need, cannot lead to another drive.
 fn driver(library: &Path) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     let name = if cfg!(windows) { "nvcuda.dll" } else { "libcuda.so.1" };
@@ -65,7 +65,7 @@ fn a_driver_that_cannot_be_used_is_named_with_the_reason() {
         let text = with_card(&[("RUKH_STAND_IN_FAIL", failure), ("RUKH_STAND_IN_VERSION", "10010")]);
         assert!(text.contains(reason) && text.contains(&format!("; {then}\n")), "{failure}: {text}");
     };
-    // Only on Linux is the kernel module another file than the library.
+    // Only on Linux are the kernel module and the library files of their own.
     let mismatch = if cfg!(windows) {
         "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803): system has unsupported display driver"
     } else {
@@ -108,12 +108,13 @@ fn a_format_that_a_card_lacks_is_refused() {
     let text = with_card(&pascal);
     let reason = "NVIDIA GeForce GTX 1060 (sm_61) has no instructions that multiply matrices in fp16";
     assert!(text.contains(reason), "{text}");
-    // `cuda-auto` takes fp32 there, and on a card of Turing without units for matrices, which a measurement finds.
+    // A measurement tells whether a card of Turing has units for matrices.
     let turing = "sm_75:NVIDIA GeForce GTX 1650:14:1665";
     let text = with_card(&[("RUKH_STAND_IN_DEVICES", turing), ("RUKH_STAND_IN_SLOW", "gemm_f16")]);
     assert!(text.contains("NVIDIA GeForce GTX 1650 (sm_75) has no instructions"), "{text}");
     let text = with_card(&[("RUKH_STAND_IN_DEVICES", turing), ("RUKH_STAND_IN_SLOW", "gemm_f32")]);
     assert!(text.contains("backend cuda-fp16: wrong figures without graphs"), "{text}");
+    // `cuda-auto` takes fp32 on both: equal times count as those of a card without.
     for card in [pascal[0].1, turing] {
         let settings = [("RUKH_STAND_IN_DEVICES", card)];
         let text = said(nowhere(), &["--backend=cuda-auto", "-o", OPTIONS], &settings);
@@ -185,7 +186,7 @@ fn a_card_that_fails_in_a_game_is_replaced() {
     assert!(text.contains("CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure"), "{text}");
 }
 
-/// The calls of a benchmark of batches, in order. Wrong figures are not noticed, because there is no warm-up.
+/// The calls of the driver that `backendbench` makes, in order. Wrong figures are not noticed, because there is no warm-up.
 fn calls_of_batches(options: &str) -> Vec<String> {
     let driver = stand_in();
     let output = rukh(&["backendbench", "--backend=cuda-fp16", "-w", NETWORK, "--threads=1"])
@@ -202,8 +203,8 @@ fn calls_of_batches(options: &str) -> Vec<String> {
     calls.map(|(call, _)| call.to_owned()).collect()
 }
 
-/// Windows' driver model (WDDM) holds work back until something asks for its state. So a question follows there what a
-/// batch hands over. Elsewhere it would only take time.
+/// Windows' driver model (WDDM) holds work back until something asks for its state. So there, a query follows all that a
+/// batch submits. Elsewhere it would only cost time.
 #[test]
 fn on_windows_a_question_follows_each_submission() {
     let question: &[&str] = if cfg!(windows) { &["cuStreamIsCapturing", "cuStreamQuery"] } else { &[] };

@@ -108,8 +108,8 @@ fn sample(golden: &GoldenPosition) -> Sample {
     Sample { history, moves, priors, golden: golden.clone() }
 }
 
-/// Options that leave out no batch size: on Windows the default does if a batch takes half a second, which an emulated card
-/// may need.
+/// Options that keep every batch size. On Windows the default leaves out those that take more than half a second, as they
+/// may on an emulated card.
 fn options(maximum_batch: usize) -> GpuOptions {
     GpuOptions {
         maximum_batch: Some(maximum_batch),

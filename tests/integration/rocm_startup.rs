@@ -68,6 +68,18 @@ fn some_gemm(machine: &Machine) -> String {
     [cells[3], cells[2], cells[4]].join("x")
 }
 
+/// lc0's backends for AMD's cards have ours in their place, and `auto` where there is no card.
+#[test]
+fn lc0s_hip_backends_mean_auto_without_a_card() {
+    for (theirs, ours) in [("hip", "rocm"), ("hip-fp16", "rocm-fp16"), ("Hip-Auto", "rocm-auto")] {
+        let text = stdout(&search(nowhere(), &[&format!("--backend={theirs}")], &[]));
+        let replaced = format!("info string {ours} takes the place of lc0's backend `{theirs}`\n");
+        let missing = format!("info string backend {ours}: amdhip64 is not in ");
+        assert!(text.contains(&replaced) && text.contains(&missing), "{theirs}: {text}");
+        assert!(text.contains("; using auto instead\n") && !text.contains("error"), "{theirs}: {text}");
+    }
+}
+
 #[test]
 fn a_crash_of_a_heuristic_ends_a_helper_and_is_remembered() {
     let machine = Machine::new();

@@ -53,8 +53,8 @@ impl Tuning {
         }
     }
 
-    /// The same at a start that finds a part measured. On NVIDIA's cards such a start should take a second longer than one
-    /// on the processor.
+    /// The same after an earlier start has measured some of the GEMMs, if that is less. On NVIDIA's cards such a start
+    /// should take at most a second longer than with the processor.
     pub(crate) fn later_budget(self, maker: Maker) -> Duration {
         match (self, maker) {
             (Tuning::Quick, Maker::Nvidia) => Duration::from_secs(1),

@@ -1,12 +1,12 @@
 //! A stand-in for the library of NVIDIA's display driver (`libcuda.so.1`, `nvcuda.dll`), for tests of what the engine says
-//! and does on machines that nobody here has. It has the functions that `hip-on-cuda` calls. Memory and copies work, on the host.
-//! Kernels do nothing, so that every figure is wrong and the engine's self-check must notice it.
+//! and does on machines that nobody here has. It has the functions that `hip-on-cuda` calls. Memory and copies work, on the
+//! host. Kernels do nothing, so that every figure is wrong and the engine's self-check must notice it.
 //!
 //! | variable | meaning | default |
 //! |---|---|---|
 //! | `RUKH_STAND_IN_DEVICES` | the cards, separated by commas: `sm_86:NVIDIA GeForce RTX 3060:28:1777`, the architecture, name, multiprocessors and MHz | one such card |
 //! | `RUKH_STAND_IN_VERSION` | the version of CUDA that the driver knows | 12040 |
-//! | `RUKH_STAND_IN_SLOW` | the part of a kernel's name with which a launch takes a millisecond, by the events around it | none does |
+//! | `RUKH_STAND_IN_SLOW` | kernels whose names contain this text take a millisecond more for each launch, as events measure it | none |
 //! | `RUKH_STAND_IN_FAIL` | calls that fail, separated by commas: `cuInit=100`, `cuMemAlloc_v2:3=2`; function, the first call that fails (1 if it is left out), and the status | none |
 //! | `RUKH_STAND_IN_LOG` | `1` prints every call with its status to stderr | off |
 
@@ -84,7 +84,7 @@ struct State {
     slow: HashSet<usize>,
     /// The number of launches of these kernels and graphs.
     slow_launches: u32,
-    /// This number when an event was recorded.
+    /// The value of `slow_launches` when each event was recorded.
     events: HashMap<usize, u32>,
 }
 

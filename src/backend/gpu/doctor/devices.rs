@@ -8,6 +8,7 @@ use crate::runtime::code_objects::code_for;
 use crate::runtime::device::Gpu;
 use crate::runtime::driver_hint::explained;
 use crate::runtime::error::{GpuError, Result};
+use crate::runtime::facts::Facts;
 use crate::runtime::ffi::gemm::ElementType;
 use crate::runtime::ffi::hip::{self, Device};
 use crate::runtime::ffi::{hipblaslt, hiprtc, rocblas};
@@ -106,11 +107,11 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
     let Some(gpu) = opened.transpose()? else { return Ok(()) };
     gpu.notices.iter().chain(&gpu.refusals).for_each(|notice| report.note(notice.clone()));
     report.note(format!("gpu {}, {}, {} is used", gpu.device.ordinal(), gpu.name, gpu.architecture));
-    if gpu.facts.has_fp16 && maker == Maker::Nvidia {
-        report.item("instructions for matrices", |report| {
+    if maker == Maker::Nvidia && Facts::of(&gpu.architecture).has_fp16 {
+        report.item("matrix instructions", |report| {
             let [with, without] = matrix_units::milliseconds(gpu.device, &gpu.architecture)?;
             report.note(format!(
-                "a GEMM takes {with:.3} ms in fp16 by instructions for matrices, and {without:.3} ms in fp32 without them"
+                "a GEMM takes {with:.3} ms in fp16 with matrix instructions, and {without:.3} ms in fp32 without"
             ));
             Ok(())
         });

@@ -107,7 +107,7 @@ pub(crate) fn notice(used: &Found, left_out: &[LeftOut], behind: &[Found]) -> Op
         let reason = if device.is_integrated && !used.is_integrated {
             match device.compute_units > used.compute_units {
                 true => format!(
-                    "it is integrated, but larger: it has {} compute units, and the other {}; gpu={} uses it",
+                    "it is integrated, although it has {} compute units and the other {}; to use it, set gpu={}",
                     device.compute_units, used.compute_units, device.number
                 ),
                 false => "it is integrated".to_owned(),
@@ -188,8 +188,8 @@ mod tests {
             text,
             "gpu 3 (AMD Radeon RX 7900 XTX, gfx1100) is used, and others are left out: gpu 2 (AMD Radeon RX 7900 \
              XTX, gfx1100): it has no kernels; gpu 1 (AMD Radeon RX 7600, gfx1102): it has 16 compute units, and the \
-             other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated, but larger: it has 200 compute units, and \
-             the other 48; gpu=0 uses it"
+             other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated, although it has 200 compute units and \
+             the other 48; to use it, set gpu=0"
         );
         assert_eq!(notice(&order[0], &[], &[]), None);
         assert_eq!(

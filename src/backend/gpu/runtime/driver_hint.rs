@@ -17,7 +17,7 @@ struct Driver {
     /// The file of a device that may be used, if there is one; otherwise one that may not.
     render: Access,
     has_gpu: bool,
-    /// Whether there is the device through which Windows' subsystem for Linux reaches a card.
+    /// Whether `/dev/dxg` exists, through which WSL reaches a card.
     has_dxg: bool,
     is_container: bool,
 }
@@ -56,7 +56,7 @@ impl Driver {
         let denied = |file: &str| {
             let remedy = match self.is_container {
                 true => {
-                    "start the container with --group-add keep-groups (podman without root) or --group-add video \
+                    "start the container with --group-add keep-groups (rootless podman) or --group-add video \
                      --group-add render (Docker), and where SELinux is on also with --security-opt label=disable"
                 }
                 false => "add the user to the groups render and video, and log in again",
@@ -67,8 +67,8 @@ impl Driver {
             Driver { kfd: Access::Denied, .. } => denied("/dev/kfd"),
             Driver { kfd: Access::Usable, render: Access::Denied, .. } => denied("/dev/dri/renderD*"),
             Driver { kfd: Access::Missing, has_dxg: true, .. } => Some(
-                "this is Windows' subsystem for Linux, where ROCm needs librocdxg, and before ROCm 7.13 also the \
-                 variable HSA_ENABLE_DXG_DETECTION=1; Rukh for Windows needs neither"
+                "under WSL, ROCm needs librocdxg, and before 7.13 also the variable HSA_ENABLE_DXG_DETECTION=1; Rukh for \
+                 Windows needs neither"
                     .to_owned(),
             ),
             Driver { kfd: Access::Missing, has_gpu: true, .. } => Some(

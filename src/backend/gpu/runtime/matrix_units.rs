@@ -1,5 +1,5 @@
 //! Whether a card of Turing's architecture has the units that multiply matrices. Some have none (GTX 16, MX450 and others).
-//! There the instructions for matrices run at a tenth of the rate of plain fp32 (lc0's pull request 849 has figures of a
+//! There matrix instructions run at a tenth of the rate of plain fp32 (lc0's pull request 849 has figures of a
 //! GTX 1650), and nothing that the driver says tells these cards from the others. So a GEMM is timed in both ways.
 
 use super::choice::Found;
@@ -15,18 +15,18 @@ use rukh_base::cache_folder;
 /// The number of Turing's architecture, and its name. It has cards with these units and cards without.
 const NUMBER: u32 = 75;
 const ARCHITECTURE: &str = "sm_75";
-/// The target whose kernels suit cards without.
+/// The target whose kernels suit cards without these units.
 const WITHOUT_UNITS: &str = "sm_61";
-/// Its kernels for a GEMM with instructions for matrices, and without.
+/// The kernels of [`ARCHITECTURE`] for a GEMM: with matrix instructions, and without.
 const KERNELS: [&str; 2] = ["gemm_f16_64x64_128", "gemm_f32_64x64_128"];
 
-/// The GEMM has so many rows, and so many outputs and inputs: 2.1 GFLOP.
+/// The GEMM's rows, and its outputs and inputs alike: 2.1 GFLOP.
 const ROWS: usize = 4096;
 const WIDTH: usize = 512;
 /// The rows and columns of the kernels' tiles, and the threads of a block.
 const TILE: usize = 64;
 const THREADS: u32 = 128;
-/// Each GEMM is timed so many times, in turn with the other one. The shortest time counts.
+/// How often each kernel is timed, in turn with the other. The shortest time counts.
 const RUNS: usize = 3;
 
 /// The name of the file that keeps what was found, and the words in it.
@@ -56,8 +56,8 @@ pub(super) fn measured_target(device: Device, found: &Found) -> Result<Option<&'
     Ok((!has_units).then_some(WITHOUT_UNITS))
 }
 
-/// The milliseconds that the GEMM takes in fp16 by instructions for matrices, and in fp32 without them, on a device of
-/// Turing's architecture or a newer one.
+/// The milliseconds that the GEMM takes in fp16 with matrix instructions, and in fp32 without, on a device of Turing's
+/// architecture or a newer one.
 ///
 /// # Errors
 /// A kernel cannot be compiled, memory is missing, or a call fails.

@@ -69,7 +69,7 @@ pub(crate) fn survive_opening(options: &GpuOptions, libraries: &Libraries) -> Re
         None => String::new(),
     };
     let known = match libraries.maker {
-        Maker::Amd => " (ROCm before 7.2 does so on gfx1151, Strix Halo)",
+        Maker::Amd => "; ROCm before 7.2 is known for this on gfx1151 (Strix Halo)",
         Maker::Nvidia => "",
     };
     Err(GpuError::Unsupported(format!(

@@ -1,8 +1,8 @@
 //! Tuning: finds the fastest algorithm for each GEMM of a network by timing the libraries' proposals.
 //!
 //! The forward pass of each bucket is laid out once, and [`Gemms`](crate::gemm::gemms::Gemms) records the GEMMs that it
-//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper or
-//! a library, this process does so itself. The result is kept in a file.
+//! requests. A helper process asks the libraries for them and times them ([`crate::helper::probe`]); without a helper, or
+//! where no library is used, this process measures them itself. The result is kept in a file.
 
 use super::kept_tables::KeptTable;
 use super::notices::{killer_notice, wrong_notices};
@@ -251,7 +251,7 @@ pub(crate) fn measure(
 ) -> Result<Vec<String>> {
     let SlotMaker { gpu, gemms, kernels, network, .. } = maker;
     let Plan { missing, effort, budget } = *plan;
-    // Only a library may end the process that asks it.
+    // Only a library can end the process, so that without one no helper is needed.
     let has_library = [BlasLibrary::Rocblas, BlasLibrary::HipblasLt].into_iter().any(|one| gemms.has(one));
     if let Some(program) = options.helper.as_ref().filter(|_| has_library) {
         let mut request = Request {

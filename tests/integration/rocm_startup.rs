@@ -351,12 +351,19 @@ fn figures_are_checked_once() {
     is_correct(&machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]));
     let kept = machine.kept("checked-");
     assert_eq!(kept.len(), 1, "{kept:?}");
+    let figures = machine.kept("processor-");
+    assert_eq!(figures.len(), 1, "{figures:?}");
+    let right = fs::read_to_string(&figures[0]).expect("the processor's figures are kept");
     is_correct(&machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &[]));
     assert_eq!(machine.kept("checked-"), kept);
-    // Another format is another check. In bf16 the best move may be another one.
+    // Another format is another check, with figures that are computed again if they are damaged. In bf16 the best move
+    // may be another one.
+    fs::write(&figures[0], right.replace("0.0", "0.9")).expect("the figures can be written");
     let said = machine.search(&["--backend=rocm-bf16", "-o", OPTIONS], &[]);
     assert!(!said.contains("info string error") && !said.contains("wrong"), "{said}");
     assert_eq!(machine.kept("checked-").len(), 2);
+    assert_eq!(machine.kept("processor-"), figures);
+    assert_eq!(fs::read_to_string(&figures[0]).ok(), Some(right));
     let cold = Machine::new();
     is_correct(&cold.search(&["--backend=rocm-fp16", "-o", &format!("{OPTIONS},warm_up=false")], &[]));
     assert!(!Path::new(&cold.cache.path().join("rukh")).exists());

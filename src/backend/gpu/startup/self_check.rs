@@ -4,43 +4,14 @@
 //! positions are therefore evaluated in every bucket, at changing places, and each result is compared with the one of
 //! the CPU backend for the same network.
 
+use super::processor_figures::{self, Expected};
 use crate::pass::slot::{Requests, Slot};
 use crate::runtime::error::Result;
 use crate::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
 use crate::runtime::weight_bits::WeightBits;
-use rukh_backend::{Backend, BackendError, Comparison, EvalRequest, Evaluations, Figure, Value};
-use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
-use rukh_cpu::{CpuBackend, CpuOptions, Precision};
+use rukh_backend::{BackendError, Comparison, Figure, Value};
 use rukh_net::Network;
-use rukh_net::input::{HistoryFill, InputPlanes, encode};
-use rukh_net::policy_index::index_of;
 use std::sync::Arc;
-
-/// The positions to evaluate: a FEN, and moves from there. They have castling, en passant, checks and promotions, and
-/// histories of different lengths.
-const POSITIONS: [(&str, &str); 4] = [
-    ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", ""),
-    (
-        "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1",
-        "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5c6 d7c6 f3e5",
-    ),
-    ("r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1", ""),
-    ("n1n5/PPPk4/8/8/8/8/4Kppp/5N1N b - - 12 40", ""),
-];
-
-/// A network with more floating-point operations per position is slow on the processor, so that only
-/// [`FEW_POSITIONS`] are evaluated.
-const SLOW_NETWORK: u64 = 2_000_000_000;
-const FEW_POSITIONS: usize = 2;
-
-/// A position, encoded for the device, with the processor's results.
-struct Expected {
-    planes: InputPlanes,
-    /// The policy indices of the legal moves.
-    moves: Vec<u16>,
-    value: Value,
-    priors: Vec<f32>,
-}
 
 /// The largest differences of a batch from the processor's figures. What is not a number counts as infinitely far.
 #[derive(Clone, Copy, Default, Debug)]
@@ -60,7 +31,8 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Evaluates the positions with the CPU backend.
+    /// Evaluates the positions with the CPU backend, or recalls what it has found for the same network at an earlier
+    /// start.
     ///
     /// # Errors
     /// The CPU backend cannot be made, or its evaluation fails.
@@ -68,28 +40,8 @@ impl Reference {
         network: Arc<Network>,
         temperature: f32,
     ) -> std::result::Result<Reference, BackendError> {
-        let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
-        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(count);
-        let options = CpuOptions { threads, maximum_batch_size: count, instructions: None };
-        let fill = HistoryFill::FenOnly;
-        let cpu = CpuBackend::new(Arc::clone(&network), Precision::Fp32, &options, temperature, fill)?;
-        let histories: Vec<PositionHistory> =
-            POSITIONS.into_iter().take(count).filter_map(|(fen, moves)| history(fen, moves)).collect();
-        let legal = |history: &PositionHistory| -> Vec<PackedMove> {
-            history.last().legal_moves().iter().map(|&m| PackedMove::new(m)).collect()
-        };
-        let mut batch = cpu.new_batch();
-        for history in &histories {
-            batch.add(EvalRequest { history, moves: &legal(history) });
-        }
-        let evaluations: Evaluations = batch.submit().wait()?;
-        let positions = histories.iter().zip(evaluations.iter()).map(|(history, (value, priors))| {
-            let (planes, transform) = encode(history, network.architecture.input_format, fill);
-            let side = history.last().side_to_move();
-            let moves = legal(history).into_iter().map(|m| index_of(m, side, transform)).collect();
-            Expected { planes, moves, value, priors: priors.to_vec() }
-        });
-        Ok(Reference { positions: positions.collect(), has_value_error: network.value_error.is_some() })
+        let has_value_error = network.value_error.is_some();
+        Ok(Reference { positions: processor_figures::of(network, temperature)?, has_value_error })
     }
 
     /// Evaluates the positions in a batch that fills each bucket of `sizes`. Returns the first difference that is too
@@ -217,27 +169,10 @@ fn tolerance_of(precision: GpuPrecision, weights: WeightBits) -> f32 {
     }
 }
 
-/// The history of a position of [`POSITIONS`].
-fn history(fen: &str, moves: &str) -> Option<PositionHistory> {
-    let mut history = PositionHistory::new(Position::from_fen(fen).ok()?);
-    for text in moves.split_whitespace() {
-        let next = uci_move::parse(history.last(), text).ok()?;
-        history.push(next);
-    }
-    Some(history)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_position_can_be_played() {
-        for (fen, moves) in POSITIONS {
-            let history = history(fen, moves).unwrap();
-            assert!(!history.last().legal_moves().is_empty(), "{fen} {moves}");
-        }
-    }
+    use rukh_net::input::InputPlanes;
 
     #[test]
     fn a_figure_that_is_no_number_is_wrong() {

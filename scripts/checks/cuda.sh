@@ -4,7 +4,7 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check movetime chains; if none is named, the first three run. Each step has
+# matrix loop int8 fp8 weights threads formats check movetime chains starts; if none is named, the first three run. Each step has
 # a time limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that
 # tests of every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
@@ -340,6 +340,39 @@ compile_kernels() {
 share_of_search() {
     run "$1" "$2" "$here/scripts/matches/search_share.py" --milliseconds="${SEARCH_MILLISECONDS:-8000}" --positions=3 \
         --rounds=1 --batches=512 --threads="$3" --search-flags="${SEARCH_FLAGS:-}" "$rukh $4"
+}
+
+# Prints the seconds from a start to the answer to `isready`: with an empty cache folder, and six times after that. The
+# processor has two starts.
+step_starts() {
+    large_networks
+    local name backend cache number
+    for name in rukh-128x6 "${names[@]}"; do
+        [ -e "$(network_file "$name")" ] || continue
+        for backend in cuda-fp16 cpu-auto; do
+            cache=$(mktemp -d "$work/starts.XXXXXX")
+            echo "-- $name, $backend"
+            for ((number = 0; number < 7; number++)); do
+                [ $backend = cuda-fp16 ] || [ $number -lt 2 ] || break
+                [ $((SECONDS - start)) -lt $((all - 30)) ] || return 1
+                seconds_to_readyok "$cache" "--weights=$(network_file "$name")" --backend=$backend
+            done
+        done
+    done
+}
+
+# seconds_to_readyok CACHE ARGUMENT ...: starts the engine with this cache folder, and prints the time and what it says
+# about tuning.
+seconds_to_readyok() {
+    local begin=$EPOCHREALTIME line said=""
+    coproc engine { XDG_CACHE_HOME=$1 exec timeout 60 "$rukh" "${@:2}" 2>&1; }
+    echo isready >&"${engine[1]}"
+    while IFS= read -r line <&"${engine[0]}" && [ "$line" != readyok ]; do
+        case $line in *tuning:* | *error*) said+=" ${line#info string }" ;; esac
+    done
+    awk -v begin="$begin" -v end="$EPOCHREALTIME" -v said="$said" 'BEGIN { printf "%5.2f s%s\n", end - begin, said }'
+    echo quit >&"${engine[1]}"
+    wait "$engine_PID"
 }
 
 # Measures searches on one card and on all cards of the machine behind `multiplexing`, beside the backends alone.

@@ -342,20 +342,23 @@ share_of_search() {
         --rounds=1 --batches=512 --threads="$3" --search-flags="${SEARCH_FLAGS:-}" "$rukh $4"
 }
 
-# Prints the seconds from a start to the answer to `isready`: with an empty cache folder, and six times after that. The
-# processor has two starts.
+# Prints the seconds from a start to the answer to `isready`: with an empty cache folder, and six times after that, with
+# the driver alone. The processor has two starts.
 step_starts() {
     large_networks
-    local name backend cache number
+    local name backend cache number options
     for name in rukh-128x6 "${names[@]}"; do
         [ -e "$(network_file "$name")" ] || continue
         for backend in cuda-fp16 cpu-auto; do
             cache=$(mktemp -d "$work/starts.XXXXXX")
-            echo "-- $name, $backend"
+            options=""
+            [ $backend != cuda-fp16 ] || options=gemm=own
+            echo "-- $name, $backend $options"
             for ((number = 0; number < 7; number++)); do
                 [ $backend = cuda-fp16 ] || [ $number -lt 2 ] || break
                 [ $((SECONDS - start)) -lt $((all - 30)) ] || return 1
-                seconds_to_readyok "$cache" "--weights=$(network_file "$name")" --backend=$backend
+                seconds_to_readyok "$cache" "--weights=$(network_file "$name")" \
+                    --backend=$backend "--backend-opts=$options"
             done
         done
     done

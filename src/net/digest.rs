@@ -38,6 +38,9 @@ pub fn digest(network: &Network) -> u64 {
 /// the same number.
 pub struct Digest(u64);
 
+/// The independent parts of a sequence of numbers: enough for the widest vectors, twice.
+const LANES: usize = 32;
+
 impl Digest {
     /// Begins with the kinds of the layers.
     pub fn new(architecture: &Architecture) -> Digest {
@@ -56,15 +59,23 @@ impl Digest {
     }
 
     /// One step of the hash FxHash.
-    #[inline]
     fn add(&mut self, word: u32) {
         self.0 = (self.0.rotate_left(5) ^ u64::from(word)).wrapping_mul(0x517c_c1b7_2722_0a95);
     }
 
+    /// Adds numbers, of which a large network has hundreds of millions: in [`LANES`] parts that do not wait for each
+    /// other's products. Each part changes whenever one of its numbers does, because every step can be undone.
     fn numbers(&mut self, numbers: &[f32]) {
         // The length keeps two layers apart whose numbers follow each other.
         self.add(numbers.len() as u32);
-        numbers.iter().for_each(|number| self.add(number.to_bits()));
+        let mut lanes = [0_u32; LANES];
+        let (whole, rest) = numbers.as_chunks::<LANES>();
+        for chunk in whole {
+            for (lane, number) in lanes.iter_mut().zip(chunk) {
+                *lane = (lane.rotate_left(5) ^ number.to_bits()).wrapping_mul(0x9e37_79b1);
+            }
+        }
+        lanes.into_iter().chain(rest.iter().map(|number| number.to_bits())).for_each(|word| self.add(word));
     }
 
     fn dense(&mut self, layer: &Dense) {

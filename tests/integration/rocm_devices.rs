@@ -35,8 +35,8 @@ fn the_card_with_the_most_compute_units_is_used_and_the_integrated_one_comes_las
         let arguments = [&format!("--backend={backend}"), "-o", OPTIONS];
         let said = played(folder.path(), &arguments, DESKTOP, &[]);
         let expected = "info string gpu 2 (AMD Radeon RX 7900 XTX, gfx1100) is used, and others are left out: gpu 1 \
-                        (AMD Radeon RX 7600, gfx1100): it has 16 compute units, and the other 48; gpu 0 (AMD Radeon \
-                        Graphics, gfx1151): it is integrated, although it has 200 compute units and the other 48; to \
+                        (AMD Radeon RX 7600, gfx1100): it has 16 work-group processors, and the other 48; gpu 0 (AMD Radeon \
+                        Graphics, gfx1151): it is integrated, although it has 200 work-group processors and the other 48; to \
                         use it, set gpu=0";
         assert_eq!(choices(&said), [expected], "{said}");
         assert!(!said.contains("error") && !said.contains("using cpu"), "{said}");

@@ -240,7 +240,10 @@ fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let damaged = good.replacen("torch.float16", "torch.float61", 1);
     for (text, reason) in [
         ("nonsense", "gemms.csv is ignored: it is not a table of tuned GEMMs"),
-        (&other_card, "rows are for another device (line 2: `gfx1151 with 7 compute units`) left out"),
+        (
+            &other_card,
+            "rows are for another device (line 2: `gfx1151 with 7 work-group processors`) left out",
+        ),
         (&other_driver, "rows are measured with other versions (line 2: `"),
         (
             &damaged,

@@ -54,10 +54,10 @@ impl Tuning {
     }
 
     /// The same after an earlier start has measured some of the GEMMs, if that is less. On NVIDIA's cards such a start
-    /// should take at most a second longer than with the processor.
+    /// should take at most a second longer than with the processor, and the check of the figures takes a part of that.
     pub(crate) fn later_budget(self, maker: Maker) -> Duration {
         match (self, maker) {
-            (Tuning::Quick, Maker::Nvidia) => Duration::from_secs(1),
+            (Tuning::Quick, Maker::Nvidia) => Duration::from_millis(500),
             _ => Duration::MAX,
         }
     }

@@ -139,7 +139,7 @@ fn tune_device(
     if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty() || measured.is_none()) {
         let load =
             Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
-        let usual = recommended_batch(gpu.compute_units).min(maker.maximum_batch);
+        let usual = recommended_batch(gpu.multiprocessors).min(maker.maximum_batch);
         let smaller = SMALL_BATCHES.into_iter().filter(|&small| small < usual);
         let sizes: Vec<usize> = std::iter::once(usual).chain(smaller).collect();
         let is_free = |option: &str| options.leaves(option);

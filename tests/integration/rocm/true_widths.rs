@@ -231,7 +231,7 @@ fn split_k_gemms_take_a_launch_more() {
     let Some(found) = count("true_widths::split_k_gemms_take_a_launch_more", false) else { return };
     // Without split-K a batch of any size takes 207, 213 and 57 launches. In launches.rs it is 214 for BT4, because the
     // small network has four values of a square, and a GEMM of so few inputs takes a launch more.
-    assert_eq!(found, [[223, 223, 223], [263, 246, 230], [57, 57, 57]]);
+    assert_eq!(found, [[223, 223, 223], [247, 230, 230], [57, 57, 57]]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ pub(crate) struct Settings {
     pub(crate) architecture: String,
     /// `RUKH_EMULATOR_DEVICES`: the cards, or their number; 1 by default. 0 means a machine with the libraries and no
     /// card. In `gfx1036:units=2:integrated,gfx1100:name=AMD Radeon RX 7900 XTX:mib=512` each card has its architecture
-    /// and, if they differ from the default, its compute units, its name, its memory and whether it is integrated.
+    /// and, if they differ from the default, its multiprocessors, its name, its memory and whether it is integrated.
     ///
     /// `RUKH_EMULATOR_MEMORY_MIB`: the memory of a card; 16384 by default.
     pub(crate) cards: Vec<Card>,
@@ -64,19 +64,34 @@ pub(crate) struct Settings {
 pub(crate) struct Card {
     pub(crate) architecture: String,
     pub(crate) name: String,
-    pub(crate) compute_units: i32,
+    pub(crate) multiprocessors: i32,
     pub(crate) is_integrated: bool,
     pub(crate) memory_bytes: u64,
 }
 
 impl Card {
-    /// A card with the compute units of a Radeon 8060S (gfx1151), or of a Radeon RX 7900 XTX (any other architecture).
+    /// A card with as many multiprocessors as HIP counts on the largest card of the architecture that is named here: from
+    /// gfx10 on, pairs of compute units.
     fn new(architecture: &str, memory_bytes: u64) -> Self {
         let is_integrated = architecture == "gfx1151";
         Self {
             architecture: architecture.to_owned(),
             name: format!("Rukh emulator for {architecture}"),
-            compute_units: if is_integrated { 40 } else { 96 },
+            multiprocessors: match architecture {
+                "gfx906" => 60,  // Radeon VII
+                "gfx908" => 120, // Instinct MI100
+                "gfx90a" => 104, // Instinct MI210
+                "gfx942" => 304, // Instinct MI300X
+                "gfx1030" => 40, // Radeon RX 6900 XT
+                "gfx1101" => 30, // Radeon RX 7800 XT
+                "gfx1102" => 16, // Radeon RX 7600
+                "gfx1103" => 6,  // Radeon 780M
+                "gfx1150" => 8,  // Radeon 890M
+                "gfx1151" => 20, // Radeon 8060S
+                "gfx1200" => 16, // Radeon RX 9060 XT
+                "gfx1201" => 32, // Radeon RX 9070 XT
+                _ => 48,         // Radeon RX 7900 XTX
+            },
             is_integrated,
             memory_bytes,
         }
@@ -88,7 +103,9 @@ impl Card {
         let mut card = Self::new(fields.next().unwrap_or_default(), memory_bytes);
         for field in fields {
             match field.split_once('=') {
-                Some(("units", units)) => card.compute_units = units.parse().unwrap_or(card.compute_units),
+                Some(("units", units)) => {
+                    card.multiprocessors = units.parse().unwrap_or(card.multiprocessors)
+                }
                 Some(("name", name)) => name.clone_into(&mut card.name),
                 Some(("mib", mib)) => card.memory_bytes = mib.parse().unwrap_or(0) << 20,
                 None if field == "integrated" => card.is_integrated = true,

@@ -37,7 +37,7 @@ struct Shape {
 const BYTES_IN_3_PARTS: usize = 352;
 const BYTES_IN_4_PARTS: usize = 320;
 
-/// The compute units that the cases of warpgroups assume: so few that a block computes several tiles.
+/// The multiprocessors that the cases of warpgroups assume: so few that a block computes several tiles.
 const FEW_UNITS: usize = 3;
 
 impl Shape {

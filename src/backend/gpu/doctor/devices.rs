@@ -58,13 +58,14 @@ pub(super) fn run(request: &Request, report: &mut Reporter<'_>) -> Result<()> {
         report.item(&format!("gpu {number}"), |report| {
             let device = Device::new(hip, number)?;
             let (free, total) = device.memory()?;
+            let architecture = device.architecture()?;
             report.row(
                 "devices",
                 [
                     ("gpu", number.into()),
                     ("name", device.name()?.into()),
-                    ("architecture", device.architecture()?.into()),
-                    ("compute units", device.compute_units()?.into()),
+                    ("architecture", architecture.as_str().into()),
+                    (Facts::of(&architecture).multiprocessors, device.multiprocessors()?.into()),
                     ("lanes", device.warp_size().ok().into()),
                     ("MiB", (total >> 20).into()),
                     ("MiB free", (free >> 20).into()),

@@ -28,7 +28,7 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     let streams = maker.streams;
     let load = Load { maker, time: Duration::from_millis(time), batches };
     let largest = load.maker.maximum_batch;
-    let usual = recommended_batch(subject.gpu.compute_units).min(largest);
+    let usual = recommended_batch(subject.gpu.multiprocessors).min(largest);
     report.item(&format!("steps of a batch of {usual}"), |report| steps(&load.maker, usual, report));
     let sizes = SIZES.into_iter().filter(|&size| size <= largest);
     for size in sizes.filter(|size| !subject.is_quick || size.ilog2() % 2 == 0) {

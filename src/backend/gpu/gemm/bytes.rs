@@ -41,7 +41,7 @@ pub(crate) fn byte_gemm(
     (shape, weights, bias): (&GemmShape, &ByteWeights, Address),
     memory: &ByteOperands,
     kernels: &Kernels,
-    (compute_units, choice): (usize, Option<OwnChoice>),
+    (multiprocessors, choice): (usize, Option<OwnChoice>),
 ) -> Result<ByteGemm> {
     let ByteOperands { x, bytes, row_scales, y } = *memory;
     let GemmShape { rows, inputs, .. } = *shape;
@@ -61,7 +61,7 @@ pub(crate) fn byte_gemm(
     let scales = [row_scales, weights.scales];
     let launch_of = |choice: OwnChoice| launch(shape, (operands, bias), scales, kernels, choice);
     let gemm = choice.and_then(launch_of).or_else(|| {
-        let choices = whole_choices(shape, compute_units);
+        let choices = whole_choices(shape, multiprocessors);
         choices.into_iter().find_map(launch_of)
     });
     let gemm = gemm.ok_or_else(|| {
@@ -95,7 +95,7 @@ pub(crate) fn kernel(shape: &GemmShape, kernels: &Kernels, choice: OwnChoice) ->
 }
 
 /// The tiles that the device has a kernel for, the one that should be the fastest first.
-pub(crate) fn choices(shape: &GemmShape, kernels: &Kernels, compute_units: usize) -> Vec<OwnChoice> {
+pub(crate) fn choices(shape: &GemmShape, kernels: &Kernels, multiprocessors: usize) -> Vec<OwnChoice> {
     let is_there = |&choice: &OwnChoice| kernel(shape, kernels, choice).is_some();
-    whole_choices(shape, compute_units).into_iter().filter(is_there).collect()
+    whole_choices(shape, multiprocessors).into_iter().filter(is_there).collect()
 }

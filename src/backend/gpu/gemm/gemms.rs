@@ -28,7 +28,7 @@ use std::sync::Arc;
 /// The dispatcher for GEMMs on one device.
 pub(crate) struct Gemms {
     device: Device,
-    compute_units: usize,
+    multiprocessors: usize,
     table: RefCell<GemmTable>,
     /// The layouts in which GEMMs read their weights, according to the table.
     pub(crate) layouts: Layouts,
@@ -84,10 +84,10 @@ impl Gemms {
             None => None,
         };
         let prefers_hipblaslt = library == GemmLibrary::HipblasLt || !gpu.facts.prefers_rocblas;
-        let own = has_own.then(|| OwnKernels::new(kernels.module(), gpu.compute_units));
+        let own = has_own.then(|| OwnKernels::new(kernels.module(), gpu.multiprocessors));
         Ok(Gemms {
             device: gpu.device,
-            compute_units: gpu.compute_units.max(1),
+            multiprocessors: gpu.multiprocessors.max(1),
             table: RefCell::default(),
             layouts: Layouts::new(gpu.device),
             has_rocblas: gpu.rocblas.is_some(),
@@ -145,9 +145,9 @@ impl Gemms {
         own.map(|own| own.byte_candidates(shape)).unwrap_or_default()
     }
 
-    /// The device's compute units, at least 1.
-    pub(crate) fn compute_units(&self) -> usize {
-        self.compute_units
+    /// The device's multiprocessors, at least 1.
+    pub(crate) fn multiprocessors(&self) -> usize {
+        self.multiprocessors
     }
 
     /// Whether `library` is available.

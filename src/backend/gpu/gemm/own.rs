@@ -49,8 +49,8 @@ struct Tile {
     /// estimate, for GEMMs that have not been timed.
     cost: f64,
     /// The shared memory in bytes that a launch requests for each block; 0 for kernels whose shared memory is static. With
-    /// it a compute unit holds one block. So a launch has no more blocks than the card has units, and each block computes
-    /// tiles one after another.
+    /// it a multiprocessor holds one block. So a launch has no more blocks than the card has multiprocessors, and each
+    /// block computes tiles one after another.
     launch_bytes: u32,
 }
 
@@ -90,7 +90,7 @@ const PARTIAL: usize = std::mem::offset_of!(GemmArguments, partial) / size_of::<
 /// The bytes of each row that a kernel multiplies in one step.
 const STEP_BYTES: usize = 64;
 
-/// The number of blocks that a GEMM is divided into, in multiples of the card's compute units.
+/// The number of blocks that a GEMM is divided into, in multiples of the card's multiprocessors.
 const BLOCKS_PER_UNIT: [usize; 2] = [1, 2];
 
 /// The most parts of the summed axis with split-K.
@@ -99,10 +99,10 @@ const MOST_SPLITS: usize = 32;
 /// The cost of a block beside its steps, as that of so many steps.
 const STEPS_OF_A_BLOCK: f64 = 3.0;
 
-/// The same for a tile of warpgroups: while a compute unit stores its results, it multiplies little.
+/// The same for a tile of warpgroups: while a multiprocessor stores its results, it multiplies little.
 const STEPS_OF_A_WARPGROUP_TILE: f64 = 6.0;
 
-/// The cost of adding up partial sums: of one sum in one part, and of the launch for one compute unit. The unit is that
+/// The cost of adding up partial sums: of one sum in one part, and of the launch for one multiprocessor. The unit is that
 /// of [`Tile::cost`].
 const COST_OF_A_SUM: f64 = 2.0;
 const COST_OF_A_LAUNCH: f64 = 100_000.0;
@@ -195,10 +195,10 @@ impl OwnChoice {
     }
 
     /// The grid for this tile: `tiles` for each of `gemms`, the number of GEMMs times that of parts of the summed axis.
-    /// With warpgroups there are at most `compute_units` blocks in x.
-    pub(crate) fn grid(self, tiles: usize, gemms: usize, compute_units: usize) -> Grid {
+    /// With warpgroups there are at most `multiprocessors` blocks in x.
+    pub(crate) fn grid(self, tiles: usize, gemms: usize, multiprocessors: usize) -> Grid {
         let Tile { size, launch_bytes, .. } = self.size_and_cost();
-        let blocks = if launch_bytes > 0 { tiles.min(compute_units) } else { tiles };
+        let blocks = if launch_bytes > 0 { tiles.min(multiprocessors) } else { tiles };
         grid(blocks, gemms, size.threads).with_shared_bytes(launch_bytes)
     }
 
@@ -211,14 +211,14 @@ impl OwnChoice {
 /// Our own kernels on a device.
 pub(crate) struct OwnKernels {
     module: Arc<Module>,
-    compute_units: usize,
+    multiprocessors: usize,
     /// By name; `None` for a kernel that the architecture does not have.
     functions: RefCell<HashMap<String, Option<Function>>>,
 }
 
 impl OwnKernels {
-    pub(crate) fn new(module: Arc<Module>, compute_units: usize) -> OwnKernels {
-        OwnKernels { module, compute_units: compute_units.max(1), functions: RefCell::default() }
+    pub(crate) fn new(module: Arc<Module>, multiprocessors: usize) -> OwnKernels {
+        OwnKernels { module, multiprocessors: multiprocessors.max(1), functions: RefCell::default() }
     }
 
     /// The kernel with this name; `None` if the architecture has none.
@@ -279,7 +279,7 @@ impl OwnKernels {
         let whole = OwnChoice::whole(tile);
         let mut choices = vec![whole];
         for per_unit in BLOCKS_PER_UNIT {
-            let wanted = (self.compute_units * per_unit).div_ceil(blocks(shape, whole));
+            let wanted = (self.multiprocessors * per_unit).div_ceil(blocks(shape, whole));
             let choice = OwnChoice { splits: fewest_splits(shape, wanted), ..whole };
             if choice.splits > 1
                 && !choices.contains(&choice)
@@ -293,7 +293,7 @@ impl OwnKernels {
 
     /// An estimate of a GEMM's time, for GEMMs that have not been timed.
     pub(crate) fn cost(&self, shape: &GemmShape, choice: OwnChoice) -> f64 {
-        cost(shape, choice, self.compute_units)
+        cost(shape, choice, self.multiprocessors)
     }
 
     /// The kernel that makes preshuffled weights, if the device's code has it and the GEMMs of this shape can use them.
@@ -326,17 +326,17 @@ impl OwnKernels {
             None
         };
         let tiles = tiles(shape, choice.size_and_cost());
-        let launch_grid = choice.grid(tiles, shape.batch * choice.splits, self.compute_units);
+        let launch_grid = choice.grid(tiles, shape.batch * choice.splits, self.multiprocessors);
         let places = LanePlaces { workspace: Some(PARTIAL), counters: None };
         let arguments = gemm_arguments(shape, operands, bias, choice.splits);
         Ok(Step::own_gemm(name.to_owned(), (function, launch_grid), sum, (arguments, places), [*shape]))
     }
 }
 
-/// An estimate of a GEMM's time on a device with so many compute units.
-fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
+/// An estimate of a GEMM's time on a device with so many multiprocessors.
+fn cost(shape: &GemmShape, choice: OwnChoice, multiprocessors: usize) -> f64 {
     let tile = choice.size_and_cost();
-    let rounds = (blocks(shape, choice)).div_ceil(compute_units) as f64;
+    let rounds = (blocks(shape, choice)).div_ceil(multiprocessors) as f64;
     let of_a_block = if choice.is_of_warpgroups() { STEPS_OF_A_WARPGROUP_TILE } else { STEPS_OF_A_BLOCK };
     let steps = steps(shape).div_ceil(choice.splits) as f64 + of_a_block;
     let products = rounds * steps * (tile.size.rows * tile.size.columns) as f64 * tile.cost;
@@ -344,7 +344,7 @@ fn cost(shape: &GemmShape, choice: OwnChoice, compute_units: usize) -> f64 {
         return products;
     }
     let sums = (partial_bytes(shape, choice.splits) / 4) as f64;
-    products + sums * COST_OF_A_SUM / compute_units as f64 + COST_OF_A_LAUNCH
+    products + sums * COST_OF_A_SUM / multiprocessors as f64 + COST_OF_A_LAUNCH
 }
 
 /// The first part of the names of the kernels for weights of 8 bits and x of 16 bits.
@@ -361,10 +361,10 @@ pub(crate) fn family(element: ElementType) -> &'static str {
 
 /// All tiles but those of warpgroups for a GEMM without split-K and with plain weights. The one that should be the
 /// fastest comes first.
-pub(crate) fn whole_choices(shape: &GemmShape, compute_units: usize) -> Vec<OwnChoice> {
+pub(crate) fn whole_choices(shape: &GemmShape, multiprocessors: usize) -> Vec<OwnChoice> {
     let choices = (0..TILES.len()).map(OwnChoice::whole);
     let mut choices: Vec<OwnChoice> = choices.filter(|choice| !choice.is_of_warpgroups()).collect();
-    choices.sort_by(|&a, &b| cost(shape, a, compute_units).total_cmp(&cost(shape, b, compute_units)));
+    choices.sort_by(|&a, &b| cost(shape, a, multiprocessors).total_cmp(&cost(shape, b, multiprocessors)));
     choices
 }
 
@@ -515,9 +515,9 @@ mod tests {
 
     #[test]
     fn the_tile_of_64_x_128_is_the_first_where_larger_ones_leave_units_idle() {
-        let first = |rows, compute_units| {
+        let first = |rows, multiprocessors| {
             let shape = GemmShape::plain(rows, 768, 768, ElementType::Fp16);
-            let TileSize { rows, columns, .. } = whole_choices(&shape, compute_units)[0].size();
+            let TileSize { rows, columns, .. } = whole_choices(&shape, multiprocessors)[0].size();
             (rows, columns)
         };
         // Of 192 tiles of 128 x 128, 132 units compute 60 in a second round. 96 units compute all in two full rounds.

@@ -151,7 +151,7 @@ impl<'a> Measurer<'a> {
 
     fn untimed(&self, shape: &GemmShape) -> Measured {
         if shape.is_of_bytes() {
-            let choice = own::whole_choices(shape, self.gemms.compute_units()).into_iter().next();
+            let choice = own::whole_choices(shape, self.gemms.multiprocessors()).into_iter().next();
             return self.measured(choice.map_or(GemmChoice::ROCBLAS, GemmChoice::Own), Measured::NOT_YET);
         }
         let choice = self.gemms.choice(shape).unwrap_or(GemmChoice::ROCBLAS);
@@ -258,7 +258,7 @@ impl<'a> Measurer<'a> {
         tell: &mut impl FnMut(Event<'_>) -> bool,
     ) -> Option<Measured> {
         let shape = &layers[0].shape;
-        let choices = bytes::choices(shape, self.kernels, self.gemms.compute_units());
+        let choices = bytes::choices(shape, self.kernels, self.gemms.multiprocessors());
         let choices = choices.into_iter().map(GemmChoice::Own).collect();
         let samples = Samples::new(shape, WeightLayout::Plain, &self.contents);
         let mut times = Times::default();

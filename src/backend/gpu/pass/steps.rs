@@ -214,7 +214,7 @@ impl<'a> StepList<'a> {
         let bias = layer.bias;
         let operands = GemmOperands::plain(weights.weights, bytes, y);
         let choice = self.gemms.byte_choice(GemmProblem::plain(byte_shape, operands, bias));
-        let choice = (self.gemms.compute_units(), choice);
+        let choice = (self.gemms.multiprocessors(), choice);
         let launches = byte_gemm(name, (&byte_shape, weights, bias), &memory, self.kernels, choice)?;
         let ByteGemm { rounding: (rounding, rounded), gemm: (gemm, factors) } = launches;
         self.kernel(format!("{name} rounding"), rounding, rounded);

@@ -182,7 +182,7 @@ impl ByteMatrices {
         };
         let memory = ByteOperands { x: Address::NULL, bytes, row_scales, y };
         let own = GemmShape { input_type: kind.element(), ..*shape };
-        let choice = (subject.gemms.compute_units(), None);
+        let choice = (subject.gemms.multiprocessors(), None);
         let gemm = byte_gemm("gemm", (&own, &layer, Address::NULL), &memory, &subject.kernels, choice)?;
         let ((function, grid), arguments) = gemm.gemm;
         let mut steps = vec![Step::kernel("gemm".to_owned(), function, grid, arguments)];

@@ -320,7 +320,7 @@ impl Profiler for GpuProfiler {
                 gpu.architecture,
                 self.subject.precision.key()
             ),
-            recommended_batch: recommended_batch(gpu.compute_units).min(self.maximum_batch),
+            recommended_batch: recommended_batch(gpu.multiprocessors).min(self.maximum_batch),
             maximum_batch: self.maximum_batch,
             ladder: self.sizes.clone(),
         }

@@ -51,15 +51,20 @@ pub(crate) struct Found {
     pub(crate) name: String,
     /// The compiler's name of the architecture, e.g. `gfx1100`.
     pub(crate) architecture: String,
-    pub(crate) compute_units: usize,
+    pub(crate) multiprocessors: usize,
     /// Whether the device is part of a processor and shares its memory.
     pub(crate) is_integrated: bool,
 }
 
 impl Found {
+    /// The number of multiprocessors, and what they are called: `48 work-group processors`.
+    fn size(&self) -> String {
+        format!("{} {}", self.multiprocessors, Facts::of(&self.architecture).multiprocessors)
+    }
+
     /// The operations on fp16 in a clock, by the data sheet.
     pub(crate) fn operations_per_clock(&self) -> usize {
-        self.compute_units * Facts::of(&self.architecture).operations_per_clock
+        self.multiprocessors * Facts::of(&self.architecture).operations_per_clock
     }
 }
 
@@ -76,7 +81,7 @@ pub(crate) struct LeftOut {
 }
 
 /// The devices that may be used, in the order in which to try them. A device of its own comes before an integrated one,
-/// and then the one with more compute units comes first.
+/// and then the one with more multiprocessors comes first.
 ///
 /// # Errors
 /// A message that lists the devices, if none has the requested name.
@@ -96,7 +101,7 @@ pub(crate) fn ranked(found: Vec<Found>, wanted: &GpuChoice) -> Result<Vec<Found>
             there.join(", ")
         ));
     }
-    chosen.sort_by_key(|device| (device.is_integrated, Reverse(device.compute_units), device.number));
+    chosen.sort_by_key(|device| (device.is_integrated, Reverse(device.multiprocessors), device.number));
     Ok(chosen)
 }
 
@@ -105,17 +110,19 @@ pub(crate) fn ranked(found: Vec<Found>, wanted: &GpuChoice) -> Result<Vec<Found>
 pub(crate) fn notice(used: &Found, left_out: &[LeftOut], behind: &[Found]) -> Option<String> {
     let behind = behind.iter().map(|device| {
         let reason = if device.is_integrated && !used.is_integrated {
-            match device.compute_units > used.compute_units {
+            match device.multiprocessors > used.multiprocessors {
                 true => format!(
-                    "it is integrated, although it has {} compute units and the other {}; to use it, set gpu={}",
-                    device.compute_units, used.compute_units, device.number
+                    "it is integrated, although it has {} and the other {}; to use it, set gpu={}",
+                    device.size(),
+                    used.multiprocessors,
+                    device.number
                 ),
                 false => "it is integrated".to_owned(),
             }
-        } else if device.compute_units == used.compute_units {
+        } else if device.multiprocessors == used.multiprocessors {
             "it is as large, and the backend `multiplexing` uses several cards".to_owned()
         } else {
-            format!("it has {} compute units, and the other {}", device.compute_units, used.compute_units)
+            format!("it has {}, and the other {}", device.size(), used.multiprocessors)
         };
         format!("{device}: {reason}")
     });
@@ -128,10 +135,10 @@ pub(crate) fn notice(used: &Found, left_out: &[LeftOut], behind: &[Found]) -> Op
 mod tests {
     use super::*;
 
-    fn device(number: i32, name: &str, architecture: &str, compute_units: usize) -> Found {
+    fn device(number: i32, name: &str, architecture: &str, multiprocessors: usize) -> Found {
         let (name, architecture) = (name.to_owned(), architecture.to_owned());
         let is_integrated = architecture == "gfx1036";
-        Found { number, name, architecture, compute_units, is_integrated }
+        Found { number, name, architecture, multiprocessors, is_integrated }
     }
 
     fn desktop() -> Vec<Found> {
@@ -187,8 +194,8 @@ mod tests {
         assert_eq!(
             text,
             "gpu 3 (AMD Radeon RX 7900 XTX, gfx1100) is used, and others are left out: gpu 2 (AMD Radeon RX 7900 \
-             XTX, gfx1100): it has no kernels; gpu 1 (AMD Radeon RX 7600, gfx1102): it has 16 compute units, and the \
-             other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated, although it has 200 compute units and \
+             XTX, gfx1100): it has no kernels; gpu 1 (AMD Radeon RX 7600, gfx1102): it has 16 work-group processors, and the \
+             other 48; gpu 0 (AMD Radeon Graphics, gfx1036): it is integrated, although it has 200 work-group processors and \
              the other 48; to use it, set gpu=0"
         );
         assert_eq!(notice(&order[0], &[], &[]), None);

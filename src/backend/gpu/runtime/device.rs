@@ -28,7 +28,7 @@ pub(crate) struct Gpu {
     pub(crate) facts: Facts,
     /// The product name.
     pub(crate) name: String,
-    pub(crate) compute_units: usize,
+    pub(crate) multiprocessors: usize,
     /// Device memory that may be used, in bytes, measured when the device was opened.
     pub(crate) free_memory: usize,
     /// The code of our kernels.
@@ -115,7 +115,7 @@ impl Gpu {
         };
         let code = code_for(&found.architecture, target, || device.version(Versioned::Driver))?;
         let facts = Facts::of(target);
-        let Found { name, architecture, compute_units, .. } = found.clone();
+        let Found { name, architecture, multiprocessors, .. } = found.clone();
         let notices = Vec::new();
         Ok(Gpu {
             device,
@@ -123,7 +123,7 @@ impl Gpu {
             facts,
             architecture,
             name,
-            compute_units,
+            multiprocessors,
             free_memory,
             code,
             rocblas,
@@ -152,8 +152,8 @@ pub(super) fn describe(libraries: &Libraries, number: i32) -> Result<Found> {
     let device = Device::new(libraries.hip, number)?;
     let architecture = device.architecture()?;
     let is_integrated = device.is_integrated()? || Facts::of(&architecture).is_integrated;
-    let (name, compute_units) = (device.name()?, device.compute_units()?);
-    Ok(Found { number, name, architecture, compute_units, is_integrated })
+    let (name, multiprocessors) = (device.name()?, device.multiprocessors()?);
+    Ok(Found { number, name, architecture, multiprocessors, is_integrated })
 }
 
 /// The memory in bytes that an integrated device may use. HIP's figure may be nearly all of the machine's memory, which

@@ -43,7 +43,9 @@ pub(crate) struct Facts {
     pub(crate) has_fp16: bool,
     /// Whether our kernels compute in bf16.
     pub(crate) has_bf16: bool,
-    /// How many operations on fp16 a compute unit does in a clock, by the makers' data sheets, with matrix instructions where
+    /// What the driver counts as a multiprocessor. Each has four SIMDs (NVIDIA: sub-partitions) and their shared memory.
+    pub(crate) multiprocessors: &'static str,
+    /// How many operations on fp16 a multiprocessor does in a clock, by the makers' data sheets, with matrix instructions where
     /// our kernels use them. It serves to compare cards of two makers.
     pub(crate) operations_per_clock: usize,
     /// The fewest rows of a GEMM in e4m3 that a library computes beside our own kernels. On AMD's cards our kernels
@@ -63,6 +65,7 @@ impl Facts {
                 fp8: (number >= FIRST_WITH_FP8).then_some(Fp8Format::Ocp),
                 has_fp16: number >= FIRST_WITH_MATRICES,
                 has_bf16: number >= FIRST_WITH_BF16,
+                multiprocessors: "multiprocessors",
                 operations_per_clock: match number {
                     ..75 => 256,
                     75..80 => 1024,
@@ -84,10 +87,13 @@ impl Facts {
                 },
                 has_fp16: true,
                 has_bf16: true,
+                multiprocessors: match architecture.starts_with("gfx9") {
+                    true => "compute units",
+                    false => "work-group processors",
+                },
                 operations_per_clock: match architecture {
                     "gfx906" => 256,
                     "gfx942" | "gfx950" => 2048,
-                    // The unit is a work-group processor here: two compute units.
                     name if name.starts_with("gfx12") => 2048,
                     name if name.starts_with("gfx10") => 512,
                     _ => 1024,

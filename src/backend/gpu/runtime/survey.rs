@@ -94,9 +94,9 @@ fn compare(a: &Rated, b: &Rated) -> Ordering {
 mod tests {
     use super::*;
 
-    fn card(name: &str, architecture: &str, compute_units: usize, is_integrated: bool) -> Rated {
+    fn card(name: &str, architecture: &str, multiprocessors: usize, is_integrated: bool) -> Rated {
         let (name, architecture) = (name.to_owned(), architecture.to_owned());
-        let card = Found { number: 0, name, architecture, compute_units, is_integrated };
+        let card = Found { number: 0, name, architecture, multiprocessors, is_integrated };
         Rated { rate: card.operations_per_clock() as f64 * 2e6, card }
     }
 

@@ -9,6 +9,7 @@ use rukh_base::cache_folder;
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh_cpu::{CpuBackend, CpuOptions, Precision};
 use rukh_net::Network;
+use rukh_net::architecture::InputFormat;
 use rukh_net::digest::digest;
 use rukh_net::input::{HistoryFill, InputPlanes, encode};
 use rukh_net::policy_index::index_of;
@@ -48,32 +49,52 @@ pub(super) struct Expected {
 /// The results of a position: q, d, m and e, and the priors.
 type Figures = ([f32; 4], Vec<f32>);
 
-/// The positions with the processor's results for a network.
+/// The positions with the results that an earlier start has kept for the same network.
+pub(super) fn kept(network: &Network, temperature: f32) -> Option<Vec<Expected>> {
+    let histories = histories(network);
+    let figures = parsed(&cache_folder::kept_line(NAME, &key(network, temperature))?)?;
+    let fits =
+        |(history, (_, priors)): (&PositionHistory, &Figures)| priors.len() == legal_moves(history).len();
+    let all_fit = figures.len() == histories.len() && histories.iter().zip(&figures).all(fits);
+    all_fit.then(|| expected(&histories, figures, network.architecture.input_format))
+}
+
+/// Evaluates the positions with the CPU backend, and keeps the results.
 ///
 /// # Errors
 /// The CPU backend cannot be made, or its evaluation fails.
-pub(super) fn of(network: Arc<Network>, temperature: f32) -> Result<Vec<Expected>, BackendError> {
-    let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
-    let histories: Vec<PositionHistory> =
-        POSITIONS.into_iter().take(count).filter_map(|(fen, moves)| history(fen, moves)).collect();
-    let key = format!("{},{:016x},{temperature}", rukh_base::VERSION, digest(&network));
+pub(super) fn computed(network: Arc<Network>, temperature: f32) -> Result<Vec<Expected>, BackendError> {
+    let histories = histories(&network);
+    let key = key(&network, temperature);
     let input_format = network.architecture.input_format;
-    let figures = match kept(&key, &histories) {
-        Some(figures) => figures,
-        None => {
-            let figures = evaluated(network, temperature, &histories)?;
-            // Without a cache folder the next check computes them again.
-            let _ = cache_folder::keep_line(NAME, &key, &text(&figures));
-            figures
-        }
-    };
-    let expected = histories.iter().zip(figures).map(|(history, ([q, d, m, e], priors))| {
+    let figures = evaluated(network, temperature, &histories)?;
+    // Without a cache folder the next check computes them again.
+    let _ = cache_folder::keep_line(NAME, &key, &text(&figures));
+    Ok(expected(&histories, figures, input_format))
+}
+
+/// What the figures depend on.
+fn key(network: &Network, temperature: f32) -> String {
+    format!("{},{:016x},{temperature}", rukh_base::VERSION, digest(network))
+}
+
+fn histories(network: &Network) -> Vec<PositionHistory> {
+    let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
+    POSITIONS.into_iter().take(count).filter_map(|(fen, moves)| history(fen, moves)).collect()
+}
+
+fn expected(
+    histories: &[PositionHistory],
+    figures: Vec<Figures>,
+    input_format: InputFormat,
+) -> Vec<Expected> {
+    let with_figures = |(history, ([q, d, m, e], priors)): (&PositionHistory, Figures)| {
         let (planes, transform) = encode(history, input_format, FILL);
         let side = history.last().side_to_move();
         let moves = legal_moves(history).into_iter().map(|one| index_of(one, side, transform)).collect();
         Expected { planes, moves, value: Value { q, d, m, e }, priors }
-    });
-    Ok(expected.collect())
+    };
+    histories.iter().zip(figures).map(with_figures).collect()
 }
 
 /// Evaluates the positions with the CPU backend.
@@ -108,13 +129,6 @@ fn parsed(line: &str) -> Option<Vec<Figures>> {
     serde_json::from_str(json).ok().filter(|_| is_sound)
 }
 
-/// The figures that were kept for these positions.
-fn kept(key: &str, histories: &[PositionHistory]) -> Option<Vec<Figures>> {
-    let figures = parsed(&cache_folder::kept_line(NAME, key)?)?;
-    let fits = |(history, (_, priors)): (&PositionHistory, &Figures)| priors.len() == legal_moves(history).len();
-    (figures.len() == histories.len() && histories.iter().zip(&figures).all(fits)).then_some(figures)
-}
-
 fn legal_moves(history: &PositionHistory) -> Vec<PackedMove> {
     history.last().legal_moves().iter().map(|&one| PackedMove::new(one)).collect()
 }
@@ -143,7 +157,8 @@ mod tests {
 
     #[test]
     fn a_damaged_line_is_not_believed() {
-        let figures = vec![([0.1, 0.25, 33.5, 0.0], vec![0.7, 1e-9]), ([-0.1, 0.5, 1.0 / 3.0, 0.0], vec![1.0])];
+        let figures =
+            vec![([0.1, 0.25, 33.5, 0.0], vec![0.7, 1e-9]), ([-0.1, 0.5, 1.0 / 3.0, 0.0], vec![1.0])];
         let line = text(&figures);
         assert_eq!(parsed(&line), Some(figures));
         assert_eq!(parsed(&line.replace("33.5", "38.5")), None);

@@ -93,26 +93,29 @@ pub(crate) struct Check {
 }
 
 impl Check {
-    /// Prepares the check of a network's figures. If no earlier check is known, a thread evaluates some positions on the
-    /// processor while the card is prepared. The thread owns a copy of the network.
+    /// Prepares the check of a network's figures. If neither an earlier check is known nor the processor's figures, a
+    /// thread evaluates some positions on the processor while the card is prepared. It owns a copy of the network.
     pub(crate) fn new(network: &Network, inverse_temperature: f32, depends_on: &str, gemms: &Gemms) -> Check {
         let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
         for line in gemms.avoided().lines() {
             let _ = write!(key, ",{line}");
         }
         let known = kept(&with_table(&key, gemms));
-        let reference = known.is_none().then(|| {
+        let temperature = 1.0 / inverse_temperature;
+        let reference = known.is_none().then(|| -> Pending {
+            if let Some(reference) = Reference::kept(network, temperature) {
+                return Box::new(|| Ok(reference));
+            }
             let network = Arc::new(network.clone());
             let compute = {
                 let network = Arc::clone(&network);
-                move || Reference::new(network, 1.0 / inverse_temperature)
+                move || Reference::new(network, temperature)
             };
-            let pending: Pending = match thread::Builder::new().spawn(compute) {
+            match thread::Builder::new().spawn(compute) {
                 Ok(thread) => Box::new(|| thread.join().unwrap_or_else(|panic| resume_unwind(panic))),
                 // The system has no more threads, so that the figures are computed when they are needed.
-                Err(_) => Box::new(move || Reference::new(network, 1.0 / inverse_temperature)),
-            };
-            pending
+                Err(_) => Box::new(move || Reference::new(network, temperature)),
+            }
         });
         Check { reference, key, notices: Vec::new() }
     }

@@ -31,8 +31,7 @@ pub(crate) struct Reference {
 }
 
 impl Reference {
-    /// Evaluates the positions with the CPU backend, or recalls what it has found for the same network at an earlier
-    /// start.
+    /// Evaluates the positions with the CPU backend, and keeps what it finds.
     ///
     /// # Errors
     /// The CPU backend cannot be made, or its evaluation fails.
@@ -41,7 +40,13 @@ impl Reference {
         temperature: f32,
     ) -> std::result::Result<Reference, BackendError> {
         let has_value_error = network.value_error.is_some();
-        Ok(Reference { positions: processor_figures::of(network, temperature)?, has_value_error })
+        Ok(Reference { positions: processor_figures::computed(network, temperature)?, has_value_error })
+    }
+
+    /// What [`Reference::new`] has kept for the same network at an earlier start.
+    pub(crate) fn kept(network: &Network, temperature: f32) -> Option<Reference> {
+        let positions = processor_figures::kept(network, temperature)?;
+        Some(Reference { positions, has_value_error: network.value_error.is_some() })
     }
 
     /// Evaluates the positions in a batch that fills each bucket of `sizes`. Returns the first difference that is too

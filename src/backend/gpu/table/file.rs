@@ -91,7 +91,7 @@ pub(crate) fn parse(origin: &Origin, text: &str) -> Result<Parsed, String> {
 /// As [`parse`].
 pub fn rewritten(text: &str) -> Result<(String, Option<String>), String> {
     let versions = "versions".to_owned();
-    let origin = Origin { architecture: "gfx1100".to_owned(), compute_units: 96, versions };
+    let origin = Origin { architecture: "gfx1100".to_owned(), multiprocessors: 96, versions };
     let Parsed { rows, left_out } = parse(&origin, text)?;
     let table = rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect();
     Ok((self::text(&origin, &table), (!left_out.is_empty()).then(|| left_out.to_string())))
@@ -107,7 +107,7 @@ mod tests {
 
     fn origin() -> Origin {
         let versions = "Some card, 96 units, HIP 7".to_owned();
-        Origin { architecture: "gfx1100".to_owned(), compute_units: 96, versions }
+        Origin { architecture: "gfx1100".to_owned(), multiprocessors: 96, versions }
     }
 
     fn table() -> GemmTable {
@@ -271,10 +271,10 @@ mod tests {
             said(&text(&other, &table())),
             "10 rows are measured with other versions (line 2: `HIP 6`)"
         );
-        let other = Origin { compute_units: 48, ..origin() };
+        let other = Origin { multiprocessors: 48, ..origin() };
         assert_eq!(
             said(&text(&other, &table())),
-            "10 rows are for another device (line 2: `gfx1100 with 48 compute units`)"
+            "10 rows are for another device (line 2: `gfx1100 with 48 work-group processors`)"
         );
         assert_eq!(said(&good.replace("bias swish", "bias wish")), "1 row is damaged (line 5: `bias wish`)");
         assert_eq!(said(&good.replace("12.2500", "NaN")), "1 row is damaged (line 2: `NaN`)");

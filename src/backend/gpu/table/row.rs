@@ -7,6 +7,7 @@ use crate::gemm::avoided::BlasLibrary;
 use crate::gemm::gemms::{Effort, GemmChoice, Measured};
 use crate::gemm::own::OwnChoice;
 use crate::gemm::shape_text;
+use crate::runtime::facts::Facts;
 use crate::runtime::ffi::gemm::{ElementType, Epilogue, GemmShape, WeightLayout};
 use crate::runtime::fp8::Fp8Format;
 
@@ -66,7 +67,7 @@ const TYPES: [(ElementType, &str); 6] = [
 pub(crate) struct Origin {
     /// The architecture, such as `gfx1100`.
     pub(crate) architecture: String,
-    pub(crate) compute_units: usize,
+    pub(crate) multiprocessors: usize,
     /// The device's name, and the versions of the driver, the libraries and our kernels.
     pub(crate) versions: String,
 }
@@ -92,7 +93,7 @@ pub(crate) fn cells(origin: &Origin, shape: &GemmShape, measured: &Measured) -> 
     let rate = |amount: f64| if is_timed { amount / f64::from(microseconds) } else { 0.0 };
     vec![
         origin.architecture.clone(),
-        origin.compute_units.to_string(),
+        origin.multiprocessors.to_string(),
         rows.to_string(),
         outputs.to_string(),
         inputs.to_string(),
@@ -176,10 +177,10 @@ pub(crate) fn choice([library, solution, splits, layout]: [&str; 4]) -> Option<G
 impl Cells<'_> {
     /// The GEMM of a row, and what the row says about it.
     pub(crate) fn row(&self, origin: &Origin) -> Result<(GemmShape, Row), RowError> {
-        let Origin { architecture, compute_units, versions } = origin;
+        let Origin { architecture, multiprocessors, versions } = origin;
         let (gfx, units) = (self.needed("gfx")?, self.needed("cu_num")?);
-        if gfx != architecture || self.number("cu_num", None)? != *compute_units {
-            return Err((Fault::Foreign, format!("{gfx} with {units} compute units")));
+        if gfx != architecture || self.number("cu_num", None)? != *multiprocessors {
+            return Err((Fault::Foreign, format!("{gfx} with {units} {}", Facts::of(gfx).multiprocessors)));
         }
         let made_with = self.get("measured_with");
         if let Some(other) = made_with.filter(|made_with| made_with != versions) {

@@ -23,7 +23,7 @@ pub(crate) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
     let driver = gpu.device.version(Versioned::Driver).unwrap_or(0);
     let rocblas = gpu.rocblas.and_then(|library| rocblas::version(library).ok()).unwrap_or_default();
     let hipblaslt = gemms.hipblaslt_version().unwrap_or(0);
-    let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.compute_units);
+    let (name, architecture, units) = (&gpu.name, &gpu.architecture, gpu.multiprocessors);
     let own = gpu.code.digest();
     let versions = format!(
         "{name},{architecture},{units} units,driver {driver},HIP {hip},rocBLAS {rocblas},{} {hipblaslt},kernels {own:016x}",
@@ -35,7 +35,7 @@ pub(crate) fn origin(gpu: &Gpu, gemms: &Gemms) -> Origin {
         others => format!(",weights {}", others.key()),
     };
     let versions = (versions + &weights).replace(['\n', '\r'], " ");
-    Origin { architecture: architecture.clone(), compute_units: units, versions }
+    Origin { architecture: architecture.clone(), multiprocessors: units, versions }
 }
 
 /// What earlier tunings and the user know about GEMMs.

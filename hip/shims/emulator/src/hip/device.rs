@@ -132,7 +132,7 @@ pub unsafe extern "C" fn hipGetDevicePropertiesR0600(
         made.maxThreadsPerBlock = 1024;
         made.maxThreadsDim = [1024; 3];
         made.maxGridSize = [c_int::MAX, 65_535, 65_535];
-        made.multiProcessorCount = card.compute_units;
+        made.multiProcessorCount = card.multiprocessors;
         made.integrated = c_int::from(card.is_integrated);
         made.major = generation(&card);
         made.regsPerBlock = 65_536;
@@ -159,7 +159,7 @@ pub(crate) fn attribute_value(card: &Card, attribute: hipDeviceAttribute_t) -> c
     use hip_runtime_sys as hip;
     match attribute {
         hip::hipDeviceAttributeMultiprocessorCount | hip::hipDeviceAttributePhysicalMultiProcessorCount => {
-            card.compute_units
+            card.multiprocessors
         }
         hip::hipDeviceAttributeWarpSize => lanes(card),
         hip::hipDeviceAttributeMaxThreadsPerBlock => 1024,

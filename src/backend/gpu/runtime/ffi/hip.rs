@@ -216,9 +216,9 @@ impl Device {
         self.attribute(sys::hipDeviceAttributeWarpSize, "WarpSize")
     }
 
-    /// The number of compute units. For RDNA and later architectures, HIP reports the number of work-group processors,
-    /// each of which has two compute units.
-    pub(crate) fn compute_units(&self) -> Result<usize> {
+    /// The number of multiprocessors. HIP counts compute units on gfx9, and from gfx10 on work-group processors, each of
+    /// which has two compute units (<https://github.com/ROCm/hip/issues/3767>).
+    pub(crate) fn multiprocessors(&self) -> Result<usize> {
         self.attribute(sys::hipDeviceAttributeMultiprocessorCount, "MultiprocessorCount")
     }
 

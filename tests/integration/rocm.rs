@@ -511,6 +511,21 @@ fn hipblaslt_computes_gemms_where_it_is_preferred() {
     );
 }
 
+/// Before anything is measured, a card that is far too slow by its data sheet gets small batches.
+#[test]
+fn batches_take_no_longer_than_allowed_by_the_data_sheet() {
+    let cards = [("RUKH_EMULATOR_DEVICES", "gfx1036:units=1:integrated")];
+    on_emulator("batches_take_no_longer_than_allowed_by_the_data_sheet", &cards, || {
+        let set = goldens::committed().remove(0);
+        let largest = |longest_batch: Duration| {
+            let options = GpuOptions { maximum_batch: None, longest_batch, ..options(1) };
+            backend(&set, GpuPrecision::Fp16, &options).attributes().maximum_batch_size
+        };
+        assert_eq!(largest(Duration::from_secs(3600)), 512);
+        assert_eq!(largest(Duration::from_nanos(1)), 16);
+    });
+}
+
 #[test]
 fn batches_may_be_empty_dropped_or_too_large() {
     on_emulator("batches_may_be_empty_dropped_or_too_large", &[], || {

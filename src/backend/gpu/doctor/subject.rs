@@ -113,7 +113,7 @@ impl Subject {
         };
         let maker = measured.applied(maker, |option| options.leaves(option));
         let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
-        maker.maximum_batch = fitting_batch(&maker)?;
+        maker.maximum_batch = fitting_batch(&maker, options.longest_batch)?;
         Ok(maker)
     }
 

@@ -35,6 +35,8 @@ pub(crate) struct DeviceNetwork {
     pub(crate) precision: GpuPrecision,
     /// The type of activations, and of weights that do not have 8 bits.
     pub(crate) element: ElementType,
+    /// The floating-point operations of an evaluation.
+    pub(crate) flops: u64,
     /// The memory behind all addresses.
     memory: Vec<Arc<DeviceBuffer>>,
 }
@@ -60,11 +62,19 @@ impl DeviceNetwork {
             GpuPrecision::Fp8 => Some(Rounding::Floats(fp8_format(gpu)?)),
             _ => None,
         };
+        let flops = network.flops().total();
         let mut uploader = Uploader::new(gpu.device, element, rounding);
         let PreparedNetwork { network, policy_places, .. } = network.prepare(&mut uploader)?;
         let bytes: Vec<u8> = policy_places.iter().flat_map(|place| place.to_le_bytes()).collect();
         let policy_places = uploader.bytes("policy places", &bytes)?;
-        Ok(DeviceNetwork { layers: network, policy_places, precision, element, memory: uploader.finish() })
+        Ok(DeviceNetwork {
+            layers: network,
+            policy_places,
+            precision,
+            element,
+            flops,
+            memory: uploader.finish(),
+        })
     }
 }
 

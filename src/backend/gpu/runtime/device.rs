@@ -133,6 +133,14 @@ impl Gpu {
             opened: Instant::now(),
         })
     }
+
+    /// The floating-point operations on fp16 in a second, by the data sheet and the driver's clock; infinite if the driver
+    /// tells no clock.
+    pub(crate) fn peak_operations_per_second(&self) -> f64 {
+        let kilohertz = self.device.kilohertz().ok().filter(|&kilohertz| kilohertz > 0);
+        let hertz = kilohertz.map_or(f64::INFINITY, |kilohertz| kilohertz as f64 * 1e3);
+        hertz * (self.multiprocessors * self.facts.operations_per_clock) as f64
+    }
 }
 
 /// The driver's numbers of the devices to look at.

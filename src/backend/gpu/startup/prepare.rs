@@ -17,6 +17,7 @@ use crate::tuning::passes;
 use crate::tuning::settings::{self, MeasuredSettings};
 use rukh_net::Network;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 pub(crate) const MAXIMUM_BATCH: usize = 512;
@@ -159,16 +160,22 @@ pub(crate) fn slot_maker<'a>(
 pub(crate) fn sized_maker<'a>(maker: SlotMaker<'a>, options: &GpuOptions) -> Result<SlotMaker<'a>> {
     let maximum_batch = match options.maximum_batch {
         Some(maximum) => maximum,
-        None => fitting_batch(&maker)?,
+        None => fitting_batch(&maker, options.longest_batch)?,
     };
     Ok(SlotMaker { maximum_batch, ..maker })
 }
 
-/// The largest batch with which all slots together take at most half of the free memory. The desktop may need the rest.
-pub(crate) fn fitting_batch(maker: &SlotMaker<'_>) -> Result<usize> {
-    let budget = maker.gpu.free_memory.saturating_sub(maker.network.bytes()) / 2 / maker.streams;
+/// The largest batch with which all slots together take at most half of the free memory, because the desktop may need the
+/// rest, and that does not take longer than `longest` even at the rate of the card's data sheet. Tuning launches GEMMs of
+/// such a batch before the warm-up measures how long it really takes.
+pub(crate) fn fitting_batch(maker: &SlotMaker<'_>, longest: Duration) -> Result<usize> {
+    let SlotMaker { gpu, network, .. } = maker;
+    let budget = gpu.free_memory.saturating_sub(network.bytes()) / 2 / maker.streams;
+    let seconds = |batch: usize| batch as f64 * network.flops as f64 / gpu.peak_operations_per_second();
     let mut batch = maker.maximum_batch;
-    while batch > LEAST_MAXIMUM_BATCH && maker.scratch_sizes(batch)?.total() > budget {
+    while batch > LEAST_MAXIMUM_BATCH
+        && (maker.scratch_sizes(batch)?.total() > budget || seconds(batch) > longest.as_secs_f64())
+    {
         batch /= 2;
     }
     Ok(batch)

@@ -144,6 +144,14 @@ impl Hip {
         loader::load(&HIP, Self::resolve)
     }
 
+    /// Loads the first of HIP's runtimes that is useful, or else the first one.
+    ///
+    /// # Errors
+    /// The error lists every file that was tried, with the reason of its failure.
+    pub fn load_useful(is_useful: impl Fn(&Self) -> bool) -> Result<Self, LoadError> {
+        loader::load_useful(&HIP, loader::usual_places(), Self::resolve, is_useful)
+    }
+
     /// Loads HIP's runtime from a folder, and from nowhere else.
     ///
     /// # Errors

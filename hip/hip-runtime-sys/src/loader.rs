@@ -177,7 +177,12 @@ pub fn load<T>(
     candidates: &Candidates,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
 ) -> Result<T, LoadError> {
-    load_from(candidates, places(Platform::HERE, &ThisMachine), resolve)
+    load_from(candidates, usual_places(), resolve)
+}
+
+/// Where [`load`] searches on this machine.
+pub fn usual_places() -> Vec<Place> {
+    places(Platform::HERE, &ThisMachine)
 }
 
 /// Opens the first of the candidates in a folder from which `resolve` can fill a table.
@@ -201,7 +206,22 @@ pub fn load_from<T>(
     places: Vec<Place>,
     resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
 ) -> Result<T, LoadError> {
+    load_useful(candidates, places, resolve, |_| true)
+}
+
+/// Does the same as [`load_from`], but goes on where `is_useful` says that a library is of no use. If all are, the first
+/// of them is taken. They stay loaded.
+///
+/// # Errors
+/// As those of [`load_from`].
+pub fn load_useful<T>(
+    candidates: &Candidates,
+    places: Vec<Place>,
+    resolve: impl Fn(&Library) -> Result<T, Vec<&'static str>>,
+    is_useful: impl Fn(&T) -> bool,
+) -> Result<T, LoadError> {
     let mut attempts = Vec::new();
+    let mut first = None;
     let paths = places.iter().flat_map(|place| candidates.paths(place, Platform::HERE, &ThisMachine));
     for path in paths {
         let failure = match open(&path) {
@@ -210,14 +230,18 @@ pub fn load_from<T>(
                 Ok(table) => {
                     // The library is never unloaded, because threads of HIP run its code.
                     std::mem::forget(opened);
-                    return Ok(table);
+                    if is_useful(&table) {
+                        return Ok(table);
+                    }
+                    first.get_or_insert(table);
+                    continue;
                 }
                 Err(missing) => Failure::Missing(missing),
             },
         };
         attempts.push(Attempt { file: path.display().to_string(), failure });
     }
-    Err(LoadError { library: candidates.library, places, attempts })
+    first.ok_or(LoadError { library: candidates.library, places, attempts })
 }
 
 /// The failure for a library that could not be opened. A name that the system's loader does not know is no news, but a
@@ -552,6 +576,25 @@ mod tests {
         }
         let path = "/rocm/libamdhip64.so.7";
         assert_eq!(opened(path, inner), Failure::NotOpened(inner.to_owned()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_library_of_no_use_is_taken_only_if_there_is_no_other() {
+        let folder = std::env::temp_dir().join(format!("rukh-useful-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let libc = file_of(libc::getpid as *const () as usize).expect("libc is a file");
+        for version in ["6", "7"] {
+            std::os::unix::fs::symlink(&libc, folder.join(format!("librukhnowhere.so.{version}"))).unwrap();
+        }
+        let loaded = |is_useful: fn(&i32) -> bool| {
+            let count = std::cell::Cell::new(0);
+            let number = |_: &Library| Ok(count.replace(count.get() + 1));
+            load_useful(&NOWHERE, vec![Place::Folder(folder.clone())], number, is_useful).unwrap()
+        };
+        let found = [loaded(|_| true), loaded(|&number| number == 1), loaded(|_| false)];
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(found, [0, 1, 0]);
     }
 
     #[cfg(all(unix, target_os = "linux"))]

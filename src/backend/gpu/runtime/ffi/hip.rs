@@ -50,9 +50,15 @@ impl Address {
 /// The library cannot be loaded.
 pub(crate) fn load(maker: Maker) -> Result<&'static sys::Hip> {
     Ok(keep(match maker {
-        Maker::Amd => sys::Hip::load()?,
+        Maker::Amd => sys::Hip::load_useful(has_device)?,
         Maker::Nvidia => hip_on_cuda::hip()?,
     }))
+}
+
+/// Whether a runtime finds a device. On Windows HIP 7 may find none where HIP 6, which is installed beside it, finds a
+/// Radeon RX 6800 XT (<https://github.com/ROCm/hip/issues/3899>). Elsewhere one version is installed, and only it is asked.
+fn has_device(hip: &sys::Hip) -> bool {
+    !cfg!(windows) || count(hip).is_ok()
 }
 
 /// Keeps a runtime's function table until the process ends, because the library stays loaded until then, too.

@@ -113,7 +113,12 @@ fn every_library_call_in_the_source_fails_in_a_test() {
     let fail = "hipRuntimeGetVersion:1,hipDriverGetVersion:1,hipblasLtGetVersion:1";
     let cache = folder.path().to_string_lossy();
     let settings = [("RUKH_EMULATOR_FAIL", fail), ("XDG_CACHE_HOME", &*cache)];
-    let (said, calls) = search_and_log(folder.path(), "micro-attn.pb.gz", "max_batch=1,streams=1", &settings);
+    let (said, calls) = search_and_log(
+        folder.path(),
+        "micro-attn.pb.gz",
+        "max_batch=1,streams=1,graph=true,fuse=true,fork=0,few_rows=0",
+        &settings,
+    );
     assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
     untested.retain(|name| !(fail.contains(name) && calls.contains(*name)));
     // For an architecture without code objects, the kernels are compiled first.

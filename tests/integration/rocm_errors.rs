@@ -163,8 +163,10 @@ fn calls_of(folder: &Path, options: &str, settings: &[(&str, &str)]) -> (Vec<Str
 fn the_gemm_table_is_followed_unless_an_entry_fails() {
     let folder = libraries();
     let file = folder.path().join("gemms.csv");
-    let options =
-        format!("gemm=library,max_batch=2,streams=1,graph=false,wait=block,tuning_file={}", file.display());
+    let options = format!(
+        "gemm=library,max_batch=2,streams=1,graph=false,fuse=true,fork=0,few_rows=0,wait=block,tuning_file={}",
+        file.display()
+    );
     let (calls, said) = calls_of(folder.path(), &options, &[]);
     assert!(said.contains("info string tuning: ") && !said.contains("error"), "{said}");
     let of_a_batch = |calls: &[String], function: &str| {
@@ -231,7 +233,10 @@ fn rewritten(table: &str, change: impl Fn(&mut BTreeMap<String, String>)) -> Str
 fn a_table_that_cannot_be_used_is_reported_and_not_overwritten() {
     let folder = libraries();
     let file = folder.path().join("gemms.csv");
-    let options = format!("max_batch=1,streams=1,tuning_file={}", file.display());
+    let options = format!(
+        "max_batch=1,streams=1,graph=true,fuse=true,fork=0,few_rows=0,tuning_file={}",
+        file.display()
+    );
     let (_, said) = calls_of(folder.path(), &options, &[]);
     assert!(said.contains("info string tuning: "), "{said}");
     let good = std::fs::read_to_string(&file).expect("the table is written");
@@ -264,7 +269,9 @@ fn files_that_the_user_names_are_merged_with_the_measured_table() {
     let folder = libraries();
     let file = |name: &str| folder.path().join(name).to_string_lossy().into_owned();
     let table = file("gemms.csv");
-    let options = format!("gemm=library,max_batch=1,streams=1,graph=false,wait=block,tuning_file={table}");
+    let options = format!(
+        "gemm=library,max_batch=1,streams=1,graph=false,fuse=true,fork=0,few_rows=0,wait=block,tuning_file={table}"
+    );
     let (_, said) = calls_of(folder.path(), &options, &[]);
     assert!(said.contains("info string tuning: "), "{said}");
     let text = std::fs::read_to_string(&table).expect("the table is written");

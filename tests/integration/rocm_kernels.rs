@@ -11,7 +11,7 @@ use crate::rocm_errors::{search, stdout};
 /// With this setting the emulator's rocBLAS has kernels only for gfx900, and aborts the process on any other card.
 const ROCBLAS_FOR_GFX900_ONLY: (&str, &str) = ("RUKH_EMULATOR_ROCBLAS", "gfx900");
 
-const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,few_rows=0,wait=block";
+const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,graph=true,fuse=true,fork=0,few_rows=0,wait=block";
 
 /// A folder with the emulator, and the path of a folder with kernels of rocBLAS for other cards.
 fn without_kernels() -> (tempfile::TempDir, String) {

@@ -9,8 +9,8 @@ use crate::driver::NO_FOLDER;
 use crate::rocm::{ABORTED, libraries, nowhere};
 use crate::rocm_errors::{search, stdout};
 
-/// The options of a search with few batch sizes.
-const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block";
+/// The options of a search with few batch sizes, and with settings that no start measures.
+const OPTIONS: &str = "gemm=library,max_batch=2,streams=1,wait=block,fuse=true,fork=0,graph=true,few_rows=0";
 
 /// A folder with the emulator's libraries, and a cache folder.
 pub(crate) struct Machine {
@@ -222,6 +222,29 @@ fn without_a_cache_folder_the_engine_starts_all_the_same() {
     let said = machine.search(&["--backend=rocm-fp16", "-o", OPTIONS], &settings);
     is_correct(&said);
     assert!(said.contains("cannot be kept for the next start"), "{said}");
+}
+
+/// A first start measures the settings of an AMD card, and uses and keeps what is much faster.
+#[test]
+fn a_first_start_measures_settings() {
+    let machine = Machine::new();
+    let slow = [("RUKH_EMULATOR_SLOW_ROCBLAS", "20"), ("RUKH_EMULATOR_ARCH", "gfx1100")];
+    let search = |options: &str| {
+        let said = machine.search(&["--backend=rocm-fp16", "-o", options], &slow);
+        assert!(!said.contains("error") && !said.contains("wrong"), "{said}");
+        let kept = machine.kept("settings-");
+        let lines = kept.iter().map(|path| fs::read_to_string(path).expect("the settings can be read"));
+        lines.map(|text| text.lines().next().unwrap_or_default().to_owned()).collect::<Vec<_>>()
+    };
+    // All GEMMs of one position have few rows.
+    let options = "gemm=rocblas,max_batch=1,streams=1,wait=block";
+    // The user has chosen, so that nothing is left to measure.
+    assert!(search(&format!("{options},fuse=false,graph=true,fork=0,few_rows=0")).is_empty());
+    let found = search(&format!("{options},fuse=false,graph=true,fork=0"));
+    assert_eq!(found, ["few_rows=64"], "rocBLAS is slow, so that our own kernel is faster");
+    let kept = machine.kept("checked-");
+    assert_eq!(search(&format!("{options},fuse=false,graph=true,fork=0")), found);
+    assert_eq!(machine.kept("checked-"), kept, "nothing is checked again");
 }
 
 /// Windows resets a card that takes two seconds.

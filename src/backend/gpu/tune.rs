@@ -1,11 +1,11 @@
 //! `rukh tune`: measures all that the first start has no time for, and keeps it for the next start.
 
-use crate::backend::{GpuBackend, GpuDevice, creation_error, recommended_batch};
+use crate::backend::{GpuBackend, GpuDevice, creation_error};
 use crate::gemm::avoided::BlasLibrary;
 use crate::gemm::gemms::{Effort, Gemms};
 use crate::network::device_network::DeviceNetwork;
 use crate::options::GpuOptions;
-use crate::pass::buckets::candidate_sizes;
+use crate::pass::buckets::{candidate_sizes, recommended_batch};
 use crate::pass::slot::SlotMaker;
 use crate::runtime::error::Result;
 use crate::runtime::kernels::Kernels;

@@ -99,7 +99,11 @@ fn our_own_gemms_are_used_where_both_libraries_are_there() {
 fn a_machine_without_libraries_is_tuned_and_checked_without_a_warning() {
     let folder = hip_alone();
     let cache = folder.path().join("cache").display().to_string();
-    let arguments = ["--backend=rocm-fp16", "-o", "max_batch=1,streams=1,wait=block"];
+    let arguments = [
+        "--backend=rocm-fp16",
+        "-o",
+        "max_batch=1,streams=1,graph=true,fuse=true,fork=0,few_rows=0,wait=block",
+    ];
     let said = stdout(&search(folder.path(), &arguments, &[("XDG_CACHE_HOME", cache.as_str())]));
     let notices: Vec<&str> = said.lines().filter(|line| line.contains("info string tuning: ")).collect();
     assert!(matches!(notices[..], [one] if one.contains(" GEMMs in ")), "{said}");

@@ -46,7 +46,11 @@ fn the_hipblaslt_of_rocm_5_is_refused_with_the_reason() {
     let settings =
         [STRIX_HALO, ("RUKH_EMULATOR_HIPBLASLT_VERSION", "300"), ("XDG_CACHE_HOME", cache.as_str())];
     let reason = "hipBLASLt 0.3.0 (";
-    let output = search(folder.path(), &["--backend=rocm-fp16", "-o", "max_batch=2,streams=1"], &settings);
+    let output = search(
+        folder.path(),
+        &["--backend=rocm-fp16", "-o", "max_batch=2,streams=1,graph=true,fuse=true,fork=0,few_rows=0"],
+        &settings,
+    );
     let said = stdout(&output);
     let notice = said.lines().find(|line| line.contains(reason)).unwrap_or_else(|| panic!("{said}"));
     assert!(notice.contains("is older than 0.6.0, the version of ROCm 6.0"), "{notice}");
@@ -54,7 +58,7 @@ fn the_hipblaslt_of_rocm_5_is_refused_with_the_reason() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(!stderr.contains("rocm-emulator: "), "hipBLASLt is used: {stderr}");
     // Without rocBLAS no library is left.
-    let options = "gemm=hipblaslt,max_batch=2,streams=1";
+    let options = "gemm=hipblaslt,max_batch=2,streams=1,graph=true,fuse=true,fork=0,few_rows=0";
     let said = stdout(&search(folder.path(), &["--backend=rocm-fp16", "-o", options], &settings));
     let error = said.lines().find(|line| line.contains("info string error: backend rocm-fp16: "));
     assert!(error.is_some_and(|error| error.contains(reason)), "{said}");

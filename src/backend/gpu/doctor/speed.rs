@@ -2,7 +2,7 @@
 
 use super::reporter::Reporter;
 use super::subject::Subject;
-use crate::backend::recommended_batch;
+use crate::pass::buckets::recommended_batch;
 use crate::pass::slot::SlotMaker;
 use crate::pass::timing;
 use crate::runtime::error::Result;

@@ -18,6 +18,15 @@ pub(crate) fn bucket_sizes(ladder: &[usize], maximum: usize) -> Vec<usize> {
     sizes
 }
 
+/// The batch size, in positions, beyond which a larger batch gains little. More multiprocessors need larger batches.
+pub(crate) fn recommended_batch(multiprocessors: usize) -> usize {
+    match multiprocessors {
+        0..24 => 64,
+        24..64 => 128,
+        _ => 256,
+    }
+}
+
 /// The sizes among which a measured ladder chooses: up to 16 all of them, and then about 16 in each doubling, as far as
 /// these are even.
 pub(crate) fn candidate_sizes(maximum: usize) -> Vec<usize> {
@@ -111,6 +120,29 @@ pub(crate) fn bucket_of(sizes: &[usize], positions: usize) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::gemm::own::{TileSize, whole_choices};
+    use crate::runtime::ffi::gemm::{ElementType, GemmShape};
+
+    /// What runs before anything has been measured, with the multiprocessors that the drivers count.
+    #[test]
+    fn the_defaults_of_seven_cards() {
+        // Tiles of 128 x 128 are 192 here. They fill 48, 32, 20 and 16 multiprocessors in whole rounds or nearly so, but
+        // leave half of 128 idle in a second round, and more than a third of 304 in the only one.
+        let cards = [
+            ("Radeon RX 7600", 16, 64, (128, 128)),
+            ("Radeon 8060S", 20, 64, (128, 128)),
+            ("Radeon RX 9070 XT", 32, 128, (128, 128)),
+            ("Radeon RX 7900 XTX", 48, 128, (128, 128)),
+            ("GeForce RTX 4090", 128, 256, (64, 128)),
+            ("H100", 132, 256, (64, 128)),
+            ("Instinct MI300X", 304, 256, (64, 64)),
+        ];
+        for (name, multiprocessors, batch, tile) in cards {
+            let shape = GemmShape::plain(64 * 64, 768, 768, ElementType::Fp16);
+            let TileSize { rows, columns, .. } = whole_choices(&shape, multiprocessors)[0].size();
+            assert_eq!((recommended_batch(multiprocessors), (rows, columns)), (batch, tile), "{name}");
+        }
+    }
 
     #[test]
     fn every_batch_has_the_smallest_bucket_that_holds_it() {

@@ -15,10 +15,10 @@
 mod ceilings;
 mod place;
 
-use crate::backend::recommended_batch;
 use crate::doctor::subject::Subject;
 use crate::doctor::{Request, Stage};
 use crate::options::GivenOptions;
+use crate::pass::buckets::recommended_batch;
 use crate::pass::buckets::{bucket_of, bucket_sizes};
 use crate::pass::slot::{LaidOut, Requests, Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};

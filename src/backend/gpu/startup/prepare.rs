@@ -5,14 +5,17 @@ use super::rungs::{Check, checked_slots};
 use crate::gemm::gemms::Gemms;
 use crate::network::device_network::DeviceNetwork;
 use crate::options::{GpuOptions, Tuning};
+use crate::pass::buckets::recommended_batch;
 use crate::pass::slot::{Slot, SlotMaker};
 use crate::runtime::device::Gpu;
 use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::GemmShape;
 use crate::runtime::kernels::{AttentionKernel, Kernels};
+use crate::runtime::maker::Maker;
 use crate::runtime::precision::GpuPrecision;
 use crate::tuning::choices;
 use crate::tuning::kept_tables;
+use crate::tuning::load::Load;
 use crate::tuning::passes;
 use crate::tuning::settings::{self, MeasuredSettings};
 use rukh_net::Network;
@@ -21,6 +24,9 @@ use std::time::Duration;
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 pub(crate) const MAXIMUM_BATCH: usize = 512;
+
+/// After this time since the device was opened, a start measures no other setting.
+const MEASURED_UNTIL: Duration = Duration::from_secs(10);
 
 /// Little memory does not lower the limit on the batch size below this.
 const LEAST_MAXIMUM_BATCH: usize = 16;
@@ -54,27 +60,31 @@ pub(crate) fn start(
     let mut notices = gemms.refusals().to_vec();
     notices.extend(without_byte_weights(&gemms, precision));
     let mut ladder = Vec::new();
-    let mut measured = MeasuredSettings::default();
+    let mut measured = None;
+    let key = passes::key(&origin.versions, precision, &network.architecture);
     if tunes {
-        let key = passes::key(&origin.versions, precision, &network.architecture);
         match passes::kept(&key) {
             Ok(sizes) => ladder = sizes,
             Err(notice) => notices.push(notice),
         }
         match settings::kept(&key) {
-            Ok(settings) => measured = settings.unwrap_or_default(),
+            Ok(settings) => measured = settings,
             Err(notice) => notices.push(notice),
         }
     }
     let check = options.warm_up.then(|| {
         let depends_on = figures_depend_on(gpu, &origin.versions, precision, options);
-        let depends_on = format!("{depends_on},{measured},{ladder:?}");
-        Check::new(&network, inverse_temperature, &depends_on, &gemms)
+        let depends_on = format!("{depends_on},{ladder:?}");
+        let settings = measured.clone().unwrap_or_default();
+        Check::new(&network, inverse_temperature, &depends_on, (&settings, &gemms))
     });
     let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);
-    let maker = slot_maker(gpu, &network, &kernels, &gemms, options);
-    let maker = measured.applied(maker, |option| options.leaves(option));
-    let maker = SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? };
+    let plain = slot_maker(gpu, &network, &kernels, &gemms, options);
+    let with = |settings: &MeasuredSettings| settings.applied(plain, |option| options.leaves(option));
+    let finished = |maker| -> Result<SlotMaker<'_>> {
+        Ok(SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? })
+    };
+    let mut maker = finished(with(&measured.clone().unwrap_or_default()))?;
     let mut is_settled = true;
     if let Some(kept) = kept {
         let mut tell = |_, _| true;
@@ -83,9 +93,15 @@ pub(crate) fn start(
         notices.extend(tuned.notices);
         is_settled = tuned.is_settled;
     }
+    // What a start before has checked is not measured, because nobody would check the new settings.
+    if tunes && measured.is_none() && check.as_ref().is_some_and(Check::has_reference) {
+        measured = measure_settings(&maker, options, &key, &mut notices);
+        maker = finished(with(&measured.clone().unwrap_or_default()))?;
+    }
     let slots = match check {
         Some(check) => {
-            let checked = checked_slots(&maker, options, check, is_settled)?;
+            let settings = measured.unwrap_or_default();
+            let checked = checked_slots(&maker, options, check, (&settings, is_settled))?;
             notices.extend(checked.notices);
             checked.slots
         }
@@ -101,6 +117,34 @@ pub(crate) fn start(
         ));
     }
     Ok(Started { slots, bucket_sizes, notices })
+}
+
+/// Measures the settings of AMD's cards for which there is time, and keeps them for the next start. On NVIDIA's cards the
+/// defaults have been measured, and there is less time.
+fn measure_settings(
+    maker: &SlotMaker<'_>,
+    options: &GpuOptions,
+    key: &str,
+    notices: &mut Vec<String>,
+) -> Option<MeasuredSettings> {
+    let gpu = maker.gpu;
+    if gpu.maker != Maker::Amd {
+        return None;
+    }
+    let load = Load { maker: SlotMaker { ladder: &[], ..*maker }, time: Duration::ZERO, batches: 2 };
+    let size = recommended_batch(gpu.multiprocessors).min(maker.maximum_batch);
+    let is_free = |option: &str| options.leaves(option);
+    match settings::at_first_start(&load, size, is_free, || gpu.opened.elapsed() < MEASURED_UNTIL) {
+        Ok(found) => {
+            // Without a cache folder the next start measures again.
+            found.as_ref().into_iter().for_each(|found| drop(settings::keep(key, found)));
+            found
+        }
+        Err(error) => {
+            notices.push(format!("tuning: settings are not measured: {error}"));
+            None
+        }
+    }
 }
 
 /// Says so if the user wants weights of 8 bits and no GEMM can have them.

@@ -12,6 +12,7 @@ use crate::options::GpuOptions;
 use crate::pass::slot::{Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
 use crate::runtime::weight_bits::WeightBits;
+use crate::tuning::settings::MeasuredSettings;
 use rukh_backend::BackendError;
 use rukh_base::cache_folder;
 use rukh_net::Network;
@@ -87,7 +88,7 @@ type Pending = Box<dyn FnOnce() -> std::result::Result<Reference, BackendError>>
 pub(crate) struct Check {
     /// `None` if an earlier check is known.
     reference: Option<Pending>,
-    /// Everything apart from the GEMM table.
+    /// Everything apart from the measured settings and the GEMM table.
     key: String,
     notices: Vec<String>,
 }
@@ -95,12 +96,17 @@ pub(crate) struct Check {
 impl Check {
     /// Prepares the check of a network's figures. If neither an earlier check is known nor the processor's figures, a
     /// thread evaluates some positions on the processor while the card is prepared. It owns a copy of the network.
-    pub(crate) fn new(network: &Network, inverse_temperature: f32, depends_on: &str, gemms: &Gemms) -> Check {
+    pub(crate) fn new(
+        network: &Network,
+        inverse_temperature: f32,
+        depends_on: &str,
+        (settings, gemms): (&MeasuredSettings, &Gemms),
+    ) -> Check {
         let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
         for line in gemms.avoided().lines() {
             let _ = write!(key, ",{line}");
         }
-        let known = kept(&with_table(&key, gemms));
+        let known = kept(&whole_key(&key, settings, gemms));
         let temperature = 1.0 / inverse_temperature;
         let reference = known.is_none().then(|| -> Pending {
             if let Some(reference) = Reference::kept(network, temperature) {
@@ -120,6 +126,11 @@ impl Check {
         Check { reference, key, notices: Vec::new() }
     }
 
+    /// Whether the figures will be compared.
+    pub(crate) fn has_reference(&self) -> bool {
+        self.reference.is_some()
+    }
+
     /// Waits for the processor's figures. If there are none, a notice says why.
     fn reference(&mut self) -> Option<Reference> {
         let reference = self.reference.take()?();
@@ -133,8 +144,8 @@ pub(crate) struct Checked {
     pub(crate) notices: Vec<String>,
 }
 
-/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `is_settled` says that the GEMM
-/// table will be the same at the next start.
+/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `The maker has `settings`, and `is_settled`
+/// says that the GEMM table will be the same at the next start.
 ///
 /// # Errors
 /// A slot cannot be made, or the figures are wrong on every rung.
@@ -142,11 +153,11 @@ pub(crate) fn checked_slots(
     maker: &SlotMaker<'_>,
     options: &GpuOptions,
     mut check: Check,
-    is_settled: bool,
+    (settings, is_settled): (&MeasuredSettings, bool),
 ) -> Result<Checked> {
     let reference = check.reference();
     let Check { key, mut notices, .. } = check;
-    let key = with_table(&key, maker.gemms);
+    let key = whole_key(&key, settings, maker.gemms);
     let Some(reference) = reference else {
         let rung = kept(&key).unwrap_or(Rung::AsAsked);
         if rung != Rung::AsAsked {
@@ -247,11 +258,11 @@ fn slots_on(
     Ok(Ok(slots))
 }
 
-/// The key with the GEMM table.
-fn with_table(key: &str, gemms: &Gemms) -> String {
+/// The key with the measured settings and the GEMM table.
+fn whole_key(key: &str, settings: &MeasuredSettings, gemms: &Gemms) -> String {
     let table = gemms.table();
     let choices: Vec<_> = table.iter().map(|(shape, measured)| (shape, measured.choice)).collect();
-    format!("{key},{:016x}", cache_folder::hash_of(&choices))
+    format!("{key},{settings},{:016x}", cache_folder::hash_of(&choices))
 }
 
 /// A number that differs between networks: it depends on the small heads' weights, which no two trainings share. All

@@ -21,6 +21,13 @@ const WORTH: f64 = 1.02;
 /// It must not make batches of another size slower than this factor.
 const TOLERATED: f64 = 0.98;
 
+/// A first start measures a setting once each way, so that only this much counts.
+const WORTH_AT_FIRST: f64 = 1.13;
+
+/// The options that a first start measures, those with the largest expected differences first. No card of AMD's has
+/// confirmed their defaults.
+const AT_FIRST: [&str; 5] = ["fuse", "graph", "fork", "few_rows", "streams"];
+
 /// The best settings and the former ones are measured in turn so many times, because a card's clock changes.
 const ROUNDS: usize = 2;
 
@@ -196,6 +203,39 @@ pub(crate) fn fastest(
     let best = best_of_each(&harmless(&gains));
     let comparison = compare(load, &best, sizes)?;
     Ok(Some(if is_worth_it(&comparison) { best } else { MeasuredSettings::default() }))
+}
+
+/// Tries each setting of [`AT_FIRST`] once, beside those that were better before it, with batches of `size` positions, for
+/// as long as `goes_on`. Returns `None` if there was no time for any. The figures are not compared: whoever uses the
+/// settings checks them.
+///
+/// # Errors
+/// The memory for the slots is missing, or a pass fails.
+pub(crate) fn at_first_start(
+    load: &Load<'_>,
+    size: usize,
+    is_free: impl Fn(&str) -> bool,
+    goes_on: impl Fn() -> bool,
+) -> Result<Option<MeasuredSettings>> {
+    let mut best: Option<MeasuredSettings> = None;
+    for option in AT_FIRST.into_iter().filter(|option| is_free(option)) {
+        let settings = SETTINGS.into_iter().filter(|setting| setting.option() == option);
+        let mut speeds = Vec::new();
+        let chosen = best.clone().unwrap_or_default();
+        let base = Load { maker: chosen.applied(load.maker, |_| true), ..*load };
+        for setting in settings.filter(|setting| !setting.is_that_of(&base.maker)) {
+            if !goes_on() {
+                return Ok(best);
+            }
+            let changed = Load { maker: setting.applied(&base.maker), ..*load };
+            let before = base.positions_per_second(size)?;
+            speeds.push((setting, changed.positions_per_second(size)? / before));
+        }
+        let fastest = speeds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+        let better = fastest.filter(|(_, gain)| *gain >= WORTH_AT_FIRST).map(|(setting, _)| setting);
+        best = Some(MeasuredSettings(chosen.0.into_iter().chain(better).collect()));
+    }
+    Ok(best)
 }
 
 /// Those of the settings with which a batch of `size` positions has other figures than without.

@@ -8,6 +8,8 @@
 // The rows of the weights lie in "slots", in an order that the core chooses so that a thread's results are runs of eight
 // neighbouring outputs:
 //   column_of_slot(slot)   the block's column of weights that belongs into this slot
+//   IS_UNROLLED            whether the loop of steps has two of them in a round
+//   begin()                comes before the first step that does not go to shared memory asynchronously
 //   LOADS_AHEAD            whether a fragment is loaded while the one before is multiplied
 //   multiply(x, weights)   adds the products of one step; not with LOADS_AHEAD
 //   FRAGMENTS, load(i, x, weights), multiply(i)
@@ -40,7 +42,7 @@ GPU_FUNCTION float number_of(Byte, float sum) {
 // Each wave owns X_TILES x W_TILES tiles of 16 x 16, and WAVES_ACROSS waves lie side by side.
 template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS, i32 VECTORS>
 struct MatrixCore {
-    static constexpr bool LOADS_AHEAD = MATRIX_LAYOUT == MATRIX_QUADS;
+    static constexpr bool LOADS_AHEAD = MATRIX_LAYOUT == MATRIX_QUADS, IS_UNROLLED = !LOADS_AHEAD;
     static constexpr i32 WAVE_COUNT = THREADS / WAVE;
     // The waves' part of the tile is as square as possible, and at least 32 wide, so that runs have eight elements.
     static constexpr i32 WAVES_ACROSS = WAVE_COUNT == 1                         ? 1
@@ -77,6 +79,7 @@ struct MatrixCore {
     static constexpr i32 FRAGMENTS = VECTORS / 2;
     Fragment own[2][X_TILES], other[2][W_TILES];
 
+    GPU_METHOD void begin() {}
     GPU_METHOD void load(i32 fragment, const Words4* x, const Words4* weights) {
 #pragma unroll
         for (i32 i = 0; i < X_TILES; i++) {
@@ -100,28 +103,53 @@ struct MatrixCore {
         }
     }
 #else
+    // What a lane reads of the first tile of each operand in a step: the vectors' bytes from the operand's start. From
+    // there it is a constant to all other tiles.
+    static constexpr i32 PLACES = 2 * FRAGMENT_WORDS / 4;
+    u32 own_places[PLACES], other_places[PLACES];
+
+    GPU_METHOD void begin() {
+        Fragment unused[2];
+        i32 number = 0;
+        load_rows(unused, [&](i32 part, i32 offset) {
+            const i32 place = gemm_place<VECTORS>(operand_row(part), offset / 8);
+            own_places[number] = (u32)(wave_row() * VECTORS + place) * 16;
+            other_places[number++] = (u32)(wave_column() * VECTORS + place) * 16;
+            return Words4();
+        });
+    }
+    // Where gfx11 keeps the operands of its products: 8 registers each, in different banks (prefer_registers in amd.h).
+    static constexpr i32 FIRST_OTHER = 1, FIRST_SUM = 18, FIRST_OWN = X_TILES * W_TILES <= 4 ? 51 : 83;
+    // Tile number `tile` of an operand in shared memory.
+    GPU_FUNCTION void load_tile(Fragment (&fragments)[2], const Words4* operand, const u32 (&places)[PLACES], i32 tile) {
+        i32 number = 0;
+        load_rows(fragments, [&](i32, i32) {
+            return ((const Words4*)((const char*)operand + places[number++]))[tile * TILE * VECTORS];
+        });
+    }
     GPU_METHOD void multiply(const Words4* x, const Words4* weights) {
         static_assert(VECTORS == 4, "two fragments per step");
-        x += wave_row() * VECTORS;
-        weights += wave_column() * VECTORS;
+#pragma unroll
+        for (i32 i = 0; i < PLACES; i++) {
+            opaque(own_places[i]);
+            opaque(other_places[i]);
+        }
         Fragment own[X_TILES][2];
 #pragma unroll
-        for (i32 i = 0; i < X_TILES; i++) {
-            load_rows(own[i], [&](i32 part, i32 offset) {
-                return x[i * TILE * VECTORS + gemm_place<VECTORS>(operand_row(part), offset / 8)];
-            });
-        }
+        for (i32 i = 0; i < X_TILES; i++) load_tile(own[i], x, own_places, i);
 #pragma unroll
         for (i32 n = 0; n < W_TILES; n++) {
             Fragment other[2];
-            load_rows(other, [&](i32 part, i32 offset) {
-                return weights[n * TILE * VECTORS + gemm_place<VECTORS>(operand_row(part), offset / 8)];
-            });
+            load_tile(other, weights, other_places, n);
 #pragma unroll
             for (i32 step = 0; step < 2; step++) {
 #pragma unroll
-                for (i32 i = 0; i < X_TILES; i++)
+                for (i32 i = 0; i < X_TILES; i++) {
+                    prefer_registers(other[step], FIRST_OTHER + 8 * step);
+                    prefer_registers(own[i][step], FIRST_OWN + 8 * (2 * i + step));
+                    prefer_registers(sums[i][n], FIRST_SUM + 8 * (n * X_TILES + i));
                     sums[i][n] = ::multiply(T(), own[i][step], other[step], sums[i][n]);
+                }
             }
         }
     }
@@ -148,13 +176,14 @@ GPU_FUNCTION float dot_words(Byte, u32 a, u32 b, float sum) {
 // Each thread owns eight columns of every ROWS_APART-th row.
 template <class T, i32 ROWS, i32 COLUMNS, i32 THREADS, i32 VECTORS>
 struct PlainCore {
-    static constexpr bool LOADS_AHEAD = false;
+    static constexpr bool LOADS_AHEAD = false, IS_UNROLLED = false;
     static constexpr i32 ACROSS = COLUMNS / 8, ROWS_APART = THREADS / ACROSS;
     static constexpr i32 RUN_COUNT = ROWS / ROWS_APART;
     static_assert(RUN_COUNT * ROWS_APART == ROWS, "threads own whole rows of results");
 
     float sums[RUN_COUNT][8];
 
+    GPU_METHOD void begin() {}
     // Neighbouring threads read neighbouring slots, whose columns are eight apart.
     GPU_FUNCTION i32 column_of_slot(i32 slot) { return slot % ACROSS * 8 + slot / ACROSS; }
     GPU_FUNCTION i32 row(i32 run) { return thread() / ACROSS + run * ROWS_APART; }

@@ -32,9 +32,9 @@ struct GemmLoader {
     static_assert(COUNT * APART == ROWS, "threads move whole rows");
 
     const char* from;    // the first row's elements of the next step
-    u32 offsets[COUNT];  // bytes from there
+    u32 offsets[COUNT];  // bytes from there to the rows, or to what the thread moves of them
     typename Source::Loaded words[COUNT];
-    bool inside;
+    u32 landing;  // bytes from a stage's start in shared memory to the thread's first vector
 
     // `row_of_slot` gives the row for each slot, and `offset_of_row` the bytes from the first row's start to a row's.
     // Rows from `rows` on repeat the last row, and their results are not used.
@@ -47,40 +47,69 @@ struct GemmLoader {
             offsets[i] = offset_of_row((u32)(row < rows ? row : rows - 1));
         }
     }
-    // Where the thread's vector of the next step begins, if no more than `left` bytes of each row are left. It is the
-    // row's first vector if there is none. From a piece of a row to the next it is `piece` bytes.
-    GPU_METHOD const char* next(i32 left, i32 piece) {
+    // The bytes from a row's start to the thread's vector of a step. From a piece of the row to the next it is `piece`
+    // bytes.
+    GPU_FUNCTION i32 in_row(i32 piece) {
         constexpr i32 PIECE_VECTORS = PIECE_BYTES / 16;
         const i32 vector = thread() % VECTORS;
-        inside = vector * 16 < left;
-        const i32 offset = vector / PIECE_VECTORS * piece + vector % PIECE_VECTORS * (i32)sizeof(typename Source::Loaded);
-        const char* first = from + (inside ? offset : 0);
-        from += VECTORS / PIECE_VECTORS * piece;
-        return first;
+        return vector / PIECE_VECTORS * piece + vector % PIECE_VECTORS * (i32)sizeof(typename Source::Loaded);
     }
-    // Starts the loads of a step.
-    GPU_METHOD void load(i32 left, i32 piece) {
-        const char* first = next(left, piece);
-#pragma unroll
-        for (i32 i = 0; i < COUNT; i++) words[i] = Source::load(first + offsets[i]);
-    }
+    // Whether the thread's vector of a step is in the rows if `left` bytes of each row are left.
+    GPU_FUNCTION bool is_inside(i32 left) { return thread() % VECTORS * 16 < left; }
+    GPU_METHOD void advance(i32 piece) { from += VECTORS / (PIECE_BYTES / 16) * piece; }
 #if GPU_ASYNCHRONOUS_COPIES
-    // Starts to copy a step to shared memory.
+    // Starts to copy a step to shared memory, if no more than `left` bytes of each row are left.
     GPU_METHOD void copy(i32 left, i32 piece, Words4* to) {
-        const char* first = next(left, piece);
+        const bool inside = is_inside(left);
+        const char* first = from + (inside ? in_row(piece) : 0);
+        advance(piece);
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) copy16_or_clear(to + place(i), first + offsets[i], inside);
     }
 #endif
-    // Writes what `load` has loaded to shared memory.
-    GPU_METHOD void land(Words4* to) {
-        const u32 mask = inside ? ~0u : 0u;
+    // Without asynchronous copies a step goes through registers. AMD's loads add a lane's offset to an address that all
+    // lanes share, so that no step but the last needs another vector instruction.
+
+    // Comes before the first step.
+    GPU_METHOD void aim(i32 piece) {
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) offsets[i] += in_row(piece);
+        landing = (u32)place(0) * 16;
+    }
+    // Comes before the loads of a step of which only `left` bytes of each row are left: where there is nothing for the
+    // thread, it loads the row's first vector. No other step may follow.
+    GPU_METHOD void clip(i32 left, i32 piece) {
+        const i32 back = is_inside(left) ? 0 : in_row(piece);
 #pragma unroll
         for (i32 i = 0; i < COUNT; i++) {
-            Words4 kept = Source::widened(words[i]);
+            opaque(offsets[i]);
+            offsets[i] -= back;
+        }
+    }
+    // Starts the loads of a step.
+    GPU_METHOD void load(i32 piece) {
 #pragma unroll
-            for (i32 k = 0; k < 4; k++) kept.word[k] &= mask;
-            to[place(i)] = kept;
+        for (i32 i = 0; i < COUNT; i++) {
+            opaque(offsets[i]);
+            words[i] = Source::load(from + offsets[i]);
+        }
+        advance(piece);
+    }
+    // Clears what lies beyond the rows, if `clip` has come before.
+    GPU_METHOD void clear(i32 left) {
+        u32 mask = is_inside(left) ? ~0u : 0u;
+        opaque(mask);
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) words[i] = Source::kept(words[i], mask);
+    }
+    // Writes what `load` has loaded to shared memory.
+    GPU_METHOD void land(Words4* to) {
+        opaque(landing);
+#pragma unroll
+        for (i32 i = 0; i < COUNT; i++) {
+            // The order of a row's vectors repeats every eight rows.
+            Words4* const at = APART % 8 == 0 ? (Words4*)((char*)to + landing) + i * APART * VECTORS : to + place(i);
+            *at = Source::widened(words[i]);
         }
     }
     GPU_FUNCTION i32 place(i32 i) {
@@ -300,6 +329,7 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::
                       (i64)first_step * (STEP_BYTES / PIECE_BYTES) * piece,
                   a.outputs - first_column, [](i32 slot) { return Core::column_of_slot(slot); },
                   [&](u32 row) { return row / PIECE_ROWS * PIECE_ROWS * weights_row + row % PIECE_ROWS * neighbour; });
+    // The bytes of each row from the next step on.
     i32 left = (a.inputs - (i32)first_input) * (i32)sizeof(T);
 
     Core core = {};
@@ -344,27 +374,33 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::
     } else
 #endif
     {
-        auto load = [&] {
-            x.load(left, PIECE_BYTES);
-            weights.load(left, piece);
-            left -= STEP_BYTES;
+        // Of the last step, there may be only a part.
+        auto is_part = [&](bool may_be_last) { return may_be_last && (GPU_ALWAYS_MASKS || left < STEP_BYTES); };
+        auto load = [&](bool may_be_last) GPU_INLINED {
+            if (is_part(may_be_last)) {
+                x.clip(left, PIECE_BYTES);
+                weights.clip(left, piece);
+            }
+            x.load(PIECE_BYTES);
+            weights.load(piece);
         };
-        auto land = [&](i32 stage) {
+        auto land = [&](bool may_be_last, i32 stage) GPU_INLINED {
+            if (is_part(may_be_last)) {
+                x.clear(left);
+                weights.clear(left);
+            }
             x.land(shared + stage * STAGE);
             weights.land(shared + stage * STAGE + X_VECTORS);
+            left -= STEP_BYTES;
         };
-        if (steps > 0) {
-            load();
-            land(0);
-        }
-#pragma unroll 1
-        for (i32 step = 0; step < steps; step++) {
+        // Multiplies the step in a stage, and moves the next one, if there is one, to the other stage.
+        auto multiply = [&](i32 stage, bool more, bool may_be_last) GPU_INLINED {
             synchronise_block();
-            const bool more = step + 1 < steps;
-            if (more) load();
-            // Without this, the compiler would move the loads behind the products, to save registers.
+            if (more) load(may_be_last);
+            // Without this, the compiler would move the loads behind the products, to save registers, or what waits for
+            // them before the products.
             keep_order();
-            const Words4* place = shared + step % 2 * STAGE;
+            const Words4* place = shared + stage * STAGE;
             if constexpr (Core::LOADS_AHEAD) {
 #pragma unroll
                 for (i32 fragment = 0; fragment < Core::FRAGMENTS; fragment++) {
@@ -374,8 +410,28 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::
             } else {
                 core.multiply(place, place + X_VECTORS);
             }
-            if (more) land(1 - step % 2);
+            keep_order();
+            if (more) land(may_be_last, 1 - stage);
+        };
+        core.begin();
+        x.aim(PIECE_BYTES);
+        weights.aim(piece);
+        if (steps > 0) {
+            load(true);
+            land(true, 0);
         }
+        i32 step = 0;
+        // With both stages in a round, a step in the middle has no vector instructions but the products, and those that
+        // widen weights: what remains of addresses are constants.
+        if constexpr (Core::IS_UNROLLED) {
+#pragma unroll 1
+            for (; step + 3 < steps; step += 2) {
+                multiply(0, true, false);
+                multiply(1, true, false);
+            }
+        }
+#pragma unroll 1
+        for (; step < steps; step++) multiply(step % 2, step + 1 < steps, true);
     }
 
     if (a.splits == 1) {

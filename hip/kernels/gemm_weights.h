@@ -5,6 +5,7 @@
 //   ELEMENT              the bytes of a weight in memory
 //   IS_WIDENED           whether a weight takes fewer bytes in memory than in shared memory
 //   Loaded, load(from)   what becomes a vector of 16 bytes in shared memory, and its load
+//   kept(loaded, mask)   what becomes that vector if the mask is all ones, and zeros if it is zero
 //   widened(loaded)      that vector
 //   Scales, scales_of(a) what the sums are multiplied by (gemm_tiles.h)
 //
@@ -36,6 +37,11 @@ struct SameWeights {
     typedef NoScales Scales;
 
     GPU_FUNCTION Loaded load(const char* from) { return load16(from); }
+    GPU_FUNCTION Loaded kept(Loaded loaded, u32 mask) {
+#pragma unroll
+        for (i32 k = 0; k < 4; k++) loaded.word[k] &= mask;
+        return loaded;
+    }
     GPU_FUNCTION Words4 widened(Loaded loaded) { return loaded; }
     GPU_FUNCTION Scales scales_of(const GemmArguments&) { return {}; }
 };
@@ -82,6 +88,12 @@ struct ByteWeights {
     typedef OutputScales Scales;
 
     GPU_FUNCTION Loaded load(const char* from) { return load8(from); }
+    GPU_FUNCTION Loaded kept(Loaded loaded, u32 mask) {
+        // The byte 128 stands for zero.
+#pragma unroll
+        for (i32 k = 0; k < 2; k++) loaded.word[k] = (loaded.word[k] & mask) | (0x80808080 & ~mask);
+        return loaded;
+    }
     GPU_FUNCTION Words4 widened(Loaded loaded) {
         const Words2 low = widen_four(T(), loaded.word[0]), high = widen_four(T(), loaded.word[1]);
         return {low.word[0], low.word[1], high.word[0], high.word[1]};

@@ -178,7 +178,7 @@ def resources(path: str) -> dict[tuple[str, str], tuple[int, int, int]]:
             if head := re.match(r"## (gfx\w+)", line):
                 architecture = head.group(1)
             cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            if architecture and len(cells) == 8 and cells[1].isdigit():
+            if architecture and len(cells) >= 8 and cells[1].isdigit():
                 registers = int(cells[1]) + int(cells[2])
                 found[architecture, cells[0]] = registers, int(cells[4]), int(cells[5])
     return found

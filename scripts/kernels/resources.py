@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Prints each kernel's resources as a table. Fails if a kernel spills or uses scratch memory, looks empty, has another
-number of matrix instructions than it should, or reads registers of lanes that may be inactive.
+"""Prints each kernel's resources, and the instructions of a GEMM's step, as a table. Fails if a kernel spills or uses
+scratch memory, looks empty, has another number of matrix instructions than it should, has vector instructions in a step
+that it does not need, or reads registers of lanes that may be inactive.
 
 usage: resources.py FOLDER VERSION LIST ARCHITECTURE ...
 
@@ -13,6 +14,7 @@ import re
 import sys
 
 import lanes
+import loops
 
 MATRIX = re.compile(r"v_(wmma|mfma)_")
 # Architectures on which the kernels use no matrix instruction (MATRIX_NONE in hip/kernels/platform/amd.h).
@@ -25,6 +27,14 @@ WITH_32_BYTES = {"gfx942"}
 NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_|_64x128$")
 # The number of threads of these depends on the architecture, and the number of heads that a block computes.
 ANY_THREADS = re.compile(r"(_64x128)_\d+$|(_d\d+)_x2$")
+# GEMMs, with rows, columns and threads of a tile.
+GEMM = re.compile(r"(gemm|gemm_chain|gemm_byte_weights|gemm_chain_byte_weights|gemm_bytes|gemm_fp8|convolution)_(f32|f16|bf16)_(\d+)x(\d+)(?:_(\d+))?")
+# A step is three times in the code: twice in the loop of all steps but the last, and once for these (gemm_tiles.h).
+STEP_COPIES = 3
+# The vector instructions that make 16 bytes of fp16 and of bf16 from weights of 8 bits.
+WIDENING = {"f16": 8, "bf16": 20}
+# The other vector instructions of a step: those with which clang on gfx11 copies a fragment whose registers are not free.
+COPIES = {("gfx11", "gemm_bytes_f16_64x64_128"): 4}
 # These exist on architectures that multiply numbers in e4m3 only.
 NEEDS_FP8 = re.compile(r"_fp8_")
 WITH_FP8 = {"gfx942", "gfx1200"}
@@ -97,15 +107,15 @@ def check(architecture, name, row, code):
     elif "dense_" in name:
         if matrix == 0 or matrix % 4:
             fail(f"{where} has {matrix} matrix instructions, not a positive multiple of 4")
-    elif gemm := re.fullmatch(r"(gemm|gemm_chain|gemm_byte_weights|gemm_chain_byte_weights|gemm_bytes|gemm_fp8|convolution)_b?f16_(\d+)x(\d+)(?:_(\d+))?", name):
+    elif (gemm := GEMM.fullmatch(name)) and gemm[2] != "f32":
         # Each wave multiplies its part of the tile of results in steps of 16 x 16, twice per step of 32 elements. A step
         # has 64 bytes, which are two or four instructions. The components of a convolution are fp16 for bf16, too.
-        rows, columns, threads = map(int, gemm.groups(default="128")[1:])
+        rows, columns, threads = map(int, gemm.groups(default="128")[2:])
         waves = threads // (64 if architecture.startswith("gfx9") else 32)
         per_tile = 2 if gemm[1] == "convolution" else 2 * per_step
         if gemm[1] in ("gemm_bytes", "gemm_fp8") and architecture not in WITH_32_BYTES:
             per_tile = 4
-        expected = 0 if architecture in WITHOUT_MATRIX else per_tile * rows * columns // 256 // waves
+        expected = 0 if architecture in WITHOUT_MATRIX else STEP_COPIES * per_tile * rows * columns // 256 // waves
         if matrix != expected:
             fail(f"{where} has {matrix} matrix instructions, not {expected}")
     elif matrix:
@@ -113,10 +123,28 @@ def check(architecture, name, row, code):
     return matrix
 
 
-def check_lanes(architecture, path):
+def step_cells(architecture, name, matrix, code):
+    """A GEMM's instructions of a step, and on gfx11 the share of its matrix instructions with two operands in one bank of
+    registers. Fails if a step has other vector instructions than products and what makes elements of the weights."""
+    gemm = GEMM.fullmatch(name)
+    if not gemm:
+        return ["", ""]
+    where, step = f"{architecture} {name}", loops.step(code)
+    if not step or matrix and step["products"] * STEP_COPIES != matrix:
+        fail(f"{where} has no loop of whole steps")
+    columns, threads = int(gemm[4]), int(gemm[5] or 128)
+    needed = WIDENING[gemm[2]] * columns * 4 // threads if "byte_weights" in name else 0
+    needed += COPIES.get((architecture[:5], name), 0)
+    if matrix and step["vector"] > needed:
+        fail(f"{where} has {step['vector']:g} vector instructions in a step beside its products, and needs {needed}")
+    share = f"{100 * step['in one bank'] / step['products']:.0f} %" if matrix and architecture.startswith("gfx11") else ""
+    return [" ".join(f"{step[kind]:g}" for kind in loops.KINDS), share]
+
+
+def check_lanes(architecture, kernels):
     """Fails if a kernel reads registers of lanes that may be inactive."""
     exchanges = 0
-    for name, code in lanes.parse(open(path)).items():
+    for name, code in kernels.items():
         total, violations = lanes.check(code)
         exchanges += total
         if violations:
@@ -153,6 +181,11 @@ def main():
     print("memory allow on a SIMD, and \"matrix\" the number of matrix instructions. The script fails if a kernel spills")
     print("registers or uses scratch memory.")
     print()
+    print("The column \"step\" has the instructions of a GEMM's wave for a step in the middle of the summed axis: products, other")
+    print("vector instructions, reads and writes of shared memory, loads, scalar instructions, and waits. The script fails if a")
+    print("step with matrix instructions has more vector instructions than it needs. \"One bank\" is the share of gfx11's matrix")
+    print("instructions with two operands that begin in the same of four banks of registers.")
+    print()
     print("Some architectures have the code of another one, byte for byte, so no object is stored for them. The engine")
     print("makes their objects from the stored one, and compile.sh checks that the compiler makes the same bytes.")
     print()
@@ -172,16 +205,18 @@ def main():
             names = names or common
         elif common != expected:
             fail(f"{architecture} has other kernels than {architectures[0]}")
-        check_lanes(architecture, f"{folder}/{architecture}.text")
+        parsed = lanes.parse(open(f"{folder}/{architecture}.text"))
+        check_lanes(architecture, parsed)
         print()
         print(f"## {architecture}")
         print()
-        print("| kernel | VGPRs | AGPRs | SGPRs | shared bytes | waves | matrix | code bytes |")
-        print("|---|---:|---:|---:|---:|---:|---:|---:|")
+        print("| kernel | VGPRs | AGPRs | SGPRs | shared bytes | waves | matrix | code bytes | step | one bank |")
+        print("|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|")
         for name in sorted(rows, key=lambda n: [int(p) if p.isdigit() else p for p in re.split(r"(\d+)", n)]):
             row = rows[name]
             matrix = check(architecture, name, row, code[name])
             cells = [row["VGPRs"], row.get("AGPRs", 0), row["SGPRs"], row["LDS Size"], row["Occupancy"], matrix, sizes[name]]
+            cells += step_cells(architecture, name, matrix, parsed[name])
             print(f"| {name} | {' | '.join(map(str, cells))} |")
 
 

@@ -20,6 +20,7 @@
     extern "C" void name(Arguments arguments);                                                                 \
     static const host::Listed name##_listed{#name, threads, &name};                                            \
     extern "C" void name(Arguments arguments)
+#define GPU_ALWAYS_MASKS 0
 #define GPU_HAS_F16 1
 #define GPU_HAS_BF16 1
 #define GPU_HAS_CHAINS 1
@@ -124,6 +125,7 @@ GPU_FUNCTION Words4 load16(const void* from) {
 GPU_FUNCTION Words2 load8(const void* from) {
     return load_bytes<Words2>(from);
 }
+GPU_FUNCTION void opaque(u32&) {}
 GPU_FUNCTION u32 load4(const void* from) {
     return load_bytes<u32>(from);
 }
@@ -267,6 +269,8 @@ GPU_FUNCTION void sum_place(i32 lane, i32 i, i32& own, i32& other) {
 
 template <class Accumulator>
 GPU_FUNCTION void settle(Accumulator&) {}
+template <class Value>
+GPU_FUNCTION void prefer_registers(Value&, i32) {}
 // Adds `product(sum, a, b)` of all pairs of elements of 16 bits.
 template <class Fragment, class Accumulator, class Product>
 GPU_FUNCTION Accumulator multiply_with(Fragment own, Fragment other, Accumulator sum, Product product) {

@@ -29,6 +29,7 @@
 #else
 #define GPU_HAS_DIES 0
 #endif
+#define GPU_ALWAYS_MASKS 0
 #define GPU_HAS_F16 1
 #define GPU_HAS_BF16 1
 #define GPU_HAS_CHAINS 1
@@ -163,6 +164,9 @@ GPU_FUNCTION Words4 load16(const void* from) {
 GPU_FUNCTION Words2 load8(const void* from) {
     return __builtin_bit_cast(Words2, *(const GLOBAL_MEMORY native_words2*)from);
 }
+GPU_FUNCTION void opaque(u32& value) {
+    asm volatile("" : "+v"(value));
+}
 GPU_FUNCTION u32 load4(const void* from) {
     return *(const GLOBAL_MEMORY u32*)from;
 }
@@ -213,9 +217,15 @@ GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
 }
 #endif
 // sum + a . b for the four signed bytes of each word.
-#if __has_builtin(__builtin_amdgcn_sdot4) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) ||    \
-                                              defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1011__) ||  \
-                                              defined(__gfx1012__) || defined(__GFX10_3__))
+#if defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__) || defined(__gfx1031__) ||            \
+    defined(__gfx1032__) || defined(__gfx1033__) || defined(__gfx1034__) || defined(__gfx1035__) || defined(__gfx1036__)
+// Of the builtin, clang would make v_dot4c_i32_i8, which overwrites its sum, and copy sums.
+GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
+    asm("v_dot4_i32_i8 %0, %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b));
+    return sum;
+}
+#elif __has_builtin(__builtin_amdgcn_sdot4) && (defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__) ||  \
+                                                defined(__gfx942__) || defined(__gfx950__))
 GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
     return (u32)__builtin_amdgcn_sdot4((i32)a, (i32)b, (i32)sum, false);
 }
@@ -416,4 +426,30 @@ GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator 
 
 #else
 #define MATRIX_LAYOUT MATRIX_NONE
+#endif
+
+#if defined(__GFX11__)
+// A matrix instruction takes two cycles more, of 32, if two of its operands begin in the same of the four banks of vector
+// registers (number mod 4; https://github.com/llvm/llvm-project/issues/204254). clang does not look at that, and registers
+// one after another would all begin in the same bank. This asks for those from `first` on: if they are free, which the
+// column "one bank" of RESOURCES.md tells, no instruction comes of it.
+template <class Value>
+GPU_FUNCTION void prefer_registers(Value& value, i32 first) {
+    typedef u32 native_words8 __attribute__((ext_vector_type(8)));
+    native_words8 words = __builtin_bit_cast(native_words8, value);
+#define IN(number, registers)                                                                                  \
+    case number: asm("" : "={" registers "}"(words) : "0"(words)); break;
+    switch (first) {
+        IN(1, "v[1:8]") IN(9, "v[9:16]") IN(18, "v[18:25]") IN(26, "v[26:33]") IN(34, "v[34:41]")
+        IN(42, "v[42:49]") IN(50, "v[50:57]") IN(58, "v[58:65]") IN(66, "v[66:73]") IN(74, "v[74:81]")
+        IN(51, "v[51:58]") IN(59, "v[59:66]") IN(67, "v[67:74]") IN(75, "v[75:82]") IN(83, "v[83:90]")
+        IN(91, "v[91:98]") IN(99, "v[99:106]") IN(107, "v[107:114]") IN(115, "v[115:122]")
+        IN(123, "v[123:130]") IN(131, "v[131:138]") IN(139, "v[139:146]")
+    }
+#undef IN
+    value = __builtin_bit_cast(Value, words);
+}
+#else
+template <class Value>
+GPU_FUNCTION void prefer_registers(Value&, i32) {}
 #endif

@@ -29,6 +29,7 @@
 #define GPU_HAS_F16 (__CUDA_ARCH__ >= 750)
 #define GPU_HAS_BF16 (__CUDA_ARCH__ >= 800)
 #define GPU_HAS_DIES 0
+#define GPU_ALWAYS_MASKS 1
 #define GPU_SHARED(Type, name, count) static __attribute__((shared, aligned(16))) Type name[count]
 #define GPU_CONSTANT static __attribute__((device)) const
 #define GLOBAL_MEMORY __attribute__((address_space(1)))
@@ -107,6 +108,8 @@ GPU_FUNCTION Words2 load8(const void* from) {
     const native_words2 words = *(const GLOBAL_MEMORY native_words2*)from;
     return {words[0], words[1]};
 }
+// NVIDIA's assembler chooses the addresses by itself.
+GPU_FUNCTION void opaque(u32&) {}
 GPU_FUNCTION u32 load4(const void* from) {
     return *(const GLOBAL_MEMORY u32*)from;
 }

@@ -55,6 +55,16 @@ def field_of(a: Array, start: Array, length: Array) -> Array:
     return (a.astype(np.uint64) >> start & mask).astype(np.uint32)
 
 
+def signed_field_of(a: Array, start: Array, length: Array) -> Array:
+    """The same as a signed number. The sign is the field's last bit, or that of `a` if the field ends beyond it."""
+    first, bits = (start & 255).astype(np.uint64), (length & 255).astype(np.uint64)
+    last = np.minimum(first + np.maximum(bits, np.uint64(1)) - np.uint64(1), np.uint64(31))
+    is_negative = (bits > 0) & (a.astype(np.uint64) >> last & np.uint64(1) == 1)
+    inside = np.minimum(bits, np.uint64(32) - np.minimum(first, np.uint64(32)))
+    above = ~((np.uint64(1) << inside) - np.uint64(1))
+    return field_of(a, start, length) | np.where(is_negative, above, np.uint64(0)).astype(np.uint32)
+
+
 def permuted(a: Array, b: Array, selector: Array) -> Array:
     """Each byte of the result is that of eight which four bits of the selector name, or copies of its sign."""
     both = a.astype(np.uint64) | b.astype(np.uint64) << np.uint64(32)
@@ -107,6 +117,7 @@ TABLE: dict[str, Row] = {
     "mul.hi.u32": ("u32", ("u32",) * 2, partial(high, "u8", 32)),
     "mad.lo.s32": ("s32", ("s32",) * 3, lambda a, b, c: a * b + c),
     "bfe.u32": ("u32", ("u32",) * 3, field_of),
+    "bfe.s32": ("u32", ("u32",) * 3, signed_field_of),
     "prmt.b32": ("b32", ("b32",) * 3, permuted),
     **CONVERSIONS,
 }

@@ -85,6 +85,11 @@ class Integers(unittest.TestCase):
 
     def test_bytes_and_fields(self) -> None:
         self.assertEqual(first("bfe.u32 %r9, %r1, 4, 8;", r1=0x12345678), 0x67)
+        self.assertEqual(first("bfe.s32 %r9, %r1, 4, 8;", r1=0x12345678), 0x67)
+        self.assertEqual(first("bfe.s32 %r9, %r1, 3, 4;", r1=0x12345678), 0xFFFFFFFF)
+        self.assertEqual(first("bfe.s32 %r9, %r1, 28, 8;", r1=-0x70000000), 0xFFFFFFF9)
+        self.assertEqual(first("bfe.s32 %r9, %r1, 40, 8;", r1=-1), 0xFFFFFFFF)
+        self.assertEqual(first("bfe.s32 %r9, %r1, 4, 0;", r1=-1), 0)
         self.assertEqual(first("prmt.b32 %r9, %r1, %r2, 29955;", r1=0x33221100, r2=0x77665544), 0x77550033)
         # The bit 8 of a selector asks for copies of the sign.
         self.assertEqual(first("prmt.b32 %r9, %r1, %r1, 0x000B;", r1=0x80000001), 0x010101FF)

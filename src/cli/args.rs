@@ -11,6 +11,7 @@ use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rukh_chess::perft;
 use rukh_gpu as gpu;
 use rukh_net::onnx::write as onnx;
 use rukh_net::onnx::write::error::{IR_VERSIONS, OPSETS};
@@ -318,7 +319,7 @@ impl Leela2onnxArgs {
 #[derive(Args, Debug, Clone)]
 pub(super) struct PerftArgs {
     /// Length of the move sequences, in plies
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=i64::from(perft::MOST_PLIES)))]
     pub depth: u32,
     /// Start position, as a FEN
     #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]

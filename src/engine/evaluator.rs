@@ -61,6 +61,11 @@ impl Evaluator {
         self.current.as_ref().map(|current| &*current.backend)
     }
 
+    /// The name of the network of the backend that was made last.
+    pub(super) fn network(&self) -> Option<&str> {
+        self.current.as_ref()?.network.as_deref()
+    }
+
     /// The evaluator of single positions in case the backend gives no evaluation.
     pub(super) fn fallback(&self) -> Option<&Arc<dyn Fallback>> {
         self.current.as_ref()?.fallback.as_ref()

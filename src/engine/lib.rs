@@ -34,7 +34,7 @@ use self::without_search::best_without_search;
 use rukh_backend::Backend;
 use rukh_base::sync::thread::JoinHandle;
 use rukh_base::sync::{Arc, is_finished};
-use rukh_chess::{PackedMove, Position, uci_move};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh_net::discover::check_network;
 use rukh_options::{BACKEND_SECTION, Options, find_uci};
 use rukh_registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
@@ -308,6 +308,19 @@ impl Engine {
     /// The current position.
     pub fn position(&self) -> &Position {
         self.game.history.last()
+    }
+
+    /// The positions of the game. The last one is the current position.
+    ///
+    /// # Errors
+    /// The last position was refused; the text says why.
+    pub fn history(&self) -> Result<&PositionHistory, &str> {
+        self.refusal.as_deref().map_or(Ok(&self.game.history), Err)
+    }
+
+    /// The network of the backend that was made last: a path, or a name in angle brackets. `None` without a network.
+    pub fn network(&self) -> Option<&str> {
+        self.evaluator.network()
     }
 
     /// Ends the search and returns its tree.

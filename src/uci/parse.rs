@@ -10,6 +10,7 @@
 use super::error::UciError;
 use super::parse_go;
 use rukh_base::quote::quoted;
+use rukh_chess::perft::MOST_PLIES;
 use rukh_search::limits::{GoParams, PositionCommand, StartPosition};
 use std::str::SplitWhitespace;
 
@@ -54,8 +55,38 @@ pub(crate) enum Command {
     Wait,
     /// `xyzzy`, an easter egg of lc0
     Xyzzy,
+    /// A command that only people type.
+    Console(ConsoleCommand),
     /// `quit`
     Quit,
+}
+
+/// A command that no chess program sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ConsoleCommand {
+    /// `d`: show the position.
+    Diagram,
+    /// `eval`: evaluate the position.
+    Evaluate,
+    /// `help`
+    Help,
+    /// `bench`
+    Bench,
+    /// `go perft N`: count the sequences of N moves.
+    Perft(u32),
+}
+
+impl ConsoleCommand {
+    /// How the command begins.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ConsoleCommand::Diagram => "d",
+            ConsoleCommand::Evaluate => "eval",
+            ConsoleCommand::Help => "help",
+            ConsoleCommand::Bench => "bench",
+            ConsoleCommand::Perft(_) => "go perft",
+        }
+    }
 }
 
 /// Reads a line.
@@ -72,10 +103,15 @@ pub(crate) fn parse(line: &str) -> Parsed {
         "ponderhit" => alone("ponderhit", words, Command::PonderHit),
         "wait" => alone("wait", words, Command::Wait),
         "xyzzy" => alone("xyzzy", words, Command::Xyzzy),
+        "d" => alone("d", words, Command::Console(ConsoleCommand::Diagram)),
+        "eval" => alone("eval", words, Command::Console(ConsoleCommand::Evaluate)),
+        "help" => alone("help", words, Command::Console(ConsoleCommand::Help)),
+        "bench" => alone("bench", words, Command::Console(ConsoleCommand::Bench)),
         QUIT => alone(QUIT, words, Command::Quit),
         "debug" => debug(words),
         "setoption" => either(set_option(line.trim_start()), None),
         "position" => either(position(words).map(Command::Position), Some(Command::UnreadablePosition)),
+        "go" if words.clone().next() == Some("perft") => perft(words),
         "go" => {
             let mut errors = Vec::new();
             let command = Some(Command::Go(parse_go::go(words, &mut errors)));
@@ -104,6 +140,23 @@ fn either(read: Result<Command, UciError>, otherwise: Option<Command>) -> Parsed
 fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -> Parsed {
     let unexpected = words.next().map(|word| UciError::UnexpectedWord { word: quoted(word), after: name });
     Parsed { command: Some(command), errors: unexpected.into_iter().collect() }
+}
+
+/// `go perft N` wants no move, so unlike other words after `go` a wrong depth is only an error.
+fn perft(mut words: SplitWhitespace<'_>) -> Parsed {
+    const NAME: &str = "go perft";
+    words.next();
+    let Some(word) = words.next() else {
+        return either(Err(UciError::Missing { after: NAME, expected: "a whole number" }), None);
+    };
+    match word.parse().ok().filter(|&depth: &u32| depth <= MOST_PLIES) {
+        Some(depth) => alone(NAME, words, Command::Console(ConsoleCommand::Perft(depth))),
+        None => {
+            let expected = format!("a whole number from 0 to {MOST_PLIES}");
+            let (term, word) = (NAME, quoted(word));
+            either(Err(UciError::NotANumber { term, word, expected, taken_as: None }), None)
+        }
+    }
 }
 
 fn debug(mut words: SplitWhitespace<'_>) -> Parsed {

@@ -12,6 +12,7 @@ mod backends;
 mod check_tool;
 mod chess_programs;
 mod cli;
+mod console;
 mod cpu;
 mod cpu_auto;
 mod docs;

@@ -381,10 +381,10 @@ impl Engine {
         }
     }
 
-    /// When the clock of a `go` that arrives now began to run.
-    fn clock_start(&self) -> Instant {
+    /// When the clock of a `go` that arrives now began to run. Only the first `go` after a `position` came with it.
+    fn clock_start(&mut self) -> Instant {
         let now = Instant::now();
-        match self.position_times {
+        match self.position_times.take() {
             Some((arrived, done))
                 if !self.options.strict_uci_timing && now.duration_since(done) < TOGETHER =>
             {

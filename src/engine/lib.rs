@@ -323,6 +323,11 @@ impl Engine {
         self.evaluator.network()
     }
 
+    /// Whether messages tell details about the backend, such as what its number format was chosen by.
+    pub fn tell_details(&mut self, is_wanted: bool) {
+        self.evaluator.tell_details(is_wanted, &*self.responder);
+    }
+
     /// Ends the search and returns its tree.
     pub fn finished_tree(&mut self) -> &Tree {
         self.end_search();

@@ -28,8 +28,8 @@ pub(crate) struct Parsed {
 pub(crate) enum Command {
     /// `uci`
     Uci,
-    /// `debug on` or `debug off`. It has no effect.
-    Debug,
+    /// `debug on` or `debug off`: whether to tell details about the backend.
+    Debug(bool),
     /// `isready`
     IsReady,
     /// `setoption name … value …`
@@ -161,7 +161,7 @@ fn perft(mut words: SplitWhitespace<'_>) -> Parsed {
 
 fn debug(mut words: SplitWhitespace<'_>) -> Parsed {
     match words.next() {
-        Some("on" | "off") => alone("debug", words, Command::Debug),
+        Some(word @ ("on" | "off")) => alone("debug", words, Command::Debug(word == "on")),
         Some(word) => either(Err(UciError::UnexpectedWord { word: quoted(word), after: "debug" }), None),
         None => either(Err(UciError::Missing { after: "debug", expected: "`on` or `off`" }), None),
     }

@@ -158,7 +158,8 @@ impl Session {
     fn execute(&mut self, command: Command) -> Result<(), String> {
         match command {
             Command::Uci => self.introduce(),
-            Command::Debug | Command::Quit | Command::UnreadablePosition => {}
+            Command::Quit | Command::UnreadablePosition => {}
+            Command::Debug(is_on) => self.engine.tell_details(is_on),
             Command::IsReady => {
                 // An error in the network is reported now, before a clock is running.
                 let ready = self.engine.ensure_ready().map_err(text);

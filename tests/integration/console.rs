@@ -128,6 +128,28 @@ fn bench_measures_the_search() {
     assert!(engine.search("go nodes 10").concat().contains("nodes 10"));
 }
 
+/// The usual start without a card, with little to worry about, and the rest for those who ask.
+#[test]
+fn the_start_without_a_card_is_one_calm_line_and_details_on_request() {
+    let cache = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = rukh(&["--weights=<embedded>"]);
+        command.env("RUKH_ROCM_LIBRARY_PATH", "/nonexistent/rocm").env("XDG_CACHE_HOME", cache.path());
+        Driver::spawn(command)
+    };
+    let mut engine = start();
+    let calm = engine.ask("");
+    assert_eq!(calm.len(), 1, "{calm:#?}");
+    let begin = "info string no graphics card that Rukh can use; using the processor (";
+    assert!(calm[0].starts_with(begin), "{calm:#?}");
+    let details = engine.ask("debug on");
+    assert_eq!(details.len(), 2, "{details:#?}");
+    assert!(details[0].starts_with("info string cpu-auto uses cpu"), "{details:#?}");
+    assert!(details[1].contains("/nonexistent/rocm"), "{details:#?}");
+    let mut engine = start();
+    assert_eq!(engine.ask("debug on").len(), 3);
+}
+
 /// Whoever forgets the file's name would think that the tool hangs.
 #[cfg(unix)]
 #[test]

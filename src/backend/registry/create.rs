@@ -2,7 +2,7 @@
 
 use super::config::BackendConfig;
 use super::kinds::{BACKENDS, own_options};
-use super::maker::{Made, Maker, MissingDevices};
+use super::maker::{Findings, Made, Maker, MissingDevices};
 use rukh_backend::options_dict::ParsedOptions;
 use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend, RecoveringBackend};
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
@@ -21,6 +21,8 @@ pub struct CreatedBackend {
     pub network: Option<String>,
     /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
     pub notices: Vec<String>,
+    /// The same for users who ask for details.
+    pub details: Vec<String>,
 }
 
 /// Makes the backend that `config` asks for. The cache is the outermost decorator. Inside it, a batch splitter
@@ -32,8 +34,7 @@ pub struct CreatedBackend {
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    let (network, notices) = maker.into_network_and_notices();
-    Ok(finish(config, backend, network, notices))
+    Ok(finish(config, backend, maker.into_findings()))
 }
 
 /// Does the same as [`create`](create()) without the cache, for searches that have a cache each.
@@ -43,8 +44,8 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
 pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    let (network, notices) = maker.into_network_and_notices();
-    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices })
+    let Findings { network, notices, details } = maker.into_findings();
+    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
 }
 
 /// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself.
@@ -54,8 +55,8 @@ pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, Ba
 pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_checked(config, &maker)?;
-    let (network, notices) = maker.into_network_and_notices();
-    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices })
+    let Findings { network, notices, details } = maker.into_findings();
+    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
 }
 
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
@@ -102,9 +103,9 @@ pub(super) fn splitting(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
 pub(super) fn finish(
     config: &BackendConfig,
     backend: Arc<dyn Backend>,
-    network: Option<String>,
-    mut notices: Vec<String>,
+    findings: Findings,
 ) -> CreatedBackend {
+    let Findings { network, mut notices, details } = findings;
     let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
     notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| format!("network {path}")));
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules);
@@ -123,5 +124,5 @@ pub(super) fn finish(
     }
     let cache = Arc::new(backend);
     let backend = Arc::clone(&cache) as Arc<dyn Backend>;
-    CreatedBackend { backend, cache: Some(cache), recovering: None, network, notices }
+    CreatedBackend { backend, cache: Some(cache), recovering: None, network, notices, details }
 }

@@ -9,8 +9,8 @@ use rukh_chess::{Move, PackedMove, Position};
 use rukh_tree::{NodeId, Outcome, TerminalKind};
 use std::time::{Duration, Instant};
 
-/// The longest time between two reports.
-const MAX_REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// The longest time between two reports. The watchdog looks ten times a second, so that a line comes every second.
+const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(900);
 /// The maximum number of moves in a reported line of play.
 const MAX_PV_MOVES: usize = 200;
 

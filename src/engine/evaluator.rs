@@ -246,7 +246,12 @@ impl Evaluator {
             network: network.to_owned(),
             ..wanted.clone()
         };
-        let on_the_processor = |network| with(BackendName::Cpu.name(), "", network);
+        // A user who has chosen a number format on the processor keeps it.
+        let processor = match BackendName::from_name(&wanted.backend) {
+            Some(name @ (BackendName::Cpu | BackendName::CpuBf16 | BackendName::CpuInt8)) => name,
+            _ => BackendName::CpuAuto,
+        };
+        let on_the_processor = |network| with(processor.name(), "", network);
         let unchanged = self.current.as_ref().map(|current| current.config.clone());
         let mut substitutes = Vec::new();
         if let Some(worked) = &self.worked {

@@ -195,7 +195,7 @@ impl Evaluator {
         let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
         if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
             && (is_other || self.worked.as_ref() != Some(&config))
-            && !notices.contains(&line)
+            && !notices.iter().any(|notice| notice.starts_with(&line))
         {
             notices.push(line);
         }

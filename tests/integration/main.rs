@@ -32,6 +32,7 @@ mod layers;
 mod lc0_names;
 mod leela2onnx;
 mod memory;
+mod named_network;
 mod network_bytes;
 mod network_refusals;
 mod networks;

@@ -7,6 +7,7 @@ use rukh_backend::options_dict::ParsedOptions;
 use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend, RecoveringBackend};
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
 use rukh_options::{AUTODISCOVER, BackendName, lc0};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.
@@ -37,25 +38,28 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     Ok(finish(config, backend, maker.into_findings()))
 }
 
-/// Does the same as [`create`](create()) without the cache, for searches that have a cache each.
+/// Does the same as [`create`](create()) without the cache, for searches that have a cache each. A notice names the network.
 ///
 /// # Errors
 /// As for [`create`](create()).
 pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    let Findings { network, notices, details } = maker.into_findings();
+    let Findings { network, mut notices, details } = maker.into_findings();
+    notices.extend(network.as_ref().map(|network| format!("network {network}")));
     Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
 }
 
-/// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself.
+/// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself. A notice
+/// names the network.
 ///
 /// # Errors
 /// As for [`create`](create()).
 pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_checked(config, &maker)?;
-    let Findings { network, notices, details } = maker.into_findings();
+    let Findings { network, mut notices, details } = maker.into_findings();
+    notices.extend(network.as_ref().map(|network| format!("network {network}")));
     Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
 }
 
@@ -99,6 +103,17 @@ pub(super) fn splitting(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     }
 }
 
+/// The notice about a network that was discovered. A file in the working folder may lie there by accident.
+fn discovered(path: &str) -> String {
+    let is_in_working_folder =
+        Path::new(path).parent().is_some_and(|folder| ["", "."].contains(&&*folder.to_string_lossy()));
+    let is_file = !path.starts_with('<');
+    match is_in_working_folder && is_file {
+        true => format!("network {path}, because it is in the working folder; WeightsFile chooses another"),
+        false => format!("network {path}"),
+    }
+}
+
 /// Puts `backend` into its cache, and adds a notice that names the network if the user did not choose one.
 pub(super) fn finish(
     config: &BackendConfig,
@@ -107,7 +122,7 @@ pub(super) fn finish(
 ) -> CreatedBackend {
     let Findings { network, mut notices, details } = findings;
     let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
-    notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| format!("network {path}")));
+    notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| discovered(path)));
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules);
     if backend.entries() < config.cache_entries {
         notices.push(format!(

@@ -321,7 +321,7 @@ class Session:
             elif kind == 9:
                 words += [dice.choice(TIMES + COUNTS)]
             elif kind == 10 and "searchmoves" not in words:
-                words += [dice.choice(["foo", "perft", "stop", "go", "\u00e4", "Nodes"]), dice.choice(["", "7", "bar"])]
+                words += [dice.choice(["foo", "Perft", "stop", "go", "\u00e4", "Nodes"]), dice.choice(["", "7", "bar"])]
             else:
                 words += ["mate", str(dice.randrange(5))]
         self.send(" ".join(["go", *words]))

@@ -4,12 +4,14 @@
 //! view of the side that moves. The best move of the search loses nothing.
 
 use super::document::{Document, Origin};
+use super::pool::Limits;
 use super::report::{Analysis, LineScore, san, san_of};
 use rukh_chess::epd::Epd;
 use rukh_chess::{Color, Position, PositionHistory};
 use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
 use std::collections::BTreeMap;
+use std::path::Path;
 
 /// The results of a document's positions, by their index.
 pub(super) type Results = BTreeMap<usize, Analysis>;
@@ -40,6 +42,30 @@ pub struct Style {
 impl Default for Style {
     fn default() -> Style {
         Style { thresholds: [0.05, 0.1, 0.15], variations: Variations::Mistakes, line_plies: 10 }
+    }
+}
+
+/// What has searched the positions of a document.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Analyst<'a> {
+    /// The path of the network, or the name of a backend without one.
+    pub(super) network: &'a str,
+    /// When each search ended.
+    pub(super) limits: Limits,
+}
+
+impl Analyst<'_> {
+    /// The network without its folders, which are no concern of those who read the analysis.
+    pub(super) fn network(&self) -> String {
+        let name = Path::new(self.network).file_name();
+        name.map_or_else(|| self.network.to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// The limits in words, such as `400 nodes`.
+    pub(super) fn limit(&self) -> String {
+        let nodes = self.limits.nodes.map(|nodes| format!("{nodes} nodes"));
+        let time = self.limits.movetime_ms.map(|milliseconds| format!("{milliseconds} ms"));
+        nodes.into_iter().chain(time).collect::<Vec<_>>().join(" or ")
     }
 }
 
@@ -138,8 +164,8 @@ pub(super) fn epd_id(epd: &Epd) -> Option<String> {
     id.map(|(_, id)| id.trim_matches('"').to_owned())
 }
 
-/// The document as a game with annotations. A position becomes a game from this position, whose moves are the best line.
-pub(super) fn annotated(document: &Document, results: &Results, style: &Style) -> Game {
+/// The document as a game with annotations by the analyst. A position becomes a game from this position, whose moves are the best line.
+pub(super) fn annotated(document: &Document, results: &Results, style: &Style, analyst: Analyst<'_>) -> Game {
     let mut game = match &document.origin {
         Origin::Game(game) => Game::clone(game),
         Origin::Epd(epd) => {
@@ -164,7 +190,8 @@ pub(super) fn annotated(document: &Document, results: &Results, style: &Style) -
         }
     }
     if !results.is_empty() {
-        game.add_tag("Annotator", &format!("Rukh {}", rukh_base::VERSION));
+        let (network, limit) = (analyst.network(), analyst.limit());
+        game.add_tag("Annotator", &format!("Rukh {}, {network}, {limit}", rukh_base::VERSION));
     }
     game
 }
@@ -307,6 +334,9 @@ mod tests {
     use super::super::document::Selection;
     use super::super::report::Line;
     use super::*;
+
+    const ANALYST: Analyst<'_> =
+        Analyst { network: "/home/me/maia.pb.gz", limits: Limits { nodes: Some(9), movetime_ms: Some(5) } };
     use rukh_pgn::write::text;
 
     fn result(cp: i32, win: u16, pvs: &[&str]) -> Analysis {
@@ -331,7 +361,7 @@ mod tests {
 
     fn annotate(game: &str, style: &Style) -> String {
         let document = Document::of_game(game.as_bytes(), &Selection::default()).unwrap();
-        let annotated = annotated(&document, &results(), style);
+        let annotated = annotated(&document, &results(), style, ANALYST);
         String::from_utf8(text(&annotated)).unwrap().replace('\n', " ")
     }
 
@@ -374,8 +404,10 @@ mod tests {
         let document =
             Document::of_epd("4k3/8/8/8/8/8/4P3/4K3 w - - id \"pawn\";", &Selection::default()).unwrap();
         let results = BTreeMap::from([(0, result(200, 900, &["e2e4 e8d7", "e1d2"]))]);
-        let game = String::from_utf8(text(&annotated(&document, &results, &Style::default()))).unwrap();
+        let game =
+            String::from_utf8(text(&annotated(&document, &results, &Style::default(), ANALYST))).unwrap();
         assert!(game.contains("[Event \"pawn\"]"), "{game}");
+        assert!(game.contains(", maia.pb.gz, 9 nodes or 5 ms\"]"), "{game}");
         let moves = "{[%eval 2.00]} 1. e4 (1. Kd2 {[%eval 2.00]}) 1... Kd7 *";
         assert!(game.replace('\n', " ").contains(moves), "{game}");
     }

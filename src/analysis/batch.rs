@@ -4,7 +4,7 @@
 //! document when all its positions are done, and notes in the journal what is done. Only so many documents are in memory
 //! as that needs.
 
-use super::annotate::{GraphPoint, Results, graph, title};
+use super::annotate::{Analyst, GraphPoint, Results, graph, title};
 use super::config::BatchConfig;
 use super::document::Document;
 use super::feed::{Fed, Feed, Held, Input};
@@ -441,9 +441,12 @@ impl<'a> Batch<'a> {
         match &open.content {
             Content::Document(document) => {
                 let Open { results, number, .. } = open;
-                let text = text(self.config.format, document, results, *number, &self.config.style);
+                let limits = document.limits.unwrap_or(self.config.limits);
+                let analyst = Analyst { network: self.pool.network(), limits };
+                let style = &self.config.style;
+                let text = text(self.config.format, document, results, *number, style, analyst);
                 self.sink.write(&text)?;
-                let points = graph(document, results, &self.config.style);
+                let points = graph(document, results, style);
                 let (title, facts) = title(document);
                 notify(Notice::Document { number: *number, title: &title, facts: &facts, points: &points });
             }

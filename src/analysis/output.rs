@@ -1,6 +1,6 @@
 //! Writes analysed documents.
 
-use super::annotate::{Results, Style, annotated, epd_id, loss};
+use super::annotate::{Analyst, Results, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::input::InputFormat;
 use super::message::{Place, answer};
@@ -34,8 +34,7 @@ impl OutputFormat {
 }
 
 /// The columns of CSV. Scores and probabilities are in the view of the side to move.
-pub const CSV_HEADER: &str =
-    "id,turn,fen,played,best,score_cp,score_mate,win,draw,loss,expected_score,lost_by_played,visits,pv\n";
+pub const CSV_HEADER: &str = "id,turn,fen,played,best,score_cp,score_mate,win,draw,loss,expected_score,lost_by_played,visits,pv,network,limit\n";
 
 /// The text of a document. `number` counts the documents of all files from 1.
 pub(super) fn text(
@@ -44,9 +43,10 @@ pub(super) fn text(
     results: &Results,
     number: u64,
     style: &Style,
+    analyst: Analyst<'_>,
 ) -> Vec<u8> {
     if format == OutputFormat::Pgn {
-        return pgn_text(&annotated(document, results, style));
+        return pgn_text(&annotated(document, results, style, analyst));
     }
     let id = match &document.origin {
         Origin::Request(request) if !request.id.is_null() => request.id.clone(),
@@ -68,7 +68,7 @@ pub(super) fn text(
     for (&index, analysis) in results {
         let row = Row { index, id: &id, analysis: Some(analysis), loss: loss(document, results, index) };
         match format {
-            OutputFormat::Csv => text.push_str(&csv_row(document, &row, analysis)),
+            OutputFormat::Csv => text.push_str(&csv_row(document, &row, analysis, analyst)),
             OutputFormat::Epd => {
                 let operations = match &document.origin {
                     Origin::Epd(epd) => epd.operations.as_slice(),
@@ -85,6 +85,8 @@ pub(super) fn text(
                 if let Some(loss) = row.loss {
                     value["lostByPlayed"] = json!(rounded(loss));
                 }
+                value["network"] = json!(analyst.network());
+                value["limit"] = json!(analyst.limit());
                 text.push_str(&value.to_string());
                 text.push('\n');
             }
@@ -107,7 +109,7 @@ fn rounded(loss: f64) -> f64 {
     (loss * 1e4).round() / 1e4
 }
 
-fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis) -> String {
+fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis, analyst: Analyst<'_>) -> String {
     let best = analysis.lines.first();
     let (mut cp, mut mate) = (String::new(), String::new());
     match analysis.score() {
@@ -133,6 +135,8 @@ fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis) -> String {
         row.loss.map(|loss| rounded(loss).to_string()).unwrap_or_default(),
         analysis.nodes.to_string(),
         best.map(|line| line.pv.join(" ")).unwrap_or_default(),
+        analyst.network(),
+        analyst.limit(),
     ];
     let mut line = fields.map(|field| csv_field(&field)).join(",");
     line.push('\n');
@@ -209,6 +213,7 @@ fn epd_line(document: &Document, row: &Row<'_>, kept: &[(String, String)]) -> St
 #[cfg(test)]
 mod tests {
     use super::super::document::Selection;
+    use super::super::pool::Limits;
     use super::super::report::Line;
     use super::*;
     use std::collections::BTreeMap;
@@ -225,7 +230,8 @@ mod tests {
     }
 
     fn written(format: OutputFormat, document: &Document, results: &Results) -> String {
-        String::from_utf8(text(format, document, results, 3, &Style::default())).unwrap()
+        let analyst = Analyst { network: "net", limits: Limits::default() };
+        String::from_utf8(text(format, document, results, 3, &Style::default(), analyst)).unwrap()
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A thread reads the requests. Their positions wait in the queue of the pool, and each answer is written as soon as it is
 //! known, in any order. `docs/analysis.md` describes the protocol.
 
-use super::annotate::{Results, Style};
+use super::annotate::{Analyst, Results, Style};
 use super::document::{Document, Selection};
 use super::input::{InputFormat, RawDocument};
 use super::message::{Place, Request, answer};
@@ -333,7 +333,9 @@ impl Server<'_> {
         if let Some(reason) = failure {
             return self.refuse(id, &format!("a search failed: {reason}"));
         }
-        let text = text(*format, document, results, *number, &self.defaults.style);
+        let limits = document.limits.unwrap_or(self.defaults.limits);
+        let analyst = Analyst { network: self.pool.network(), limits };
+        let text = text(*format, document, results, *number, &self.defaults.style, analyst);
         let text = String::from_utf8_lossy(&text);
         self.send(&json!({ "id": id, "document": text, "positions": results.len() }));
     }

@@ -14,6 +14,7 @@
 //! |---|---|
 //! | [`tablebase`] | Syzygy tablebases |
 //! | [`table_files`] | the files of the tablebases, without those that are damaged |
+//! | [`perft`](mod@perft) | counts move sequences |
 //! | [`history`] | the positions of a game, with repetition counts |
 //! | [`uci_move`] | moves as UCI text |
 //! | [`packed_moves`] | the legal moves as [`PackedMove`]s |
@@ -32,6 +33,7 @@ mod fen;
 mod history;
 mod packed_move;
 mod packed_moves;
+pub mod perft;
 mod position;
 mod table_files;
 pub mod tablebase;

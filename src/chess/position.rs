@@ -177,6 +177,11 @@ impl Position {
         self.is_king_taken() || self.board.is_check()
     }
 
+    /// The pieces that give check to the side to move.
+    pub fn checkers(&self) -> Bitboard {
+        self.board.checkers()
+    }
+
     /// Whether the side to move is mated.
     pub fn is_checkmate(&self) -> bool {
         self.is_check() && self.legal_moves().is_empty()

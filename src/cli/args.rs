@@ -11,6 +11,7 @@ use clap::ArgAction::Set;
 use clap::builder::PossibleValuesParser;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use rukh_chess::perft;
 use rukh_gpu as gpu;
 use rukh_net::onnx::write as onnx;
 use rukh_net::onnx::write::error::{IR_VERSIONS, OPSETS};
@@ -169,15 +170,16 @@ pub(super) struct BackendbenchArgs {
     /// Number of batches to evaluate for each size
     #[arg(long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=999_999_999))]
     pub batches: u32,
-    /// Smallest batch size
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub start_batch_size: u32,
-    /// Largest batch size
-    #[arg(long, default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=1024))]
-    pub max_batch_size: u32,
-    /// Difference between consecutive batch sizes
-    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=256))]
-    pub batch_step: u32,
+    /// Smallest batch size, normally 1. On a processor, without this flag and the next two, only powers of two are
+    /// measured, and for no longer than two minutes
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub start_batch_size: Option<u32>,
+    /// Largest batch size, normally 256
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub max_batch_size: Option<u32>,
+    /// Difference between consecutive batch sizes, normally 1
+    #[arg(long, value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub batch_step: Option<u32>,
     /// Prints the header only once instead of every 32 lines
     #[arg(long, num_args = 0..=1, require_equals = true, default_missing_value = "true", action = Set,
           default_value_t = false, hide_default_value = true, value_name = "true|false",
@@ -318,7 +320,7 @@ impl Leela2onnxArgs {
 #[derive(Args, Debug, Clone)]
 pub(super) struct PerftArgs {
     /// Length of the move sequences, in plies
-    #[arg(value_parser = clap::value_parser!(u32).range(0..=20))]
+    #[arg(value_parser = clap::value_parser!(u32).range(0..=i64::from(perft::MOST_PLIES)))]
     pub depth: u32,
     /// Start position, as a FEN
     #[arg(long, default_value = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1")]

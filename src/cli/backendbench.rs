@@ -3,6 +3,9 @@
 //! The same position fills every batch. Each thread submits a batch, waits for it, and records the time. The statistics
 //! use the time from the end of one batch to the end of the next, so the first batch of each thread appears only in the
 //! columns "first". Columns, units and statistics are lc0's, so that tables can be compared line by line.
+//!
+//! lc0 measures every size up to 256, which takes an hour on a processor. There, unless a flag names sizes, only powers of
+//! two are measured, each for a limited time.
 
 use super::args::BackendbenchArgs;
 use super::chart::{Chart, Mark, Panel, Places, Shape};
@@ -29,6 +32,17 @@ const WARM_UP_BATCHES: u32 = 2;
 
 /// Time between the discovery of a better size and its intermediate recommendation.
 const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
+
+/// The batch sizes of lc0's list, which begins with 1.
+const LARGEST_SIZE: u32 = 256;
+/// The sizes that are measured on a processor.
+const LADDER: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, LARGEST_SIZE];
+/// The time for each of these sizes.
+const TIME_PER_SIZE: Duration = Duration::from_secs(10);
+/// The time for all of them.
+const TIME_FOR_LADDER: Duration = Duration::from_secs(110);
+/// The size of the batches before the measurement of these sizes.
+const LADDER_WARM_UP: u32 = 8;
 
 /// The times of the batches of one size.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -60,8 +74,9 @@ pub(super) struct Measurement {
 /// # Errors
 /// The position is invalid, the backend fails, or there are too few batches.
 pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Output) -> Result<(), CliError> {
-    if arguments.start_batch_size > arguments.max_batch_size {
-        let (start, max) = (arguments.start_batch_size, arguments.max_batch_size);
+    let start = arguments.start_batch_size.unwrap_or(1);
+    let max = arguments.max_batch_size.unwrap_or(LARGEST_SIZE);
+    if start > max {
         return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());
     }
     check_outputs(&[("--svg", arguments.svg.as_deref())], &[], options)?;
@@ -74,20 +89,34 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     let created = rukh_registry::create(&config)?;
     created.notices.iter().for_each(|notice| print_error_line(notice));
     let backend = created.backend;
+    let names_sizes = [arguments.start_batch_size, arguments.max_batch_size, arguments.batch_step];
+    let is_ladder = backend.attributes().runs_on_cpu && names_sizes.iter().all(Option::is_none);
+    let begin = Instant::now();
     let bench = Bench {
         backend: &*backend,
         request: EvalRequest { history: &history, moves: &moves },
         threads: options.threads.max(1),
         batches: arguments.batches,
+        time_per_size: is_ladder.then_some(TIME_PER_SIZE),
     };
-    bench.warm_up(arguments.max_batch_size)?;
+    bench.warm_up(if is_ladder { LADDER_WARM_UP } else { max })?;
 
-    let mut measurements = Vec::new();
+    let mut measurements: Vec<Measurement> = Vec::new();
     let mut recommendation = Recommendation::default();
     let mut better_since: Option<Instant> = None;
-    let sizes =
-        (arguments.start_batch_size..=arguments.max_batch_size).step_by(arguments.batch_step as usize);
-    for (index, size) in (0..).zip(sizes) {
+    let sizes: Vec<u32> = match is_ladder {
+        true => LADDER.to_vec(),
+        false => (start..=max).step_by(arguments.batch_step.unwrap_or(1) as usize).collect(),
+    };
+    for (index, &size) in (0..).zip(&sizes) {
+        if let Some(last) = measurements.last().filter(|_| is_ladder)
+            && begin.elapsed() + bench.shortest_time(size, last.mean_nps) > TIME_FOR_LADDER
+        {
+            print_error_line(&format!(
+                "batches of {size} and more positions would take too long; --max-batch-size={LARGEST_SIZE} measures all"
+            ));
+            break;
+        }
         let measurement = bench.measure(size)?;
         measurements.push(measurement.clone());
         if arguments.json {
@@ -135,6 +164,8 @@ struct Bench<'a> {
     request: EvalRequest<'a>,
     threads: u32,
     batches: u32,
+    /// The time after which a size has had enough batches.
+    time_per_size: Option<Duration>,
 }
 
 /// The times at which the batches of one thread ended.
@@ -153,9 +184,13 @@ impl Bench<'_> {
     fn measure(&self, size: u32) -> Result<Measurement, CliError> {
         let next_batch = AtomicU32::new(0);
         let begin = Instant::now();
+        let is_enough = |batch: u32| {
+            let is_late = self.time_per_size.is_some_and(|limit| begin.elapsed() > limit);
+            batch >= self.batches || (is_late && batch >= self.fewest_batches())
+        };
         let ends = self.on_all_threads(|| {
             let mut ends = Ends::new();
-            while next_batch.fetch_add(1, Ordering::Relaxed) < self.batches {
+            while !is_enough(next_batch.fetch_add(1, Ordering::Relaxed)) {
                 self.evaluate(size)?;
                 ends.push(Instant::now());
             }
@@ -163,6 +198,17 @@ impl Bench<'_> {
         })?;
         summarise(size, self.threads, begin, &ends)
             .ok_or_else(|| "--batches must be more than twice the number of threads".into())
+    }
+
+    /// The number of batches of a size that its statistics need.
+    fn fewest_batches(&self) -> u32 {
+        2 * self.threads + 1
+    }
+
+    /// How long a size takes at least, at a speed in positions per second.
+    fn shortest_time(&self, size: u32, speed: f64) -> Duration {
+        let positions = f64::from(size) * f64::from(self.fewest_batches().min(self.batches));
+        Duration::try_from_secs_f64(positions / speed).unwrap_or(Duration::MAX / 2)
     }
 
     /// Runs `work` on every thread at once. Returns the first error, if there is one.
@@ -315,6 +361,7 @@ fn four_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rukh_backend::synthetic::{RandomBackend, RandomOptions};
 
     /// The expected texts are the output of C's printf.
     #[test]
@@ -355,6 +402,25 @@ mod tests {
             "  25,     1910,   13.09, 1.9175, 0.1465,    2635,    1845,    1417,   13.6518,    13.6518"
         );
         assert_eq!(HEADER.len(), table_line(&measurement).len());
+    }
+
+    #[test]
+    fn a_slow_size_ends_after_its_time_with_enough_batches() {
+        let options = RandomOptions { delay: Duration::from_millis(5), ..RandomOptions::default() };
+        let backend = RandomBackend::new(options);
+        let history = PositionHistory::new(Position::startpos());
+        let request = EvalRequest { history: &history, moves: &[] };
+        let bench = Bench {
+            backend: &backend,
+            request,
+            threads: 1,
+            batches: 1_000_000,
+            time_per_size: Some(Duration::from_millis(20)),
+        };
+        let begin = Instant::now();
+        bench.measure(1).unwrap();
+        assert!(begin.elapsed() < Duration::from_secs(5));
+        assert_eq!(bench.shortest_time(100, 50.0), Duration::from_secs(6));
     }
 
     #[test]

@@ -10,7 +10,7 @@
 //! on the `trivial` backend, with one thread. The speed is that of the timed searches with the network.
 
 use super::chart::{Chart, Mark, Panel, Places, Shape};
-use super::defaults::default_options;
+use super::defaults::{default_options, with_defaults_of_bench};
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::output_file::check_outputs;
@@ -52,7 +52,7 @@ const OPENBENCH_DEPTH: u32 = 6;
 const OPENBENCH_MOST_NODES: u64 = 100_000;
 
 /// The positions to search, the limits, and the form of the output.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Plan {
     /// Limit of nodes for each position; `None` means no limit.
     pub nodes: Option<u64>,
@@ -145,6 +145,17 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
         }
     }
     Ok(())
+}
+
+/// Runs `bench` in a UCI session, with the session's options and without the line for OpenBench.
+pub(super) fn in_console(options: &Options, output: &Arc<Output>) -> Result<(), String> {
+    let plan = Plan {
+        movetime_ms: u64::try_from(SHORT.movetime_ms).ok(),
+        positions: SHORT.positions as usize,
+        ..Plan::default()
+    };
+    let options = with_defaults_of_bench(options.clone());
+    run(&plan, options, Arc::clone(output)).map_err(|error| error.to_string())
 }
 
 /// The number of nodes of searches that are the same on every machine. It changes if the search changes.

@@ -11,7 +11,7 @@ pub(super) fn default_options(mode: Option<&str>) -> Options {
         Some("benchmark") => {
             // lc0 uses two threads here, which leave every second card idle. As many as suit the backend show the speed
             // of a game.
-            Options { nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
+            with_defaults_of_bench(options)
         }
         // Hundreds of small searches fill the batches together. As in lc0, nothing but the limits ends a search.
         Some("selfplay" | "analyze") => Options {
@@ -25,6 +25,11 @@ pub(super) fn default_options(mode: Option<&str>) -> Options {
         Some("backendbench") => Options { threads: 1, ..options },
         _ => options,
     }
+}
+
+/// The defaults of the benchmarks of the search: nothing but nodes and time ends a search.
+pub(super) fn with_defaults_of_bench(options: Options) -> Options {
+    Options { nncache: 200_000, smart_pruning_factor: 0.0, move_overhead: 0, ..options }
 }
 
 /// The defaults of lc0's training games, in place of those of play: lc0's search without its shortcuts, noise at the root,

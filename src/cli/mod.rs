@@ -20,7 +20,6 @@
 //! | [`shard`](mod@shard) | the flag by which several processes share the work |
 //! | [`bench`](mod@bench) | the tool for `bench` and `benchmark` |
 //! | [`clippy`] | recommends a minibatch size |
-//! | [`perft`] | counts move sequences |
 //! | [`chart`] | draws the pictures of `bench` and `backendbench` |
 //! | [`interrupt`] | ctrl-C during a long tool |
 //! | [`mod@end_with_stdin`] | ends a tool with the program that started it |
@@ -58,7 +57,6 @@ mod onnx2leela;
 mod onnx2leela_args;
 mod openings_file;
 mod output_file;
-pub mod perft;
 mod perft_command;
 pub(crate) mod profile;
 mod profile_args;
@@ -167,7 +165,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
             gpu::tell_progress_to(move |text| told.message(text));
             greet();
             let mut input = Input::stdin(&output);
-            let mut session = Session::new(options, output, log, show_hidden);
+            let mut session = Session::new(options, output, log, show_hidden).with_bench(bench::in_console);
             session.run(|| input.next_line());
             session.end_with_process();
             Ok(())

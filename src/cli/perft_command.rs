@@ -2,8 +2,8 @@
 
 use super::args::PerftArgs;
 use super::error::CliError;
-use super::perft;
 use crate::uci::output::Output;
+use rukh_chess::perft::divide;
 use rukh_chess::{Position, uci_move};
 use std::time::Instant;
 
@@ -15,19 +15,19 @@ pub(super) fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError
     let position = Position::from_fen(&arguments.fen)?;
     let depth = arguments.depth;
     let start = Instant::now();
-    if !arguments.json {
-        let text = perft::divide(&position, depth, arguments.chess960);
-        output.lines(&text.lines().collect::<Vec<_>>());
-        return Ok(());
-    }
     let mut moves = serde_json::Map::new();
     let mut total = u64::from(depth == 0);
-    if depth > 0 {
-        for &m in &position.legal_moves() {
-            let nodes = perft::perft(&position.play(m), depth - 1);
-            total += nodes;
-            moves.insert(uci_move::text(m, arguments.chess960), nodes.into());
+    for (m, nodes) in divide(&position, depth, &|| false) {
+        let text = uci_move::text(m, arguments.chess960);
+        total += nodes;
+        match arguments.json {
+            true => drop(moves.insert(text, nodes.into())),
+            false => output.line(&format!("{text}: {nodes}")),
         }
+    }
+    if !arguments.json {
+        output.line(&format!("total: {total}"));
+        return Ok(());
     }
     let time_ms = start.elapsed().as_millis() as u64;
     output.line(

@@ -45,6 +45,10 @@ pub(super) struct Evaluator {
     refused: Option<BackendConfig>,
     /// Whether the network's file has changed since `current` was made from it.
     is_outdated: bool,
+    /// What a user who asks for details wants to know about `current`.
+    details: Vec<String>,
+    /// Whether the user has asked for details.
+    tells_details: bool,
     /// What the session knows about faults of devices. `None` means that a fault, or a backend that cannot be made, is
     /// an error, as a benchmark needs it.
     recovery: Option<Recovery>,
@@ -53,12 +57,31 @@ pub(super) struct Evaluator {
 impl Evaluator {
     /// Makes no backend yet.
     pub(super) fn new(recovery: Option<Recovery>) -> Evaluator {
-        Evaluator { current: None, worked: None, refused: None, is_outdated: false, recovery }
+        Evaluator {
+            current: None,
+            worked: None,
+            refused: None,
+            is_outdated: false,
+            details: Vec::new(),
+            tells_details: false,
+            recovery,
+        }
     }
 
     /// The backend that was made last.
     pub(super) fn current(&self) -> Option<&dyn Backend> {
         self.current.as_ref().map(|current| &*current.backend)
+    }
+
+    /// The name of the network of the backend that was made last.
+    pub(super) fn network(&self) -> Option<&str> {
+        self.current.as_ref()?.network.as_deref()
+    }
+
+    /// Tells the details about the backend, now and whenever another is made, if `is_wanted`.
+    pub(super) fn tell_details(&mut self, is_wanted: bool, responder: &dyn Responder) {
+        self.tells_details = is_wanted;
+        self.details.iter().filter(|_| is_wanted).for_each(|detail| responder.message(detail));
     }
 
     /// The evaluator of single positions in case the backend gives no evaluation.
@@ -167,18 +190,20 @@ impl Evaluator {
         created: CreatedBackend,
         responder: &dyn Responder,
     ) -> Obtained {
-        let CreatedBackend { backend, cache, recovering, network, mut notices } = created;
+        let CreatedBackend { backend, cache, recovering, network, mut notices, details } = created;
         // The user is told which network plays whenever that changes, and when it is not the chosen one.
         let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
         if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
             && (is_other || self.worked.as_ref() != Some(&config))
-            && !notices.contains(&line)
+            && !notices.iter().any(|notice| notice.starts_with(&line))
         {
             notices.push(line);
         }
         for notice in &notices {
             responder.message(notice);
         }
+        self.details = details;
+        self.tell_details(self.tells_details, responder);
         self.is_outdated = false;
         let fallback =
             self.recovery.is_some().then(|| Arc::new(ProcessorFallback::new(&config)) as Arc<dyn Fallback>);
@@ -221,7 +246,12 @@ impl Evaluator {
             network: network.to_owned(),
             ..wanted.clone()
         };
-        let on_the_processor = |network| with(BackendName::Cpu.name(), "", network);
+        // A user who has chosen a number format on the processor keeps it.
+        let processor = match BackendName::from_name(&wanted.backend) {
+            Some(name @ (BackendName::Cpu | BackendName::CpuBf16 | BackendName::CpuInt8)) => name,
+            _ => BackendName::CpuAuto,
+        };
+        let on_the_processor = |network| with(processor.name(), "", network);
         let unchanged = self.current.as_ref().map(|current| current.config.clone());
         let mut substitutes = Vec::new();
         if let Some(worked) = &self.worked {

@@ -7,7 +7,7 @@
 use rukh_chess::tablebase::{FIFTY_MOVES, Tablebases};
 use rukh_chess::{PackedMove, PositionHistory};
 use rukh_options::ScoreType;
-use rukh_search::report::score::{ScoreInputs, mate_in, score, wdl_permille};
+use rukh_search::report::score::{tablebase_score, wdl_permille};
 use rukh_search::{BestMove, Responder, Score, ThinkingInfo};
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use std::sync::Arc;
 pub(super) enum KnownRoot {
     /// Won, because the next move mates.
     Mate,
-    /// Won, with this number of plies to the next capture or pawn move.
-    Won(i32),
+    /// Won.
+    Won,
     /// Drawn, possibly by the fifty-move rule.
     Drawn,
-    /// Lost, with this number of plies to the next capture or pawn move.
-    Lost(i32),
+    /// Lost.
+    Lost,
 }
 
 impl KnownRoot {
@@ -34,8 +34,8 @@ impl KnownRoot {
             0 => Some(KnownRoot::Drawn),
             _ if end > FIFTY_MOVES + 1 => Some(KnownRoot::Drawn),
             _ if end >= FIFTY_MOVES => None,
-            1.. => Some(KnownRoot::Won(distance)),
-            ..0 => Some(KnownRoot::Lost(-distance)),
+            1.. => Some(KnownRoot::Won),
+            ..0 => Some(KnownRoot::Lost),
         }
     }
 
@@ -43,20 +43,16 @@ impl KnownRoot {
     fn score(self, score_type: ScoreType, draw_score: f32) -> Score {
         match self {
             KnownRoot::Mate => Score::Mate(1),
-            KnownRoot::Won(plies) => Score::Mate(mate_in(1.0, (plies - 1) as f32, true)),
-            KnownRoot::Lost(plies) => Score::Mate(mate_in(-1.0, (plies - 1) as f32, true)),
-            KnownRoot::Drawn => {
-                let drawn = ScoreInputs { d: 1.0, q: draw_score, ..ScoreInputs::default() };
-                Score::Cp(score(score_type, drawn))
-            }
+            _ => Score::Cp(tablebase_score(score_type, self.result(), draw_score)),
         }
     }
 
-    fn win_minus_loss(self) -> f32 {
+    /// 1 for a win, 0 for a draw, and -1 for a loss.
+    fn result(self) -> i8 {
         match self {
-            KnownRoot::Mate | KnownRoot::Won(_) => 1.0,
-            KnownRoot::Drawn => 0.0,
-            KnownRoot::Lost(_) => -1.0,
+            KnownRoot::Mate | KnownRoot::Won => 1,
+            KnownRoot::Drawn => 0,
+            KnownRoot::Lost => -1,
         }
     }
 }
@@ -67,7 +63,7 @@ pub(super) fn mating_moves(history: &PositionHistory, best: &[PackedMove]) -> Ve
     best.iter().filter(|m| position.play(m.unpack(position)).is_checkmate()).copied().collect()
 }
 
-/// Passes a search's reports on to `responder`, with the score of the known root. If the search has proven a shorter
+/// Passes a search's reports on to `responder`, with the score of the known root. If the search has proven a
 /// mate, that mate is reported.
 pub(super) struct KnownScores {
     pub(super) responder: Arc<dyn Responder>,
@@ -80,13 +76,12 @@ pub(super) struct KnownScores {
 impl KnownScores {
     fn with_known_scores(&self, infos: &[ThinkingInfo]) -> Vec<ThinkingInfo> {
         let known = self.root.score(self.score_type, self.draw_score);
-        let wl = self.root.win_minus_loss();
+        let result = self.root.result();
+        let wl = f32::from(result);
         let replaced = |info: &ThinkingInfo| {
             let mut info = info.clone();
             info.score = info.score.map(|found| match (found, known) {
-                (Score::Mate(found), Score::Mate(known)) if known.signum() == found.signum() => {
-                    Score::Mate(found.abs().min(known.abs()) * known.signum())
-                }
+                (Score::Mate(moves), Score::Cp(_)) if moves.signum() == i32::from(result) => found,
                 _ => known,
             });
             info.wdl = info.wdl.map(|_| wdl_permille(wl, 1.0 - wl.abs()));

@@ -34,7 +34,7 @@ use self::without_search::best_without_search;
 use rukh_backend::Backend;
 use rukh_base::sync::thread::JoinHandle;
 use rukh_base::sync::{Arc, is_finished};
-use rukh_chess::{PackedMove, Position, uci_move};
+use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 use rukh_net::discover::check_network;
 use rukh_options::{BACKEND_SECTION, Options, find_uci};
 use rukh_registry::{BackendConfig, Recovery, evaluates_network, memory_limit};
@@ -310,6 +310,24 @@ impl Engine {
         self.game.history.last()
     }
 
+    /// The positions of the game. The last one is the current position.
+    ///
+    /// # Errors
+    /// The last position was refused; the text says why.
+    pub fn history(&self) -> Result<&PositionHistory, &str> {
+        self.refusal.as_deref().map_or(Ok(&self.game.history), Err)
+    }
+
+    /// The network of the backend that was made last: a path, or a name in angle brackets. `None` without a network.
+    pub fn network(&self) -> Option<&str> {
+        self.evaluator.network()
+    }
+
+    /// Whether messages tell details about the backend, such as what its number format was chosen by.
+    pub fn tell_details(&mut self, is_wanted: bool) {
+        self.evaluator.tell_details(is_wanted, &*self.responder);
+    }
+
     /// Ends the search and returns its tree.
     pub fn finished_tree(&mut self) -> &Tree {
         self.end_search();
@@ -368,10 +386,10 @@ impl Engine {
         }
     }
 
-    /// When the clock of a `go` that arrives now began to run.
-    fn clock_start(&self) -> Instant {
+    /// When the clock of a `go` that arrives now began to run. Only the first `go` after a `position` came with it.
+    fn clock_start(&mut self) -> Instant {
         let now = Instant::now();
-        match self.position_times {
+        match self.position_times.take() {
             Some((arrived, done))
                 if !self.options.strict_uci_timing && now.duration_since(done) < TOGETHER =>
             {

@@ -212,12 +212,12 @@ impl<O> Row<O> {
         }
     }
 
-    /// The help text. If the option has no effect, the text gives the reason.
+    /// The help text. If the option has no effect, the text says so; whoever sets the option is told the reason.
     pub fn help(&self) -> String {
         let doc = self.doc.trim();
         match self.effect {
             Effect::Full => doc.to_owned(),
-            Effect::None(reason) => format!("{doc} No effect here: {reason}."),
+            Effect::None(_) => format!("{doc} No effect here."),
         }
     }
 

@@ -366,9 +366,8 @@ options! {
     minimum_kldgain_per_node: f32 = 0.0, float(0.0, 1.0).uci("MinimumKLDGainPerNode").hidden();
     /// On a clock, skips root moves that cannot catch up in visits with the most visited move in the time left, and
     /// stops when only one move remains. Values above 1 give up on moves sooner, values below 1 later; 0 turns this
-    /// off. At its default of 1.33, this option has no effect on `go nodes`, `go movetime` and `go depth`: they end
-    /// before their limits only if the result is proven or only one move is legal. Any other value counts without a
-    /// clock too, as in lc0; in `selfplay` and `analyze`, whose default is 0, so does 1.33.
+    /// off. At its default of 1.33, this option has no effect on `go nodes`, `go movetime` and `go depth`. Any other
+    /// value counts without a clock too, as in lc0; in `selfplay` and `analyze`, whose default is 0, so does 1.33.
     smart_pruning_factor: f32 = 1.33, float(0.0, 10.0).uci("SmartPruningFactor");
     /// Number of batches to evaluate before smart pruning may stop the search.
     smart_pruning_minimum_batches: u32 = 0u32, spin(0, 10_000).uci("SmartPruningMinimumBatches");
@@ -382,7 +381,8 @@ options! {
     ramlimit_mb: u32 = 0u32, spin(0, 100_000_000).uci("RamLimitMb");
     /// Limits the search to this many nodes per second; 0 means no limit.
     nps_limit: f32 = 0.0, float(0.0, 1e6).uci("NodesPerSecondLimit");
-    /// Milliseconds reserved on every move for the delay between GUI and engine.
+    /// Milliseconds reserved on every move on a clock for the delay between GUI and engine. `go movetime` is answered at
+    /// its time.
     move_overhead: u32 = 200u32, spin(0, 100_000_000).uci("MoveOverheadMs");
     /// Time manager: `legacy`, `smooth`, `alphazero` or `simple`, with its settings in parentheses, as in
     /// `legacy(slowmover=1.2)`.

@@ -124,7 +124,7 @@ pub fn build_stoppers(
     if options.nps_limit > 0.0 {
         chain.push(SpeedHint::new(options.nps_limit));
     }
-    if !has_no_end && let Some(limit) = patience(go, clock.as_ref(), overhead) {
+    if !has_no_end && let Some(limit) = patience(go, clock.as_ref()) {
         chain.push(PatienceStopper::new(limit, clock.as_ref().map(Clock::last_moment)));
     }
     if !has_no_end && let Some(clock) = clock {
@@ -138,7 +138,7 @@ pub fn build_stoppers(
     // With `go nodes 0`, one visit finds a move.
     chain.push(VisitsStopper::new(visits.clamp(1, MOST_VISITS), prunes));
     if !has_no_end && let Some(time) = go.movetime {
-        chain.push(TimeLimitStopper::new(fixed_budget(time, overhead)));
+        chain.push(TimeLimitStopper::new(fixed_budget(time)));
     }
     if let Some(depth) = go.depth {
         chain.push(DepthStopper::new(depth));
@@ -183,16 +183,19 @@ const SHORTEST_PATIENCE: Duration = Duration::from_millis(500);
 
 /// The longest wait for a first evaluation: half of the clock, or the whole `movetime`. If it is not there by then, the
 /// device hangs or is being replaced.
-fn patience(go: &GoParams, clock: Option<&Clock>, overhead: u64) -> Option<Duration> {
+fn patience(go: &GoParams, clock: Option<&Clock>) -> Option<Duration> {
     let half_clock = clock.map(|clock| clock.remaining() / 2);
-    let movetime = go.movetime.map(|time| fixed_budget(time, overhead).max(SHORTEST_PATIENCE));
+    let movetime = go.movetime.map(|time| fixed_budget(time).max(SHORTEST_PATIENCE));
     half_clock.into_iter().chain(movetime).min()
 }
 
-/// The time for `go movetime`, less the overhead. At least half of the given time remains, so that a GUI that gives a
-/// tenth of a second gets a searched move even with a large overhead.
-fn fixed_budget(movetime: u64, overhead: u64) -> Duration {
-    Duration::from_millis(movetime.saturating_sub(overhead).max(movetime / 2).max(1))
+/// The time from the end of a search to its answer, with what a busy machine usually adds.
+const ANSWER_MS: u64 = 2;
+
+/// The time for `go movetime`. The user wants the answer when it is over, so `MoveOverheadMs`, which keeps a clock from
+/// running out, is not subtracted.
+fn fixed_budget(movetime: u64) -> Duration {
+    Duration::from_millis(movetime.saturating_sub(ANSWER_MS).max(movetime / 2).max(1))
 }
 
 #[cfg(test)]
@@ -261,16 +264,12 @@ mod tests {
             assert!(!chain.should_stop(&stats, &mut hints), "{go:?}");
             assert_eq!(hints.remaining_time, None);
         }
-        assert_eq!(time_of(&clock, Color::White), Some(150), "the time limit applies after ponderhit");
+        assert_eq!(time_of(&clock, Color::White), Some(298), "the time limit applies after ponderhit");
     }
 
     #[test]
-    fn a_fixed_time_is_cut_by_the_overhead_and_never_by_more_than_half() {
-        assert_eq!(
-            [1000, 400, 300, 100, 1, 0].map(|ms| fixed_budget(ms, 200).as_millis()),
-            [800, 200, 150, 50, 1, 1]
-        );
-        assert_eq!(fixed_budget(u64::MAX, u64::MAX), Duration::from_millis(u64::MAX / 2));
+    fn a_fixed_time_is_used_up_to_the_answer() {
+        assert_eq!([1000, 3, 1, 0].map(|ms| fixed_budget(ms).as_millis()), [998, 1, 1, 1]);
     }
 
     #[test]
@@ -279,7 +278,7 @@ mod tests {
             build(&Options::default(), &go, Color::White).patience().map(|time| time.as_millis())
         };
         assert_eq!(patience(GoParams { wtime: Some(10_000), ..Default::default() }), Some(5000));
-        assert_eq!(patience(GoParams { movetime: Some(1000), ..Default::default() }), Some(800));
+        assert_eq!(patience(GoParams { movetime: Some(1000), ..Default::default() }), Some(998));
         assert_eq!(patience(GoParams { movetime: Some(1), ..Default::default() }), Some(500));
         assert_eq!(patience(GoParams { infinite: true, wtime: Some(10), ..Default::default() }), None);
         assert_eq!(patience(GoParams { nodes: Some(9), ..Default::default() }), None);

@@ -34,6 +34,13 @@ pub struct Limits {
 }
 
 impl Limits {
+    /// The limits in words, such as `800 visits`; empty without any.
+    pub fn in_words(&self) -> String {
+        let limits = [(self.visits, "visits"), (self.playouts, "playouts"), (self.movetime_ms, "ms")];
+        let words = limits.iter().filter_map(|(limit, unit)| Some(format!("{} {unit}", (*limit)?)));
+        words.collect::<Vec<_>>().join(" or ")
+    }
+
     /// Whether a search would never end.
     pub fn are_absent(&self) -> bool {
         *self == Limits::default()

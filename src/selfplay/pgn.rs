@@ -10,9 +10,20 @@ use std::fmt::Write;
 /// The longest line of the moves, in characters.
 const LINE_LENGTH: usize = 80;
 
-/// The text of a game, with an empty line at its end. `names` are those of player 1 and player 2.
-pub fn text(game: &FinishedGame, names: [&str; 2]) -> String {
-    let [white, black] = if game.player1_is_black { [names[1], names[0]] } else { names };
+/// What a game says about a player.
+#[derive(Clone, Debug)]
+pub struct PgnPlayer {
+    /// The name.
+    pub name: &'static str,
+    /// The network without its folders, or the name of a backend without one.
+    pub network: String,
+    /// The limit of each search, in words; empty without any.
+    pub limit: String,
+}
+
+/// The text of a game between player 1 and player 2, with an empty line at its end.
+pub fn text(game: &FinishedGame, [player1, player2]: &[PgnPlayer; 2]) -> String {
+    let [white, black] = if game.player1_is_black { [player2, player1] } else { [player1, player2] };
     let result = match game.score {
         GameScore::WhiteWon => "1-0",
         GameScore::Draw => "1/2-1/2",
@@ -27,12 +38,18 @@ pub fn text(game: &FinishedGame, names: [&str; 2]) -> String {
     tag("Site", "?");
     tag("Date", "????.??.??");
     tag("Round", &(game.number + 1).to_string());
-    tag("White", white);
-    tag("Black", black);
+    tag("White", white.name);
+    tag("Black", black.name);
     tag("Result", result);
     if let Some(fen) = &game.fen {
         tag("SetUp", "1");
         tag("FEN", fen);
+    }
+    for (color, player) in [("White", white), ("Black", black)] {
+        tag(&format!("{color}Network"), &player.network);
+        if !player.limit.is_empty() {
+            tag(&format!("{color}Limit"), &player.limit);
+        }
     }
     tag("PlyCount", &game.moves.len().to_string());
     tag("Termination", game.ending.text());

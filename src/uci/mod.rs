@@ -9,12 +9,13 @@
 //! If the engine cannot get ready or cannot search, `isready` still gets its `readyok` after this error, and `go` still
 //! gets a `bestmove`, because the GUI waits for them. So does a `go` with parameters that cannot be understood, or after
 //! a `position` that cannot: the answer to the latter is `bestmove 0000`. Stdout has one writer, so lines never mix. At
-//! the end of stdin a search is finished before the session ends; `quit` aborts it. This module passes moves and
-//! positions on as text, without applying the rules of chess.
+//! the end of stdin a search is finished before the session ends; `quit` aborts it. Except for the [`console`], this
+//! module passes moves and positions on as text, without applying the rules of chess.
 //!
 //! | module | what it does |
 //! |---|---|
 //! | [`session`] | executes the commands; the path of a command starts at [`session::Session::run`] |
+//! | [`console`] | answers the commands that only people type |
 //! | [`input`] | reads stdin while the session is busy |
 //! | [`parse`] | reads a line into a command |
 //! | [`parse_go`] | reads the parameters of `go` |
@@ -27,6 +28,7 @@
 //! | [`blocked`] | tells for how long a write has waited for its reader |
 
 mod blocked;
+mod console;
 mod error;
 pub(crate) mod format;
 pub(crate) mod input;

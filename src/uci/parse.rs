@@ -10,6 +10,7 @@
 use super::error::UciError;
 use super::parse_go;
 use rukh_base::quote::quoted;
+use rukh_chess::perft::MOST_PLIES;
 use rukh_search::limits::{GoParams, PositionCommand, StartPosition};
 use std::str::SplitWhitespace;
 
@@ -27,8 +28,8 @@ pub(crate) struct Parsed {
 pub(crate) enum Command {
     /// `uci`
     Uci,
-    /// `debug on` or `debug off`. It has no effect.
-    Debug,
+    /// `debug on` or `debug off`: whether to tell details about the backend.
+    Debug(bool),
     /// `isready`
     IsReady,
     /// `setoption name … value …`
@@ -54,8 +55,38 @@ pub(crate) enum Command {
     Wait,
     /// `xyzzy`, an easter egg of lc0
     Xyzzy,
+    /// A command that only people type.
+    Console(ConsoleCommand),
     /// `quit`
     Quit,
+}
+
+/// A command that no chess program sends.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum ConsoleCommand {
+    /// `d`: show the position.
+    Diagram,
+    /// `eval`: evaluate the position.
+    Evaluate,
+    /// `help`
+    Help,
+    /// `bench`
+    Bench,
+    /// `go perft N`: count the sequences of N moves.
+    Perft(u32),
+}
+
+impl ConsoleCommand {
+    /// How the command begins.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            ConsoleCommand::Diagram => "d",
+            ConsoleCommand::Evaluate => "eval",
+            ConsoleCommand::Help => "help",
+            ConsoleCommand::Bench => "bench",
+            ConsoleCommand::Perft(_) => "go perft",
+        }
+    }
 }
 
 /// Reads a line.
@@ -72,10 +103,15 @@ pub(crate) fn parse(line: &str) -> Parsed {
         "ponderhit" => alone("ponderhit", words, Command::PonderHit),
         "wait" => alone("wait", words, Command::Wait),
         "xyzzy" => alone("xyzzy", words, Command::Xyzzy),
+        "d" => alone("d", words, Command::Console(ConsoleCommand::Diagram)),
+        "eval" => alone("eval", words, Command::Console(ConsoleCommand::Evaluate)),
+        "help" => alone("help", words, Command::Console(ConsoleCommand::Help)),
+        "bench" => alone("bench", words, Command::Console(ConsoleCommand::Bench)),
         QUIT => alone(QUIT, words, Command::Quit),
         "debug" => debug(words),
         "setoption" => either(set_option(line.trim_start()), None),
         "position" => either(position(words).map(Command::Position), Some(Command::UnreadablePosition)),
+        "go" if words.clone().next() == Some("perft") => perft(words),
         "go" => {
             let mut errors = Vec::new();
             let command = Some(Command::Go(parse_go::go(words, &mut errors)));
@@ -106,9 +142,26 @@ fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -
     Parsed { command: Some(command), errors: unexpected.into_iter().collect() }
 }
 
+/// `go perft N` wants no move, so unlike other words after `go` a wrong depth is only an error.
+fn perft(mut words: SplitWhitespace<'_>) -> Parsed {
+    const NAME: &str = "go perft";
+    words.next();
+    let Some(word) = words.next() else {
+        return either(Err(UciError::Missing { after: NAME, expected: "a whole number" }), None);
+    };
+    match word.parse().ok().filter(|&depth: &u32| depth <= MOST_PLIES) {
+        Some(depth) => alone(NAME, words, Command::Console(ConsoleCommand::Perft(depth))),
+        None => {
+            let expected = format!("a whole number from 0 to {MOST_PLIES}");
+            let (term, word) = (NAME, quoted(word));
+            either(Err(UciError::NotANumber { term, word, expected, taken_as: None }), None)
+        }
+    }
+}
+
 fn debug(mut words: SplitWhitespace<'_>) -> Parsed {
     match words.next() {
-        Some("on" | "off") => alone("debug", words, Command::Debug),
+        Some(word @ ("on" | "off")) => alone("debug", words, Command::Debug(word == "on")),
         Some(word) => either(Err(UciError::UnexpectedWord { word: quoted(word), after: "debug" }), None),
         None => either(Err(UciError::Missing { after: "debug", expected: "`on` or `off`" }), None),
     }

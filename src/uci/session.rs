@@ -1,11 +1,12 @@
 //! A UCI session: turns commands into calls of the engine.
 
+use super::console::{self, Count};
 use super::error::UciError;
 use super::format::Shown;
 use super::lines::Line;
 use super::log::Log;
 use super::output::Output;
-use super::parse::{self, Command, Parsed};
+use super::parse::{self, Command, ConsoleCommand, Parsed};
 use super::responder::UciResponder;
 use rukh_base::os_error::in_words;
 use rukh_base::quote::quoted;
@@ -27,7 +28,14 @@ pub struct Session {
     show_hidden: bool,
     /// The last `go`, until `stop`, a new position or a new game.
     last_go: Option<GoParams>,
+    /// The count of `go perft`, until another command of the console.
+    count: Option<Count>,
+    /// What the command `bench` runs.
+    bench: Option<Bench>,
 }
+
+/// Runs a benchmark with the session's options.
+type Bench = fn(&Options, &Arc<Output>) -> Result<(), String>;
 
 /// An error line shows at most so many of the errors of one line.
 const MOST_ERRORS: usize = 3;
@@ -49,7 +57,12 @@ impl Session {
             // The user hears of it at once, and not only when the network is needed.
             output.error(&error);
         }
-        Session { engine, responder, output, log, show_hidden, last_go: None }
+        Session { engine, responder, output, log, show_hidden, last_go: None, count: None, bench: None }
+    }
+
+    /// The session, in which the command `bench` runs `bench`.
+    pub(crate) fn with_bench(self, bench: Bench) -> Session {
+        Session { bench: Some(bench), ..self }
     }
 
     /// The engine, for tests that inspect it between two commands.
@@ -65,7 +78,7 @@ impl Session {
                 Line::Text(line) => {
                     self.log.read(&line);
                     if self.handle(&line).is_break() {
-                        return;
+                        return self.wait_for_count();
                     }
                 }
                 Line::Refused { reason, start } => self.refuse(reason, &start),
@@ -127,6 +140,13 @@ impl Session {
             self.engine.stop();
         }
         self.engine.wait();
+        self.wait_for_count();
+    }
+
+    fn wait_for_count(&self) {
+        if let Some(count) = &self.count {
+            count.wait_a_while();
+        }
     }
 
     /// Whether the running search may go on until `stop` or `ponderhit`.
@@ -138,7 +158,8 @@ impl Session {
     fn execute(&mut self, command: Command) -> Result<(), String> {
         match command {
             Command::Uci => self.introduce(),
-            Command::Debug | Command::Quit | Command::UnreadablePosition => {}
+            Command::Quit | Command::UnreadablePosition => {}
+            Command::Debug(is_on) => self.engine.tell_details(is_on),
             Command::IsReady => {
                 // An error in the network is reported now, before a clock is running.
                 let ready = self.engine.ensure_ready().map_err(text);
@@ -160,6 +181,7 @@ impl Session {
             Command::Stop => {
                 self.last_go = None;
                 self.engine.stop();
+                self.count = None;
             }
             Command::PonderHit => {
                 self.engine.ponder_hit().map_err(text)?;
@@ -170,8 +192,44 @@ impl Session {
             Command::Wait if self.may_be_endless() => {
                 return Err("wait might never end, because only `stop` is sure to end this search".to_owned());
             }
-            Command::Wait => self.engine.wait(),
+            Command::Wait => {
+                self.engine.wait();
+                self.wait_for_count();
+            }
+            Command::Console(command) => {
+                self.answer_console(command).map_err(|error| format!("{}: {error}", command.name()))?;
+            }
             Command::Xyzzy => self.output.line("Nothing happens."),
+        }
+        Ok(())
+    }
+
+    fn answer_console(&mut self, command: ConsoleCommand) -> Result<(), String> {
+        if self.engine.is_searching() {
+            return Err("a search is running; `stop` ends it".to_owned());
+        }
+        if self.count.as_ref().is_some_and(Count::is_running) {
+            return Err("perft is running; `stop` ends it".to_owned());
+        }
+        self.count = None;
+        let position = || {
+            let history = self.engine.history();
+            history
+                .map(|history| history.last().clone())
+                .map_err(|reason| format!("the last position was refused: {reason}"))
+        };
+        match command {
+            ConsoleCommand::Diagram => self.output.lines(&console::diagram(&position()?)),
+            ConsoleCommand::Evaluate => self.output.lines(&console::evaluation(&mut self.engine)?),
+            ConsoleCommand::Help => self.output.line(console::HELP),
+            ConsoleCommand::Bench => {
+                let bench = self.bench.ok_or("this session has no benchmark")?;
+                bench(self.engine.options(), &self.output)?;
+            }
+            ConsoleCommand::Perft(depth) => {
+                let chess960 = self.engine.options().chess960;
+                self.count = Some(Count::start(position()?, depth, chess960, Arc::clone(&self.output))?);
+            }
         }
         Ok(())
     }

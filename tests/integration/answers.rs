@@ -51,7 +51,7 @@ fn a_go_with_an_odd_parameter_has_its_move() {
         ("go searchmoves nodes 5", "searchmoves needs a move"),
         ("go wtime 300 btime 300 foo 7", "unexpected `foo 7` after go"),
         ("go foo", "unexpected `foo` after go"),
-        ("go perft 5", "unexpected `perft 5` after go"),
+        ("go nodes 5 perft 5", "unexpected `perft 5` after go"),
         ("go depth 3 movetime 1 nodes x foo", "nodes: `x` is not"),
         ("go nodes 5 movestogo 1.5 mate ? depth ? winc ?", "; and 1 more"),
     ] {

@@ -264,6 +264,19 @@ fn backendbench_prints_lc0s_table() {
 }
 
 /// As in lc0, these flags have all the forms of a boolean option.
+/// All sizes of lc0's list take a processor an hour.
+#[test]
+fn backendbench_measures_a_few_sizes_on_a_processor() {
+    let sizes = |arguments: &[&str]| -> Vec<u64> {
+        let text = run(&[&["backendbench", "-b", "trivial", "--batches=3", "--json"], arguments].concat());
+        let json: Value = serde_json::from_str(&text).unwrap();
+        json["sizes"].as_array().unwrap().iter().map(|size| size["size"].as_u64().unwrap()).collect()
+    };
+    assert_eq!(sizes(&[]), [1, 2, 4, 8, 16, 32, 64, 128, 256]);
+    assert_eq!(sizes(&["--max-batch-size=4"]), [1, 2, 3, 4]);
+    assert_eq!(sizes(&["--batch-step=64"]), [1, 65, 129, 193]);
+}
+
 #[test]
 fn backendbench_flags_can_be_switched_off() {
     let has_recommendation = |flags: &[&str]| {

@@ -1,8 +1,9 @@
 //! Perft: leaf counts of our move generation, compared with published counts. python-chess gives the same counts for
 //! the Chess960 positions.
 
-use rukh::cli::perft::{divide, perft};
+use crate::driver::run;
 use rukh_chess::Position;
+use rukh_chess::perft::perft;
 
 /// Counts in `tests/data/perft.txt` with more leaves than this are skipped, because they would take too long.
 const MOST_LEAVES: u64 = 5_000_000;
@@ -31,9 +32,9 @@ fn counts_agree_with_the_published_ones() {
 
 #[test]
 fn divide_writes_castling_in_the_notation_asked_for() {
-    let position = Position::from_fen("4k3/8/8/8/8/8/8/4K2R w K - 0 1").expect("a FEN");
-    let standard = divide(&position, 2, false);
+    let fen = "--fen=4k3/8/8/8/8/8/8/4K2R w K - 0 1";
+    let standard = run(&["perft", "2", fen]);
     assert!(standard.contains("\ne1g1: ") && standard.ends_with("total: 66\n"), "{standard}");
-    assert!(divide(&position, 2, true).contains("\ne1h1: "));
-    assert_eq!(divide(&position, 0, false), "total: 1\n");
+    assert!(run(&["perft", "2", fen, "--chess960"]).contains("\ne1h1: "));
+    assert_eq!(run(&["perft", "0", fen]), "total: 1\n");
 }

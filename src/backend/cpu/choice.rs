@@ -33,8 +33,14 @@ const LEAST_POSITIONS: usize = 16;
 /// The moves whose positions are evaluated, by their order in the policy. Those after the best move have been used to
 /// round 8-bit weights.
 const RANKS: std::ops::Range<usize> = 1..4;
-/// A batch is evaluated this often in each format, in turn with fp32, and the shortest time counts.
-const ROUNDS: usize = 3;
+/// A batch is evaluated in each format in turn, and the shortest time of each counts. It is the processor's time for this
+/// process, because on a busy machine others have the processor for longer than a batch takes. This is the least number of
+/// rounds.
+const LEAST_ROUNDS: usize = 3;
+/// The most rounds.
+const MOST_ROUNDS: usize = 25;
+/// The time after which there are no more rounds than the least number.
+const TIME_FOR_ROUNDS: Duration = Duration::from_millis(300);
 
 /// The first word of the cached files' names.
 const NAME: &str = "cpu-format";
@@ -167,10 +173,10 @@ fn measure(network: &Arc<Network>, instructions: InstructionSet) -> Result<Vec<M
     let reference = backend(Precision::Fp32)?;
     let requests = requests(&reference, affordable_positions(network).clamp(LEAST_POSITIONS, POSITIONS))?;
     let expected = evaluate_all(&reference, &requests)?;
+    let tested: Vec<CpuBackend> = candidates.clone().map(backend).collect::<Result<_, _>>()?;
     let mut measured = Vec::new();
-    for precision in candidates {
-        let tested = backend(precision)?;
-        let said = evaluate_all(&tested, &requests)?;
+    for ((precision, tested), gain) in candidates.zip(&tested).zip(gains(&reference, &tested, &requests)?) {
+        let said = evaluate_all(tested, &requests)?;
         let mean = |difference: fn(Comparison<'_>) -> f64| {
             let pairs = said.iter().zip(expected.iter());
             let sum: f64 = pairs.map(|(said, right)| difference(Comparison::new(said, right))).sum();
@@ -178,7 +184,7 @@ fn measure(network: &Arc<Network>, instructions: InstructionSet) -> Result<Vec<M
         };
         measured.push(Measured {
             precision,
-            gain: gain(&reference, &tested, &requests)?,
+            gain,
             q_error: mean(|comparison| comparison.q().absolute()),
             divergence: mean(|comparison| comparison.divergence()),
         });
@@ -205,19 +211,28 @@ fn requests(reference: &CpuBackend, count: usize) -> Result<Vec<OwnedRequest>, B
     Ok(requests)
 }
 
-/// How many times as fast as `reference` the other backend evaluates a batch of `requests`.
-fn gain(reference: &CpuBackend, tested: &CpuBackend, requests: &[OwnedRequest]) -> Result<f64, BackendError> {
+/// How many times as fast as `reference` each of the other backends evaluates a batch of `requests`.
+fn gains(
+    reference: &CpuBackend,
+    tested: &[CpuBackend],
+    requests: &[OwnedRequest],
+) -> Result<Vec<f64>, BackendError> {
     let batch = &requests[..requests.len().min(reference.attributes().recommended_batch_size)];
-    let mut shortest = [Duration::MAX; 2];
-    for _ in 0..ROUNDS {
-        for (backend, shortest) in [reference, tested].into_iter().zip(&mut shortest) {
-            let start = Instant::now();
+    let begin = Instant::now();
+    let mut shortest = vec![Duration::MAX; 1 + tested.len()];
+    for round in 0..MOST_ROUNDS {
+        if round >= LEAST_ROUNDS && begin.elapsed() > TIME_FOR_ROUNDS {
+            break;
+        }
+        for (backend, shortest) in std::iter::once(reference).chain(tested).zip(&mut shortest) {
+            let time = || processor::time_used().unwrap_or_else(|| begin.elapsed());
+            let start = time();
             evaluate(backend, batch)?;
-            *shortest = start.elapsed().min(*shortest);
+            *shortest = time().saturating_sub(start).min(*shortest);
         }
     }
-    let [reference, tested] = shortest.map(|time| time.as_secs_f64());
-    Ok(reference / tested)
+    let seconds: Vec<f64> = shortest.iter().map(Duration::as_secs_f64).collect();
+    Ok(seconds[1..].iter().map(|tested| seconds[0] / tested).collect())
 }
 
 /// Evaluates positions in batches of the size that the backend recommends.

@@ -2,11 +2,12 @@
 
 use super::config::BackendConfig;
 use super::kinds::{BACKENDS, own_options};
-use super::maker::{Made, Maker, MissingDevices};
+use super::maker::{Findings, Made, Maker, MissingDevices};
 use rukh_backend::options_dict::ParsedOptions;
 use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend, RecoveringBackend};
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
 use rukh_options::{AUTODISCOVER, BackendName, lc0};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A new backend, with the messages that its creation gave.
@@ -21,6 +22,8 @@ pub struct CreatedBackend {
     pub network: Option<String>,
     /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
     pub notices: Vec<String>,
+    /// The same for users who ask for details.
+    pub details: Vec<String>,
 }
 
 /// Makes the backend that `config` asks for. The cache is the outermost decorator. Inside it, a batch splitter
@@ -32,30 +35,32 @@ pub struct CreatedBackend {
 pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    let (network, notices) = maker.into_network_and_notices();
-    Ok(finish(config, backend, network, notices))
+    Ok(finish(config, backend, maker.into_findings()))
 }
 
-/// Does the same as [`create`](create()) without the cache, for searches that have a cache each.
+/// Does the same as [`create`](create()) without the cache, for searches that have a cache each. A notice names the network.
 ///
 /// # Errors
 /// As for [`create`](create()).
 pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    let (network, notices) = maker.into_network_and_notices();
-    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices })
+    let Findings { network, mut notices, details } = maker.into_findings();
+    notices.extend(network.as_ref().map(|network| format!("network {network}")));
+    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
 }
 
-/// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself.
+/// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself. A notice
+/// names the network.
 ///
 /// # Errors
 /// As for [`create`](create()).
 pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_checked(config, &maker)?;
-    let (network, notices) = maker.into_network_and_notices();
-    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices })
+    let Findings { network, mut notices, details } = maker.into_findings();
+    notices.extend(network.as_ref().map(|network| format!("network {network}")));
+    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
 }
 
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
@@ -98,15 +103,26 @@ pub(super) fn splitting(backend: Arc<dyn Backend>) -> Arc<dyn Backend> {
     }
 }
 
+/// The notice about a network that was discovered. A file in the working folder may lie there by accident.
+fn discovered(path: &str) -> String {
+    let is_in_working_folder =
+        Path::new(path).parent().is_some_and(|folder| ["", "."].contains(&&*folder.to_string_lossy()));
+    let is_file = !path.starts_with('<');
+    match is_in_working_folder && is_file {
+        true => format!("network {path}, because it is in the working folder; WeightsFile chooses another"),
+        false => format!("network {path}"),
+    }
+}
+
 /// Puts `backend` into its cache, and adds a notice that names the network if the user did not choose one.
 pub(super) fn finish(
     config: &BackendConfig,
     backend: Arc<dyn Backend>,
-    network: Option<String>,
-    mut notices: Vec<String>,
+    findings: Findings,
 ) -> CreatedBackend {
+    let Findings { network, mut notices, details } = findings;
     let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
-    notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| format!("network {path}")));
+    notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| discovered(path)));
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules);
     if backend.entries() < config.cache_entries {
         notices.push(format!(
@@ -123,5 +139,5 @@ pub(super) fn finish(
     }
     let cache = Arc::new(backend);
     let backend = Arc::clone(&cache) as Arc<dyn Backend>;
-    CreatedBackend { backend, cache: Some(cache), recovering: None, network, notices }
+    CreatedBackend { backend, cache: Some(cache), recovering: None, network, notices, details }
 }

@@ -65,10 +65,10 @@ pub const BACKENDS: &[BackendKind] = &[
         make: |maker, _, options| {
             make_cpu(maker, options, |network, cpu_options| {
                 let chosen = Choice::new(network, cpu_options);
-                maker.notice(match &chosen {
-                    Ok(choice) => choice.to_string(),
-                    Err(error) => format!("{error}; using cpu"),
-                });
+                match &chosen {
+                    Ok(choice) => maker.notice_of_processor(choice.to_string()),
+                    Err(error) => maker.notice(format!("{error}; using cpu")),
+                }
                 chosen.map_or(Precision::Fp32, |choice| choice.precision)
             })
         },

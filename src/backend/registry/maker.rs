@@ -66,6 +66,10 @@ pub(super) struct Maker<'a> {
     /// The networks that several backends may share, by the choice of heads.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
     notices: RefCell<Vec<String>>,
+    /// What only users who ask for it want to know.
+    details: RefCell<Vec<String>>,
+    /// Whether the processor was taken because there is no card, which needs no explanation.
+    has_no_card: Cell<bool>,
     /// The number of nested backends that are being made.
     depth: Cell<usize>,
     /// Whether to do without the devices that cannot be used, instead of reporting an error, where that is possible.
@@ -76,6 +80,16 @@ pub(super) struct Maker<'a> {
     device_is_named: Cell<bool>,
     /// The heads that the first backend with a network asked for.
     heads: RefCell<Option<HeadSelection>>,
+}
+
+/// What was found while a configuration was put together.
+pub(super) struct Findings {
+    /// The network's path, or a name in angle brackets.
+    pub(super) network: Option<String>,
+    /// Messages for the user.
+    pub(super) notices: Vec<String>,
+    /// Messages for a user who asks for details.
+    pub(super) details: Vec<String>,
 }
 
 /// What to do about devices that cannot be used.
@@ -99,6 +113,16 @@ fn is_known(name: &str) -> bool {
     BackendName::from_name(name).or_else(|| backend_in_place_of(name)).is_some()
 }
 
+/// The instructions and the number format in the name of a backend on the processor, such as `cpu-bf16 (AMX)`.
+fn on_processor(name: &str) -> String {
+    let (kind, instructions) = name.split_once(" (").unwrap_or((name, ""));
+    let instructions = instructions.trim_end_matches(')');
+    match kind.strip_prefix("cpu-") {
+        Some(format) => format!("{instructions}, {format}"),
+        None => instructions.to_owned(),
+    }
+}
+
 impl<'a> Maker<'a> {
     pub(super) fn new(
         config: &'a BackendConfig,
@@ -113,6 +137,8 @@ impl<'a> Maker<'a> {
             found: RefCell::default(),
             networks: RefCell::default(),
             notices: RefCell::default(),
+            details: RefCell::default(),
+            has_no_card: Cell::default(),
             depth: Cell::default(),
             devices,
             made: RefCell::default(),
@@ -157,10 +183,21 @@ impl<'a> Maker<'a> {
         }
     }
 
-    /// The network, and the messages for the user.
-    pub(super) fn into_network_and_notices(self) -> (Option<String>, Vec<String>) {
-        let network = self.found.into_inner().map(|path| path.display().to_string());
-        (network, self.notices.into_inner())
+    /// A notice that is only a detail if the processor was taken because there is no card.
+    pub(super) fn notice_of_processor(&self, text: String) {
+        match self.has_no_card.get() {
+            true => self.details.borrow_mut().push(text),
+            false => self.notice(text),
+        }
+    }
+
+    /// What was found on the way.
+    pub(super) fn into_findings(self) -> Findings {
+        Findings {
+            network: self.found.into_inner().map(|path| path.display().to_string()),
+            notices: self.notices.into_inner(),
+            details: self.details.into_inner(),
+        }
     }
 
     /// Makes the backend called `name`.
@@ -227,8 +264,14 @@ impl<'a> Maker<'a> {
                 (Err(error @ BackendError::Create { .. }), None) => first_failure = Some(error),
                 (Err(BackendError::Create { .. }), Some(_)) => {}
                 (Ok(backend), Some(error)) => {
+                    let mut notice = format!("{error}; using {} instead", kind.name);
+                    if self.has_no_card.get() {
+                        self.details.borrow_mut().push(notice);
+                        let processor = on_processor(&backend.attributes().name);
+                        notice =
+                            format!("no graphics card that Rukh can use; using the processor ({processor})");
+                    }
                     // What the backend itself has to say comes afterwards.
-                    let notice = format!("{error}; using {} instead", kind.name);
                     self.notices.borrow_mut().insert(notices_before, notice);
                     return Ok(backend);
                 }
@@ -246,6 +289,9 @@ impl<'a> Maker<'a> {
         let mut makers = Vec::new();
         if !self.avoids_devices() && self.kinds.iter().any(|kind| is_device(kind.name)) {
             let (found, notice) = rukh_gpu::makers();
+            self.has_no_card.set(found.is_empty());
+            // Without any, the error of the first says what is missing, for users who ask.
+            let found = if found.is_empty() { vec![rukh_gpu::Maker::Amd] } else { found };
             makers = found.into_iter().filter(|&maker| Some(maker) != missing).collect();
             if makers.len() > 1 {
                 notice.into_iter().for_each(|notice| self.notice(notice));

@@ -63,8 +63,9 @@ pub fn create_for_game(config: &BackendConfig, recovery: &Recovery) -> Result<Cr
         }
         Err(error) => return Err(error),
     };
-    let (network, notices) = maker.into_network_and_notices();
-    let created = finish(config, backend, network, notices.into_iter().chain(notice).collect());
+    let mut findings = maker.into_findings();
+    findings.notices.extend(notice);
+    let created = finish(config, backend, findings);
     Ok(CreatedBackend { recovering, ..created })
 }
 
@@ -98,7 +99,7 @@ fn plan(
         let (config, recovery) = &again;
         let maker = Maker::new(config, BACKENDS, recovery.missing_devices());
         let device = make_splitting(config, &maker)?;
-        Ok((device, maker.into_network_and_notices().1))
+        Ok((device, maker.into_findings().notices))
     });
     let auto_lost_device = Arc::clone(&recovery.auto_lost_device);
     Ok(RecoveryPlan {

@@ -23,7 +23,7 @@ use rukh_base::os_error::in_words;
 use rukh_options::Options;
 use serde_json::json;
 use std::fs::{self, File};
-use std::io::ErrorKind;
+use std::io::{ErrorKind, IsTerminal};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -57,6 +57,9 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
     }
     let pool = Pool::new(options, arguments.parallelism())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
+    if std::io::stdin().is_terminal() && config.inputs.iter().any(|path| path.as_os_str() == "-") {
+        print_error_line("reading games in PGN or positions as FEN from standard input, to its end (ctrl-D)");
+    }
     let is_interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&is_interrupted);
     catch_interrupt(move || flag.store(true, Ordering::Relaxed))?;

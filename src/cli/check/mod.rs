@@ -17,10 +17,9 @@ use positions::Positions;
 use rukh_backend::owned_request::{OwnedRequest, evaluate};
 use rukh_backend::{Backend, BackendError, Comparison, Evaluations};
 use rukh_options::Options;
-use rukh_registry::{self, BackendConfig};
+use rukh_registry::{self, BackendConfig, CreatedBackend};
 use serde_json::json;
 use std::panic::resume_unwind;
-use std::sync::Arc;
 
 /// The line that shows the progress on a terminal.
 const PROGRESS: &str = "[{elapsed}] {bar:40} {pos} of {len} positions, {eta} left";
@@ -38,11 +37,14 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         ..BackendConfig::from_options(options)
     };
     let tested = made(&config)?;
+    let network = tested.network.clone();
     let reference = made(&BackendConfig {
         backend: arguments.reference.clone(),
         options: arguments.reference_opts.clone(),
         ..config
     })?;
+    let tested = tested.backend;
+    let reference = reference.backend;
     let both = [&tested, &reference];
     let batch = both.iter().map(|backend| backend.attributes().maximum_batch_size).min().unwrap_or(1);
     let batch = batch.min(arguments.batch as usize).max(1);
@@ -73,7 +75,7 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
     let names = [&tested, &reference].map(|backend| backend.attributes().name.clone());
     let summary = differences.summary();
     if arguments.json {
-        output.line(&json_text(&names, &summary));
+        output.line(&json_text(&names, network.as_deref(), &summary));
     } else {
         output.lines(&lines(&names, &summary));
     }
@@ -105,10 +107,10 @@ fn evaluate_all(
     Ok(all)
 }
 
-fn made(config: &BackendConfig) -> Result<Arc<dyn Backend>, CliError> {
+fn made(config: &BackendConfig) -> Result<CreatedBackend, CliError> {
     let created = rukh_registry::create_alone(config)?;
     created.notices.iter().for_each(|notice| print_error_line(notice));
-    Ok(created.backend)
+    Ok(created)
 }
 
 /// The table for people.
@@ -127,6 +129,6 @@ fn lines(names: &[String; 2], summary: &Summary) -> Vec<String> {
     lines
 }
 
-fn json_text(names: &[String; 2], summary: &Summary) -> String {
-    json!({ "backend": names[0], "reference": names[1], "summary": summary }).to_string()
+fn json_text(names: &[String; 2], network: Option<&str>, summary: &Summary) -> String {
+    json!({ "network": network, "backend": names[0], "reference": names[1], "summary": summary }).to_string()
 }

@@ -43,7 +43,8 @@ const BETWEEN_WRITES: Duration = Duration::from_secs(3);
 /// Runs the stages, and writes the report after each.
 ///
 /// # Errors
-/// An option is invalid, the network cannot be read, or the report cannot be written. A stage that fails is no error.
+/// An option is invalid, the network cannot be read, the report cannot be written, or there is no card that can be used.
+/// Another stage that fails is no error.
 pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) -> Result<(), CliError> {
     let privacy = Privacy::of_this_machine();
     let GpuBackendChoice { maker, backend, precision, options: backend_options } =
@@ -104,11 +105,12 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
     let advice: Vec<String> =
         advice::advice(&report).iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
     output.lines(&advice);
-    output.line(&format!(
-        "The report is in {} and {}. Please attach both files to an issue.",
-        files.text.display(),
-        files.json.display()
-    ));
+    let place = format!("The report is in {} and {}.", files.text.display(), files.json.display());
+    if let Some(reason) = without_device(&report) {
+        output.line(&place);
+        return Err(reason.into());
+    }
+    output.line(&format!("{place} Please attach both files to an issue."));
     Ok(())
 }
 

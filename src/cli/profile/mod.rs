@@ -29,6 +29,7 @@ use rukh_backend::profile::{ProfileRequest, Profiler, Subject};
 use rukh_backend::{Backend, BackendError};
 use rukh_chess::{Position, PositionHistory};
 use rukh_gpu::{self, GpuPrecision, GpuProfiler, KernelOccupancy, Maker};
+use rukh_net::find_network;
 use rukh_options::{BackendName, Options};
 use rukh_registry::{self, BackendConfig};
 use std::path::Path;
@@ -162,6 +163,9 @@ impl Made {
             let opened = GpuProfiler::open(maker, precision, &config.options, &config.network);
             match opened {
                 Ok(profiler) => {
+                    if let Ok(file) = find_network(&config.network, |_| {}) {
+                        print_error_line(&format!("network {}", file.path().display()));
+                    }
                     profiler.notices().iter().for_each(|notice| print_error_line(notice));
                     return Ok(Made::Device(Box::new(profiler)));
                 }

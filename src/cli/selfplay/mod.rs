@@ -13,7 +13,8 @@ use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::output_file::check_outputs;
 use super::selfplay_args::SelfplayArgs;
-use crate::selfplay::{FinishedGame, Tournament, pgn};
+use crate::selfplay::pgn::{self, PgnPlayer};
+use crate::selfplay::{FinishedGame, Tournament};
 use crate::uci::output::Output;
 use rukh_base::os_error::in_words;
 use rukh_options::Options;
@@ -34,6 +35,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         end_with_stdin().map_err(|error| format!("cannot start a thread: {}", in_words(&error)))?;
     }
     let (sprt, shard, chess960) = (config.sprt, config.shard, options.chess960);
+    let limits = [0, 1].map(|player: usize| config.players[player].limits.in_words());
     // A wrong name is an error before the games, not after them.
     let written = [
         ("--pgn", arguments.pgn.as_deref()),
@@ -58,6 +60,13 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     }
     let networks = tournament.networks().map(str::to_owned);
     let networks = [networks[0].as_str(), networks[1].as_str()];
+    let players = [0, 1].map(|player: usize| PgnPlayer {
+        name: NAMES[player],
+        network: Path::new(networks[player])
+            .file_name()
+            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        limit: limits[player].clone(),
+    });
     let interrupter = tournament.interrupter();
     catch_interrupt(move || interrupter.interrupt())?;
     let mut failed_write: Option<CliError> = None;
@@ -65,7 +74,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     let (progress, finish) = tournament.run(|game, progress| {
         let chunk = game.training_chunk.as_deref();
         let stored = training.as_mut().zip(chunk).map(|(store, chunk)| store.add(chunk)).transpose();
-        let appended = append_game(pgn_file.as_mut(), game);
+        let appended = append_game(pgn_file.as_mut(), game, &players);
         let mut training_file = None;
         let written: Result<(), CliError> = match (stored, appended) {
             (Err(error), _) => Err(error.into()),
@@ -91,7 +100,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         print_error_line(&format!("SyzygyPath: {fault}"));
     }
     if arguments.json {
-        output.line(&report::json(&progress, finish, sprt, networks, shard));
+        output.line(&report::json(&progress, finish, sprt, [networks, [&limits[0], &limits[1]]], shard));
     } else {
         output.line(&report::status_line(&progress, true));
         output.lines(&report::result_lines(&progress, finish, sprt));
@@ -113,9 +122,9 @@ fn open_to_append(path: &Path) -> Result<File, CliError> {
 }
 
 /// Writes each game at once, so that nothing is lost if the process ends.
-fn append_game(file: Option<&mut File>, game: &FinishedGame) -> io::Result<()> {
+fn append_game(file: Option<&mut File>, game: &FinishedGame, players: &[PgnPlayer; 2]) -> io::Result<()> {
     match file {
-        Some(file) => file.write_all(pgn::text(game, NAMES).as_bytes()),
+        Some(file) => file.write_all(pgn::text(game, players).as_bytes()),
         None => Ok(()),
     }
 }

@@ -92,12 +92,12 @@ pub(super) fn result_lines(progress: &Progress, finish: Finish, sprt: Option<Spr
 }
 
 /// The result as JSON: the [`figures`] of the score, and more.
-/// `shard` has the number of the shard, from 0, and the number of shards.
+/// `networks` and `limits` are those of player 1 and player 2. `shard` has the number of the shard, from 0, and the number of shards.
 pub(super) fn json(
     progress: &Progress,
     finish: Finish,
     sprt: Option<Sprt>,
-    networks: [&str; 2],
+    [networks, limits]: [[&str; 2]; 2],
     shard: (u64, u64),
 ) -> String {
     let score = &progress.score;
@@ -106,6 +106,7 @@ pub(super) fn json(
     let more = serde_json::json!({
         "finish": finish_word(finish),
         "networks": networks,
+        "limits": limits,
         "shard": (shard.1 > 1).then(|| serde_json::json!({ "number": shard.0 + 1, "of": shard.1 })),
         "with_white": { "wins": score.results[0][0], "draws": score.results[1][0], "losses": score.results[2][0] },
         "with_black": { "wins": score.results[0][1], "draws": score.results[1][1], "losses": score.results[2][1] },

@@ -1,7 +1,7 @@
 //! Info lines: the best moves with their scores and lines of play.
 
 use super::best_move::{RankedChild, best_root_move, ranked_children};
-use super::score::{ScoreInputs, WdlView, mate_in, score, wdl_permille};
+use super::score::{ScoreInputs, WdlView, mate_in, score, tablebase_score, wdl_permille};
 use crate::info::{Score, ThinkingInfo};
 use crate::state::{Control, Counters, LastReport, SearchContext};
 use rukh_base::sync::atomic::Ordering;
@@ -9,8 +9,8 @@ use rukh_chess::{Move, PackedMove, Position};
 use rukh_tree::{NodeId, Outcome, TerminalKind};
 use std::time::{Duration, Instant};
 
-/// The longest time between two reports.
-const MAX_REPORT_INTERVAL: Duration = Duration::from_secs(5);
+/// The longest time between two reports. The watchdog looks ten times a second, so that a line comes every second.
+const MAX_REPORT_INTERVAL: Duration = Duration::from_millis(900);
 /// The maximum number of moves in a reported line of play.
 const MAX_PV_MOVES: usize = 200;
 
@@ -73,9 +73,10 @@ fn info_line(
     };
     let (shown_wl, shown_d, mu) = wdl_view(context).convert(wl, d);
     let score = match child.proven {
-        Some((result, from_tablebase)) if result != 0 => {
-            Score::Mate(mate_in(f32::from(result), m, from_tablebase))
+        Some((result, true)) if result != 0 => {
+            Score::Cp(tablebase_score(context.score_type, result, draw_score))
         }
+        Some((result, false)) if result != 0 => Score::Mate(mate_in(f32::from(result), m)),
         _ => Score::Cp(score(
             context.score_type,
             ScoreInputs {

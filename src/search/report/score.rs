@@ -57,12 +57,18 @@ fn wdl_mu_score(inputs: ScoreInputs) -> f64 {
     if trusted { mu_score } else { centipawns }
 }
 
-/// Moves to mate for a root move with a proven result, negative if the move loses. The game is over `plies` plies after
-/// the move (the search's m). With `from_tablebase` the result is 100 moves longer, because the win is certain but its
-/// length is not.
-pub fn mate_in(wl: f32, plies: f32, from_tablebase: bool) -> i32 {
-    let moves = (plies.round() / 2.0) as i32 + if from_tablebase { 101 } else { 1 };
+/// Moves to mate for a root move with a proven mate, negative if the move loses. The game is over `plies` plies after the
+/// move (the search's m).
+pub fn mate_in(wl: f32, plies: f32) -> i32 {
+    let moves = (plies.round() / 2.0) as i32 + 1;
     if wl < 0.0 { -moves } else { moves }
+}
+
+/// The score of a certain win (1), draw (0) or loss (-1) that the tablebases know. They do not know how far the mate is,
+/// so that a win is the highest score of its type, and no mate.
+pub fn tablebase_score(score_type: ScoreType, result: i8, draw_score: f32) -> i32 {
+    let (wl, d) = (f32::from(result), if result == 0 { 1.0 } else { 0.0 });
+    score(score_type, ScoreInputs { wl, d, q: wl + d * draw_score, ..ScoreInputs::default() })
 }
 
 /// The probabilities of win, draw and loss in thousandths, which sum to 1000.
@@ -181,12 +187,8 @@ mod tests {
 
     #[test]
     fn mates_count_full_moves() {
-        assert_eq!(mate_in(1.0, 0.0, false), 1);
-        assert_eq!(mate_in(1.0, 2.0, false), 2);
-        assert_eq!(mate_in(1.0, 4.0, false), 3);
-        assert_eq!(mate_in(-1.0, 1.0, false), -1);
-        assert_eq!(mate_in(-1.0, 3.0, false), -2);
-        assert_eq!(mate_in(1.0, 20.0, true), 111);
+        assert_eq!([0.0, 2.0, 4.0].map(|plies| mate_in(1.0, plies)), [1, 2, 3]);
+        assert_eq!([1.0, 3.0].map(|plies| mate_in(-1.0, plies)), [-1, -2]);
     }
 
     #[test]

@@ -30,11 +30,13 @@ fn auto_chooses_the_cpu_without_a_gpu() {
         println!("skipped: this machine has an NVIDIA card");
         return;
     }
-    let [notice, choice] = created.notices.as_slice() else {
-        panic!("not two notices: {:?}", created.notices)
+    let ([notice], [choice, missing]) = (created.notices.as_slice(), created.details.as_slice()) else {
+        panic!("not one notice and two details: {:?}, {:?}", created.notices, created.details)
     };
-    assert!(notice.contains("rocm-auto") && notice.ends_with("using cpu-auto instead"), "{notice}");
-    let used = name.split(" (").next().unwrap();
+    let (used, instructions) = name.trim_end_matches(')').split_once(" (").unwrap();
+    let start = format!("no graphics card that Rukh can use; using the processor ({instructions}");
+    assert!(notice.starts_with(&start), "{notice}, but {name}");
+    assert!(missing.contains("rocm-auto") && missing.ends_with("using cpu-auto instead"), "{missing}");
     assert!(choice.starts_with(&format!("cpu-auto uses {used}")), "{choice}, but {name}");
     assert!(created.backend.attributes().maximum_batch_size >= 1024);
     let error = create_with("micro-attn", "auto", "treads=2").map(|_| ()).unwrap_err().to_string();

@@ -12,8 +12,7 @@ use std::path::Path;
 
 /// The makers whose cards `auto` tries, in order, and a message that names the cards of both makers if both have some.
 ///
-/// A maker is left out if neither its driver nor one of its cards is there; without any, AMD stays, whose error says what is
-/// missing. The drivers are asked for their cards only if both are present. A discrete card comes before one that is part
+/// A maker is left out if neither its driver nor one of its cards is there. The drivers are asked for their cards only if both are present. A discrete card comes before one that is part
 /// of a processor; otherwise the one that multiplies faster comes first.
 pub fn makers() -> (Vec<Maker>, Option<String>) {
     let libraries = Maker::ALL.map(driver);
@@ -29,8 +28,7 @@ pub fn makers() -> (Vec<Maker>, Option<String>) {
         |(maker, libraries): &(Maker, Option<Libraries>)| libraries.is_some() || is_expected(*maker);
     let makers: Vec<Maker> =
         Maker::ALL.into_iter().zip(libraries).filter(is_there).map(|(maker, _)| maker).collect();
-    // Without any, the error of the first says what is missing.
-    if makers.is_empty() { (vec![Maker::Amd], None) } else { (makers, None) }
+    (makers, None)
 }
 
 /// Whether the maker's driver is there and finds a card.

@@ -1,0 +1,164 @@
+//! Commands for people who type at the engine, as they know them from Stockfish. No chess program sends them, so their
+//! answers are not UCI.
+
+use super::output::Output;
+use rukh_backend::owned_request::{OwnedRequest, evaluate};
+use rukh_base::sync::start_system_thread;
+use rukh_chess::perft::divide;
+use rukh_chess::{Position, PositionHistory, Square, uci_move};
+use rukh_engine::Engine;
+use rukh_search::report::score::wdl_permille;
+use shakmaty::Position as _;
+use std::fmt::Write;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// What can be typed. The last lines are about UCI's commands.
+pub(super) const HELP: &str = "\
+d                          shows the position
+eval                       shows what the network says about the position
+go perft N                 counts the sequences of N moves
+bench                      measures the speed of the search
+go nodes N                 searches until N visits; also: go movetime MILLISECONDS, go depth N, go mate N, go infinite
+stop                       ends the search
+position startpos moves …  sets the position; also: position fen FEN moves …
+setoption name X value Y   sets an option; uci lists all
+quit                       ends the engine
+`rukh --help` describes flags and tools.";
+
+/// How long `quit` and the end of stdin wait for a count. Scripts send `quit` right behind `go perft`.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// The time between two looks at a count.
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
+/// The board, the FEN, the key and the pieces that give check, as Stockfish shows them.
+pub(super) fn diagram(position: &Position) -> Vec<String> {
+    const LINE: &str = " +---+---+---+---+---+---+---+---+";
+    let board = position.board().board();
+    let mut lines = vec![String::new(), LINE.to_owned()];
+    for rank in (0..8).rev() {
+        let mut line = String::new();
+        for file in 0..8 {
+            let piece = board.piece_at(Square::new(8 * rank + file)).map_or(' ', |piece| piece.char());
+            // Writing to a string cannot fail.
+            let _ = write!(line, " | {piece}");
+        }
+        lines.push(format!("{line} | {}", rank + 1));
+        lines.push(LINE.to_owned());
+    }
+    let checkers: String = position.checkers().into_iter().map(|square| format!(" {square}")).collect();
+    lines.extend([
+        "   a   b   c   d   e   f   g   h".to_owned(),
+        String::new(),
+        format!("Fen: {}", position.to_fen()),
+        format!("Key: {:016X}", position.key()),
+        format!("Checkers:{checkers}"),
+    ]);
+    lines
+}
+
+/// What the network says about the current position, without a search.
+///
+/// # Errors
+/// There is no legal move or no position, no backend can be made, or the evaluation fails.
+pub(super) fn evaluation(engine: &mut Engine) -> Result<Vec<String>, String> {
+    let history = engine.history().map_err(|reason| format!("the last position was refused: {reason}"))?;
+    let Some(request) = OwnedRequest::about(history.clone()) else {
+        return Err("there is no legal move".to_owned());
+    };
+    let backend = engine.backend().map_err(|error| error.to_string())?;
+    let evaluations =
+        evaluate(&*backend, std::slice::from_ref(&request)).map_err(|error| error.to_string())?;
+    let (value, priors) = evaluations.get(0);
+    let attributes = backend.attributes();
+    let network = engine.network().unwrap_or("no network");
+    let [win, draw, loss] = wdl_permille(value.q, value.d).map(|share| f64::from(share) / 10.0);
+    let side = request.history.last().side_to_move();
+    let mut lines = vec![
+        format!("network     {network} on {}", attributes.name),
+        format!("for         {side}, who is to move"),
+        format!("q           {:+.4}", value.q),
+    ];
+    if attributes.has_wdl {
+        lines.push(format!("wdl         {win:.1} % wins, {draw:.1} % draws, {loss:.1} % losses"));
+    }
+    if attributes.has_mlh {
+        lines.push(format!("moves left  {:.1}", value.m / 2.0));
+    }
+    let options = engine.options();
+    lines.push(format!("policy      at temperature {}", options.policy_softmax_temp));
+    lines.extend(policy(&request.history, priors, options.chess960));
+    Ok(lines)
+}
+
+/// The legal moves of the last position with their priors, the highest first.
+fn policy(history: &PositionHistory, priors: &[f32], chess960: bool) -> Vec<String> {
+    let moves = history.last().legal_moves();
+    let mut moves: Vec<_> = moves.iter().zip(priors).collect();
+    moves.sort_by(|a, b| b.1.total_cmp(a.1));
+    let line =
+        |(&m, prior): (_, &f32)| format!("  {:5} {:6.2} %", uci_move::text(m, chess960), prior * 100.0);
+    moves.into_iter().map(line).collect()
+}
+
+/// A count of move sequences, on a thread of its own, so that `stop` and `quit` can end it.
+pub(super) struct Count {
+    thread: Option<JoinHandle<()>>,
+    is_stopped: Arc<AtomicBool>,
+}
+
+impl Count {
+    /// Begins to count, and to write lines.
+    ///
+    /// # Errors
+    /// The system starts no thread.
+    pub(super) fn start(
+        position: Position,
+        depth: u32,
+        chess960: bool,
+        output: Arc<Output>,
+    ) -> Result<Count, String> {
+        let is_stopped = Arc::new(AtomicBool::new(false));
+        let flag = Arc::clone(&is_stopped);
+        let count = move || {
+            let is_stopped = || flag.load(Ordering::Relaxed);
+            let mut total = u64::from(depth == 0);
+            for (m, nodes) in divide(&position, depth, &is_stopped) {
+                total += nodes;
+                output.line(&format!("{}: {nodes}", uci_move::text(m, chess960)));
+            }
+            match is_stopped() {
+                true => output.message("perft was stopped"),
+                false => output.lines(&["", &format!("Nodes searched: {total}"), ""]),
+            }
+        };
+        let thread = start_system_thread("perft", count).map_err(|error| error.to_string())?;
+        Ok(Count { thread: Some(thread), is_stopped })
+    }
+
+    /// Whether the count has not ended.
+    pub(super) fn is_running(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+    }
+
+    /// Waits until the count ends, but for no longer than [`PATIENCE`].
+    pub(super) fn wait_a_while(&self) {
+        let start = Instant::now();
+        while self.is_running() && start.elapsed() < PATIENCE {
+            std::thread::sleep(BETWEEN_LOOKS);
+        }
+    }
+}
+
+impl Drop for Count {
+    /// Stops the count.
+    fn drop(&mut self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            // The thread has reported its own panic already.
+            let _ = thread.join();
+        }
+    }
+}

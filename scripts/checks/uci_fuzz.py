@@ -370,7 +370,7 @@ class Session:
             noise = bytes(dice.randrange(256) for _ in range(dice.randrange(1, 60))).replace(b"\n", b"")
             self.send(b"#" + noise)
         elif kind == 1:
-            self.send(dice.choice(["", "   ", "xyzzy", "debug on", "ponderhit", "stop", "UCI", "register later", "d"]))
+            self.send(dice.choice(["", "   ", "xyzzy", "debug on", "ponderhit", "stop", "UCI", "register later", "D"]))
         elif kind == 2:
             self.send(b"go nodes 5 \xff\xfe")
             self.searches.append(Search(self.board if self.is_judged else "unknown", []))

@@ -6,12 +6,12 @@
 use super::document::{Document, Origin};
 use super::pool::Limits;
 use super::report::{Analysis, LineScore, san, san_of};
+use crate::concurrent::words;
 use rukh_chess::epd::Epd;
 use rukh_chess::{Color, Position, PositionHistory};
 use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
 use std::collections::BTreeMap;
-use std::path::Path;
 
 /// The results of a document's positions, by their index.
 pub(super) type Results = BTreeMap<usize, Analysis>;
@@ -55,17 +55,14 @@ pub(super) struct Analyst<'a> {
 }
 
 impl Analyst<'_> {
-    /// The network without its folders, which are no concern of those who read the analysis.
+    /// The network without its folders.
     pub(super) fn network(&self) -> String {
-        let name = Path::new(self.network).file_name();
-        name.map_or_else(|| self.network.to_owned(), |name| name.to_string_lossy().into_owned())
+        words::network(self.network)
     }
 
     /// The limits in words, such as `400 nodes`.
     pub(super) fn limit(&self) -> String {
-        let nodes = self.limits.nodes.map(|nodes| format!("{nodes} nodes"));
-        let time = self.limits.movetime_ms.map(|milliseconds| format!("{milliseconds} ms"));
-        nodes.into_iter().chain(time).collect::<Vec<_>>().join(" or ")
+        words::limits(&[(self.limits.nodes, "nodes"), (self.limits.movetime_ms, "ms")])
     }
 }
 
@@ -164,7 +161,8 @@ pub(super) fn epd_id(epd: &Epd) -> Option<String> {
     id.map(|(_, id)| id.trim_matches('"').to_owned())
 }
 
-/// The document as a game with annotations by the analyst. A position becomes a game from this position, whose moves are the best line.
+/// The document as a game with annotations by the analyst. A position becomes a game from this position, whose moves are
+/// the best line.
 pub(super) fn annotated(document: &Document, results: &Results, style: &Style, analyst: Analyst<'_>) -> Game {
     let mut game = match &document.origin {
         Origin::Game(game) => Game::clone(game),

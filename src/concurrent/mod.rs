@@ -9,7 +9,9 @@
 //! | [`run`] | runs one of the searches to its end |
 //! | [`evaluator`] | makes the backend that the searches share |
 //! | [`memory`] | divides the memory among the trees and caches |
+//! | [`words`] | names a network and limits in outputs |
 
 pub(crate) mod evaluator;
 pub(crate) mod memory;
 pub(crate) mod run;
+pub(crate) mod words;

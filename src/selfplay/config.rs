@@ -2,6 +2,7 @@
 
 use super::elo::Sprt;
 use super::openings::Opening;
+use crate::concurrent::words;
 use rukh_net::InputFormat;
 use rukh_options::Options;
 
@@ -36,9 +37,7 @@ pub struct Limits {
 impl Limits {
     /// The limits in words, such as `800 visits`; empty without any.
     pub fn in_words(&self) -> String {
-        let limits = [(self.visits, "visits"), (self.playouts, "playouts"), (self.movetime_ms, "ms")];
-        let words = limits.iter().filter_map(|(limit, unit)| Some(format!("{} {unit}", (*limit)?)));
-        words.collect::<Vec<_>>().join(" or ")
+        words::limits(&[(self.visits, "visits"), (self.playouts, "playouts"), (self.movetime_ms, "ms")])
     }
 
     /// Whether a search would never end.

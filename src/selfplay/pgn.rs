@@ -13,7 +13,7 @@ const LINE_LENGTH: usize = 80;
 /// What a game says about a player.
 #[derive(Clone, Debug)]
 pub struct PgnPlayer {
-    /// The name.
+    /// What the tags `White` and `Black` say.
     pub name: &'static str,
     /// The network without its folders, or the name of a backend without one.
     pub network: String,

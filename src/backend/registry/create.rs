@@ -45,9 +45,7 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
 pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
-    let Findings { network, mut notices, details } = maker.into_findings();
-    notices.extend(network.as_ref().map(|network| format!("network {network}")));
-    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
+    Ok(without_cache(backend, maker.into_findings()))
 }
 
 /// Does the same as [`create`](create()) without the cache and the batch splitter, to measure the backend itself. A notice
@@ -58,9 +56,14 @@ pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, Ba
 pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_checked(config, &maker)?;
-    let Findings { network, mut notices, details } = maker.into_findings();
+    Ok(without_cache(backend, maker.into_findings()))
+}
+
+/// The backend with a notice that names the network.
+fn without_cache(backend: Arc<dyn Backend>, findings: Findings) -> CreatedBackend {
+    let Findings { network, mut notices, details } = findings;
     notices.extend(network.as_ref().map(|network| format!("network {network}")));
-    Ok(CreatedBackend { backend, cache: None, recovering: None, network, notices, details })
+    CreatedBackend { backend, cache: None, recovering: None, network, notices, details }
 }
 
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.

@@ -13,6 +13,7 @@ use super::error::{CliError, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::output_file::check_outputs;
 use super::selfplay_args::SelfplayArgs;
+use crate::concurrent::words;
 use crate::selfplay::pgn::{self, PgnPlayer};
 use crate::selfplay::{FinishedGame, Tournament};
 use crate::uci::output::Output;
@@ -62,9 +63,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     let networks = [networks[0].as_str(), networks[1].as_str()];
     let players = [0, 1].map(|player: usize| PgnPlayer {
         name: NAMES[player],
-        network: Path::new(networks[player])
-            .file_name()
-            .map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+        network: words::network(networks[player]),
         limit: limits[player].clone(),
     });
     let interrupter = tournament.interrupter();

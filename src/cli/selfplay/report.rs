@@ -92,7 +92,8 @@ pub(super) fn result_lines(progress: &Progress, finish: Finish, sprt: Option<Spr
 }
 
 /// The result as JSON: the [`figures`] of the score, and more.
-/// `networks` and `limits` are those of player 1 and player 2. `shard` has the number of the shard, from 0, and the number of shards.
+/// `networks` and `limits` are those of player 1 and player 2. `shard` has the number of the shard, from 0, and the number
+/// of shards.
 pub(super) fn json(
     progress: &Progress,
     finish: Finish,

@@ -60,7 +60,8 @@ pub(crate) fn start(
     let mut notices = gemms.refusals().to_vec();
     notices.extend(without_byte_weights(&gemms, precision));
     let mut ladder = Vec::new();
-    let mut measured = None;
+    // `None` if no start and no tuning has measured them.
+    let mut kept_settings = None;
     let key = passes::key(&origin.versions, precision, &network.architecture);
     if tunes {
         match passes::kept(&key) {
@@ -68,23 +69,24 @@ pub(crate) fn start(
             Err(notice) => notices.push(notice),
         }
         match settings::kept(&key) {
-            Ok(settings) => measured = settings,
+            Ok(settings) => kept_settings = settings,
             Err(notice) => notices.push(notice),
         }
     }
+    let are_unmeasured = kept_settings.is_none();
+    let mut settings = kept_settings.unwrap_or_default();
     let check = options.warm_up.then(|| {
         let depends_on = figures_depend_on(gpu, &origin.versions, precision, options);
         let depends_on = format!("{depends_on},{ladder:?}");
-        let settings = measured.clone().unwrap_or_default();
         Check::new(&network, inverse_temperature, &depends_on, (&settings, &gemms))
     });
     let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);
     let plain = slot_maker(gpu, &network, &kernels, &gemms, options);
-    let with = |settings: &MeasuredSettings| settings.applied(plain, |option| options.leaves(option));
-    let finished = |maker| -> Result<SlotMaker<'_>> {
+    let maker_with = |settings: &MeasuredSettings| -> Result<SlotMaker<'_>> {
+        let maker = settings.applied(plain, |option| options.leaves(option));
         Ok(SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? })
     };
-    let mut maker = finished(with(&measured.clone().unwrap_or_default()))?;
+    let mut maker = maker_with(&settings)?;
     let mut is_settled = true;
     if let Some(kept) = kept {
         let mut tell = |_, _| true;
@@ -94,13 +96,12 @@ pub(crate) fn start(
         is_settled = tuned.is_settled;
     }
     // What a start before has checked is not measured, because nobody would check the new settings.
-    if tunes && measured.is_none() && check.as_ref().is_some_and(Check::has_reference) {
-        measured = measure_settings(&maker, options, &key, &mut notices);
-        maker = finished(with(&measured.clone().unwrap_or_default()))?;
+    if tunes && are_unmeasured && check.as_ref().is_some_and(Check::has_reference) {
+        settings = measure_settings(&maker, options, &key, &mut notices);
+        maker = maker_with(&settings)?;
     }
     let slots = match check {
         Some(check) => {
-            let settings = measured.unwrap_or_default();
             let checked = checked_slots(&maker, options, check, (&settings, is_settled))?;
             notices.extend(checked.notices);
             checked.slots
@@ -126,10 +127,10 @@ fn measure_settings(
     options: &GpuOptions,
     key: &str,
     notices: &mut Vec<String>,
-) -> Option<MeasuredSettings> {
+) -> MeasuredSettings {
     let gpu = maker.gpu;
     if gpu.maker != Maker::Amd {
-        return None;
+        return MeasuredSettings::default();
     }
     let load = Load { maker: SlotMaker { ladder: &[], ..*maker }, time: Duration::ZERO, batches: 2 };
     let size = recommended_batch(gpu.multiprocessors).min(maker.maximum_batch);
@@ -138,11 +139,11 @@ fn measure_settings(
         Ok(found) => {
             // Without a cache folder the next start measures again.
             found.as_ref().into_iter().for_each(|found| drop(settings::keep(key, found)));
-            found
+            found.unwrap_or_default()
         }
         Err(error) => {
             notices.push(format!("tuning: settings are not measured: {error}"));
-            None
+            MeasuredSettings::default()
         }
     }
 }

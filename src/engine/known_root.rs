@@ -16,11 +16,11 @@ use std::sync::Arc;
 pub(super) enum KnownRoot {
     /// Won, because the next move mates.
     Mate,
-    /// Won.
+    /// The side to move wins, and by no mate in one.
     Won,
     /// Drawn, possibly by the fifty-move rule.
     Drawn,
-    /// Lost.
+    /// The side to move loses.
     Lost,
 }
 
@@ -63,8 +63,8 @@ pub(super) fn mating_moves(history: &PositionHistory, best: &[PackedMove]) -> Ve
     best.iter().filter(|m| position.play(m.unpack(position)).is_checkmate()).copied().collect()
 }
 
-/// Passes a search's reports on to `responder`, with the score of the known root. If the search has proven a
-/// mate, that mate is reported.
+/// Passes a search's reports on to `responder`, with the score of the known root. If the search has proven a mate
+/// with the same result, that mate is reported.
 pub(super) struct KnownScores {
     pub(super) responder: Arc<dyn Responder>,
     pub(super) root: KnownRoot,

@@ -68,9 +68,9 @@ pub(crate) enum ConsoleCommand {
     Diagram,
     /// `eval`: evaluate the position.
     Evaluate,
-    /// `help`
+    /// `help`: list what people can type.
     Help,
-    /// `bench`
+    /// `bench`: measure the speed of the search.
     Bench,
     /// `go perft N`: count the sequences of N moves.
     Perft(u32),

@@ -107,6 +107,9 @@ fn policy(history: &PositionHistory, priors: &[f32], chess960: bool) -> Vec<Stri
 pub(super) struct Count {
     thread: Option<JoinHandle<()>>,
     is_stopped: Arc<AtomicBool>,
+    /// Whether all is counted. Set before the last lines: whoever has read them may begin another count, although the
+    /// thread has not quite ended.
+    is_done: Arc<AtomicBool>,
 }
 
 impl Count {
@@ -122,6 +125,8 @@ impl Count {
     ) -> Result<Count, String> {
         let is_stopped = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&is_stopped);
+        let is_done = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&is_done);
         let count = move || {
             let is_stopped = || flag.load(Ordering::Relaxed);
             let mut total = u64::from(depth == 0);
@@ -129,24 +134,29 @@ impl Count {
                 total += nodes;
                 output.line(&format!("{}: {nodes}", uci_move::text(m, chess960)));
             }
+            done.store(true, Ordering::Relaxed);
             match is_stopped() {
                 true => output.message("perft was stopped"),
                 false => output.lines(&["", &format!("Nodes searched: {total}"), ""]),
             }
         };
         let thread = start_system_thread("perft", count).map_err(|error| error.to_string())?;
-        Ok(Count { thread: Some(thread), is_stopped })
+        Ok(Count { thread: Some(thread), is_stopped, is_done })
     }
 
-    /// Whether the count has not ended.
+    /// Whether there is still something to count.
     pub(super) fn is_running(&self) -> bool {
-        self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
+        !self.is_done.load(Ordering::Relaxed) && !self.has_ended()
+    }
+
+    fn has_ended(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
     }
 
     /// Waits until the count ends, but for no longer than [`PATIENCE`].
     pub(super) fn wait_a_while(&self) {
         let start = Instant::now();
-        while self.is_running() && start.elapsed() < PATIENCE {
+        while !self.has_ended() && start.elapsed() < PATIENCE {
             std::thread::sleep(BETWEEN_LOOKS);
         }
     }

@@ -93,6 +93,19 @@ fn perft_counts_as_in_stockfish() {
     );
 }
 
+/// The next count begins as soon as the last line of the one before is read.
+#[test]
+fn counts_follow_each_other_at_once() {
+    let mut engine = Driver::trivial();
+    for _ in 0..500 {
+        engine.send("go perft 1");
+        let mut lines = engine.until("Nodes searched");
+        lines.retain(|line| !line.is_empty());
+        assert_eq!(lines.len(), 20 + 1, "{lines:#?}");
+        assert_eq!(lines[20], "Nodes searched: 20");
+    }
+}
+
 /// A script sends all its lines at once.
 #[test]
 fn a_count_is_finished_before_the_engine_quits() {

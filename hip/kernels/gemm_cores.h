@@ -103,8 +103,8 @@ struct MatrixCore {
         }
     }
 #else
-    // What a lane reads of the first tile of each operand in a step: the vectors' bytes from the operand's start. From
-    // there it is a constant to all other tiles.
+    // Where a lane reads each operand's first tile in a step: byte offsets of its vectors from the operand's start. All
+    // other tiles are at constant distances from these.
     static constexpr i32 PLACES = 2 * FRAGMENT_WORDS / 4;
     u32 own_places[PLACES], other_places[PLACES];
 

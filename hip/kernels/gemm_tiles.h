@@ -58,7 +58,7 @@ struct GemmLoader {
     GPU_FUNCTION bool is_inside(i32 left) { return thread() % VECTORS * 16 < left; }
     GPU_METHOD void advance(i32 piece) { from += VECTORS / (PIECE_BYTES / 16) * piece; }
 #if GPU_ASYNCHRONOUS_COPIES
-    // Starts to copy a step to shared memory, if no more than `left` bytes of each row are left.
+    // Starts to copy a step to shared memory. Each row has `left` bytes left; what lies beyond them is cleared.
     GPU_METHOD void copy(i32 left, i32 piece, Words4* to) {
         const bool inside = is_inside(left);
         const char* first = from + (inside ? in_row(piece) : 0);
@@ -76,8 +76,8 @@ struct GemmLoader {
         for (i32 i = 0; i < COUNT; i++) offsets[i] += in_row(piece);
         landing = (u32)place(0) * 16;
     }
-    // Comes before the loads of a step of which only `left` bytes of each row are left: where there is nothing for the
-    // thread, it loads the row's first vector. No other step may follow.
+    // Comes before the loads of a step of which only `left` bytes of each row are left: a thread for which nothing is left
+    // loads the first vector of the row's part in this step. No other step may follow.
     GPU_METHOD void clip(i32 left, i32 piece) {
         const i32 back = is_inside(left) ? 0 : in_row(piece);
 #pragma unroll
@@ -397,8 +397,8 @@ GPU_METHOD void Gemm<T, CoreOf, ROWS, COLUMNS, THREADS, STEP_BYTES, WeightsOf>::
         auto multiply = [&](i32 stage, bool more, bool may_be_last) GPU_INLINED {
             synchronise_block();
             if (more) load(may_be_last);
-            // Without this, the compiler would move the loads behind the products, to save registers, or what waits for
-            // them before the products.
+            // Without this, the compiler would move the loads behind the products to save registers, or move the wait for
+            // them in front of the products.
             keep_order();
             const Words4* place = shared + stage * STAGE;
             if constexpr (Core::LOADS_AHEAD) {

@@ -21,8 +21,8 @@
 //   power_of_two(x), reciprocal(x), reciprocal_root(x), maximum(a, b), minimum(a, b)
 //   load16, load8, load4, load2, store16, store8, store4, store2
 //                                  access that many bytes of global memory; the address is a multiple of that number
-//   opaque(value)                  the compiler does not know the value from here on, so that it cannot compute what
-//                                  follows from it ahead, outside of a loop, and keep that in registers
+//   opaque(value)                  the compiler does not know the value from here on, so that it cannot compute in
+//                                  advance, outside of a loop, what depends on it, and keep that in registers
 //   half_pair, bfloat_pair         two floats, rounded to nearest even and packed, the first in the low half; bfloat_pair
 //                                  only with GPU_HAS_BF16
 //   low_half, high_half            the values of a pair of halves
@@ -33,8 +33,8 @@
 //   fp8_quad(a, b, c, d)           (with FP8_LARGEST) four floats, rounded to nearest even and packed, the first in the
 //                                  lowest byte. No magnitude may be larger than FP8_LARGEST by more than its rounding
 //   GPU_HAS_DIES                   1 where neighbouring blocks run on dies with second-level caches of their own
-//   GPU_ALWAYS_MASKS               1 where masks in every step of a GEMM are fewer instructions than a branch around them
-//                                  and what the compiler makes of it (README.md)
+//   GPU_ALWAYS_MASKS               1 where masks in every step of a GEMM take fewer instructions than a branch that skips
+//                                  them, as compiled (README.md)
 //   GPU_ASYNCHRONOUS_COPIES        1 where copy16_or_clear, end_copies and wait_for_copies exist
 //   copy16_or_clear(to, from, copies)
 //                                  starts to copy 16 bytes from global to shared memory, or to clear them

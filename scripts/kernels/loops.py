@@ -4,8 +4,8 @@
 usage: loops.py FILE ...       FILE is the output of llvm-objdump -d
 
 A step takes a part of the summed axis from global to shared memory and multiplies the part before (gemm_tiles.h). The
-loop of steps is the innermost one that does both; a round of it may be several steps. Of the ways round, the one counts
-that has the most products and memory accesses, and of these the shortest: behind its branches is what only the first or
+loop of steps is the innermost one that does both; a round of it may be several steps. Of the paths through a round, the
+one with the most products and memory accesses counts, and of these the shortest; the others hold what only the first or
 last steps do.
 
 On gfx11, a matrix instruction takes longer if two of its operands begin in the same of the four banks of vector registers

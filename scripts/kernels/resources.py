@@ -29,7 +29,7 @@ NEEDS_MATRIX = re.compile(r"_d\d+$|^(norm_)?dense_|_64x128$")
 ANY_THREADS = re.compile(r"(_64x128)_\d+$|(_d\d+)_x2$")
 # GEMMs, with rows, columns and threads of a tile.
 GEMM = re.compile(r"(gemm|gemm_chain|gemm_byte_weights|gemm_chain_byte_weights|gemm_bytes|gemm_fp8|convolution)_(f32|f16|bf16)_(\d+)x(\d+)(?:_(\d+))?")
-# A step is three times in the code: twice in the loop of all steps but the last, and once for these (gemm_tiles.h).
+# The code has a step three times: twice in the loop over the middle steps, and once in that over the last (gemm_tiles.h).
 STEP_COPIES = 3
 # The vector instructions that make 16 bytes of fp16 and of bf16 from weights of 8 bits.
 WIDENING = {"f16": 8, "bf16": 20}

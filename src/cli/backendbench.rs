@@ -4,8 +4,8 @@
 //! use the time from the end of one batch to the end of the next, so the first batch of each thread appears only in the
 //! columns "first". Columns, units and statistics are lc0's, so that tables can be compared line by line.
 //!
-//! lc0 measures every size up to 256, which takes an hour on a processor. There, unless a flag names sizes, only powers of
-//! two are measured, each for a limited time.
+//! lc0 measures every size up to 256, which takes an hour on a processor. There, unless a flag names sizes, only powers
+//! of two are measured, each for a limited time.
 
 use super::args::BackendbenchArgs;
 use super::chart::{Chart, Mark, Panel, Places, Shape};
@@ -33,7 +33,7 @@ const WARM_UP_BATCHES: u32 = 2;
 /// Time between the discovery of a better size and its intermediate recommendation.
 const CLIPPY_PATIENCE: Duration = Duration::from_secs(10);
 
-/// The batch sizes of lc0's list, which begins with 1.
+/// The largest batch size of lc0's list, which begins with 1.
 const LARGEST_SIZE: u32 = 256;
 /// The sizes that are measured on a processor.
 const LADDER: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, LARGEST_SIZE];
@@ -41,7 +41,7 @@ const LADDER: [u32; 9] = [1, 2, 4, 8, 16, 32, 64, 128, LARGEST_SIZE];
 const TIME_PER_SIZE: Duration = Duration::from_secs(10);
 /// The time for all of them.
 const TIME_FOR_LADDER: Duration = Duration::from_secs(110);
-/// The size of the batches before the measurement of these sizes.
+/// The size of the warm-up batches before these sizes are measured.
 const LADDER_WARM_UP: u32 = 8;
 
 /// The times of the batches of one size.

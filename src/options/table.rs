@@ -381,8 +381,8 @@ options! {
     ramlimit_mb: u32 = 0u32, spin(0, 100_000_000).uci("RamLimitMb");
     /// Limits the search to this many nodes per second; 0 means no limit.
     nps_limit: f32 = 0.0, float(0.0, 1e6).uci("NodesPerSecondLimit");
-    /// Milliseconds reserved on every move on a clock for the delay between GUI and engine. `go movetime` is answered at
-    /// its time.
+    /// Milliseconds reserved on every move on a clock for the delay between GUI and engine. It does not shorten
+    /// `go movetime`.
     move_overhead: u32 = 200u32, spin(0, 100_000_000).uci("MoveOverheadMs");
     /// Time manager: `legacy`, `smooth`, `alphazero` or `simple`, with its settings in parentheses, as in
     /// `legacy(slowmover=1.2)`.

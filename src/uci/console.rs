@@ -28,7 +28,7 @@ setoption name X value Y   sets an option; uci lists all
 quit                       ends the engine
 `rukh --help` describes flags and tools.";
 
-/// How long `quit` and the end of stdin wait for a count. Scripts send `quit` right behind `go perft`.
+/// How long `quit`, `wait` and the end of stdin wait for a count. Scripts send `quit` right behind `go perft`.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// The time between two looks at a count.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -163,7 +163,7 @@ impl Count {
 }
 
 impl Drop for Count {
-    /// Stops the count.
+    /// Stops the count and waits for its thread.
     fn drop(&mut self) {
         self.is_stopped.store(true, Ordering::Relaxed);
         if let Some(thread) = self.thread.take() {

@@ -51,7 +51,7 @@ pub(crate) enum Command {
     Stop,
     /// `ponderhit`
     PonderHit,
-    /// `wait`: read no further command until the search has ended.
+    /// `wait`: read no further command until the search has ended, or for a while until `go perft` has.
     Wait,
     /// `xyzzy`, an easter egg of lc0
     Xyzzy,
@@ -142,7 +142,7 @@ fn alone(name: &'static str, mut words: SplitWhitespace<'_>, command: Command) -
     Parsed { command: Some(command), errors: unexpected.into_iter().collect() }
 }
 
-/// `go perft N` wants no move, so unlike other words after `go` a wrong depth is only an error.
+/// `go perft N` expects no `bestmove`, so a wrong depth gets only an error, and nothing runs.
 fn perft(mut words: SplitWhitespace<'_>) -> Parsed {
     const NAME: &str = "go perft";
     words.next();

@@ -28,7 +28,7 @@ pub struct Session {
     show_hidden: bool,
     /// The last `go`, until `stop`, a new position or a new game.
     last_go: Option<GoParams>,
-    /// The count of `go perft`, until another command of the console.
+    /// The count of `go perft`, until `stop` or another command of the console.
     count: Option<Count>,
     /// What the command `bench` runs.
     bench: Option<Bench>,

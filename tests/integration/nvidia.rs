@@ -65,7 +65,7 @@ fn a_driver_that_cannot_be_used_is_named_with_the_reason() {
         let text = with_card(&[("RUKH_STAND_IN_FAIL", failure), ("RUKH_STAND_IN_VERSION", "10010")]);
         assert!(text.contains(reason) && text.contains(&format!("; {then}\n")), "{failure}: {text}");
     };
-    // Only on Linux are the kernel module and the library files of their own.
+    // Only on Linux are the kernel module and the library separate files.
     let mismatch = if cfg!(windows) {
         "CUDA_ERROR_SYSTEM_DRIVER_MISMATCH (803): system has unsupported display driver"
     } else {
@@ -186,7 +186,8 @@ fn a_card_that_fails_in_a_game_is_replaced() {
     assert!(text.contains("CUDA_ERROR_LAUNCH_FAILED (719): unspecified launch failure"), "{text}");
 }
 
-/// The calls of the driver that `backendbench` makes, in order. Wrong figures are not noticed, because there is no warm-up.
+/// The calls of the driver that `backendbench` makes, in order. Wrong figures are not noticed, because there is no
+/// warm-up.
 fn calls_of_batches(options: &str) -> Vec<String> {
     let driver = stand_in();
     let output = rukh(&["backendbench", "--backend=cuda-fp16", "-w", NETWORK, "--threads=1"])

@@ -49,7 +49,7 @@ fn a_missing_network_at_the_start_is_an_error_and_the_embedded_one_plays() {
     let ready = engine.ask("");
     assert_refused(&messages(&ready), name, "network <embedded> on cpu");
     assert!(messages(&ready).contains(&"network <embedded>"), "{ready:#?}");
-    // The number format is as well chosen as without the error.
+    // The number format is still chosen by a measurement.
     assert!(messages(&ready).iter().any(|message| message.starts_with("cpu-auto uses ")), "{ready:#?}");
     // The error is not repeated with every search, but with every game.
     assert!(searched(&mut engine).is_empty());

@@ -209,8 +209,8 @@ pub fn load_from<T>(
     load_useful(candidates, places, resolve, |_| true)
 }
 
-/// Does the same as [`load_from`], but goes on where `is_useful` says that a library is of no use. If all are, the first
-/// of them is taken. They stay loaded.
+/// Does the same as [`load_from`], but passes over libraries that `is_useful` refuses. If it refuses all, the first one
+/// is taken. Refused libraries stay loaded.
 ///
 /// # Errors
 /// As those of [`load_from`].

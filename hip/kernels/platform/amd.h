@@ -219,7 +219,7 @@ GPU_FUNCTION float dot_halves(u32 a, u32 b, float sum) {
 // sum + a . b for the four signed bytes of each word.
 #if defined(__gfx1011__) || defined(__gfx1012__) || defined(__gfx1030__) || defined(__gfx1031__) ||            \
     defined(__gfx1032__) || defined(__gfx1033__) || defined(__gfx1034__) || defined(__gfx1035__) || defined(__gfx1036__)
-// Of the builtin, clang would make v_dot4c_i32_i8, which overwrites its sum, and copy sums.
+// From the builtin, clang would make v_dot4c_i32_i8, which overwrites its sum, so that sums would be copied.
 GPU_FUNCTION u32 dot_bytes(u32 a, u32 b, u32 sum) {
     asm("v_dot4_i32_i8 %0, %1, %2, %0" : "+v"(sum) : "v"(a), "v"(b));
     return sum;
@@ -429,10 +429,10 @@ GPU_FUNCTION Accumulator multiply_fp8(Fragment own, Fragment other, Accumulator 
 #endif
 
 #if defined(__GFX11__)
-// A matrix instruction takes two cycles more, of 32, if two of its operands begin in the same of the four banks of vector
-// registers (number mod 4; https://github.com/llvm/llvm-project/issues/204254). clang does not look at that, and registers
-// one after another would all begin in the same bank. This asks for those from `first` on: if they are free, which the
-// column "one bank" of RESOURCES.md tells, no instruction comes of it.
+// A matrix instruction takes 34 instead of 32 cycles if two of its operands begin in the same of the four banks of
+// vector registers (number mod 4; https://github.com/llvm/llvm-project/issues/204254). clang does not look at that, and
+// operands one after another would all begin in the same bank. This asks for the eight registers from `first` on. If they
+// are free, it adds no instruction; if not, clang copies (column "one bank" of RESOURCES.md).
 template <class Value>
 GPU_FUNCTION void prefer_registers(Value& value, i32 first) {
     typedef u32 native_words8 __attribute__((ext_vector_type(8)));

@@ -33,13 +33,13 @@ const LEAST_POSITIONS: usize = 16;
 /// The moves whose positions are evaluated, by their order in the policy. Those after the best move have been used to
 /// round 8-bit weights.
 const RANKS: std::ops::Range<usize> = 1..4;
-/// A batch is evaluated in each format in turn, and the shortest time of each counts. It is the processor's time for this
-/// process, because on a busy machine others have the processor for longer than a batch takes. This is the least number of
-/// rounds.
+/// The fewest rounds. In each round every format evaluates a batch once, and the shortest time of each counts. That is
+/// the processor's time for this process (on Windows the elapsed time), because on a busy machine others have the
+/// processor for longer than a batch takes.
 const LEAST_ROUNDS: usize = 3;
-/// The most rounds.
+/// The most rounds, where they are short.
 const MOST_ROUNDS: usize = 25;
-/// The time after which there are no more rounds than the least number.
+/// After this time no round begins, unless it is one of the fewest.
 const TIME_FOR_ROUNDS: Duration = Duration::from_millis(300);
 
 /// The first word of the cached files' names.

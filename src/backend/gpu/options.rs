@@ -37,10 +37,10 @@ impl Tuning {
         }
     }
 
-    /// The time after which tuning stops. The GEMMs of the most important batch sizes come first, and what is left is measured
-    /// at the next start. On an H100 three seconds measure half of a large network's GEMMs. There a first start should take six
-    /// seconds: of the time since the device was opened, tuning gets what reading the network and compiling the kernels have
-    /// left.
+    /// The time after which tuning stops. The GEMMs of the most important batch sizes come first, and what is left is
+    /// measured at the next start. On an H100 three seconds measure half of a large network's GEMMs. There a first start
+    /// should take six seconds: of the time since the device was opened, tuning gets what uploading the network and
+    /// compiling the kernels have left.
     pub(crate) fn budget(self, maker: Maker, since_opening: Duration) -> Duration {
         match (self, maker) {
             (Tuning::Off, _) => Duration::ZERO,

@@ -38,7 +38,8 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     Ok(finish(config, backend, maker.into_findings()))
 }
 
-/// Does the same as [`create`](create()) without the cache, for searches that have a cache each. A notice names the network.
+/// Does the same as [`create`](create()) without the cache, for searches that have a cache each. A notice names the
+/// network.
 ///
 /// # Errors
 /// As for [`create`](create()).

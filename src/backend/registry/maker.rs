@@ -68,7 +68,7 @@ pub(super) struct Maker<'a> {
     notices: RefCell<Vec<String>>,
     /// What only users who ask for it want to know.
     details: RefCell<Vec<String>>,
-    /// Whether the processor was taken because there is no card, which needs no explanation.
+    /// Whether `auto` found no card. Taking the processor then needs no explanation.
     has_no_card: Cell<bool>,
     /// The number of nested backends that are being made.
     depth: Cell<usize>,

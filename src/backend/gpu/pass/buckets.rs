@@ -126,7 +126,7 @@ mod tests {
     /// What runs before anything has been measured, with the multiprocessors that the drivers count.
     #[test]
     fn the_defaults_of_seven_cards() {
-        // Tiles of 128 x 128 are 192 here. They fill 48, 32, 20 and 16 multiprocessors in whole rounds or nearly so, but
+        // This GEMM has 192 tiles of 128 x 128. They fill 48, 32, 20 and 16 multiprocessors in whole rounds or nearly so, but
         // leave half of 128 idle in a second round, and more than a third of 304 in the only one.
         let cards = [
             ("Radeon RX 7600", 16, 64, (128, 128)),

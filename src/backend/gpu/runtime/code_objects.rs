@@ -70,7 +70,7 @@ pub(crate) fn code_for(
 /// The PTX of a target for a short trial on an NVIDIA device of `architecture`, with this version of the driver.
 ///
 /// # Errors
-/// The embedded code is damaged, or no target is as old.
+/// The embedded code is damaged, or the oldest target is newer than `target`.
 pub(super) fn code_for_trial(architecture: &str, target: u32, driver: i32) -> Result<KernelCode> {
     let ptx = Ptx::new(architecture, driver, &ptx_texts(target, driver)?).for_trial();
     Ok(KernelCode::Ptx(Arc::new(ptx)))

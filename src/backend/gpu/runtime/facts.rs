@@ -45,8 +45,8 @@ pub(crate) struct Facts {
     pub(crate) has_bf16: bool,
     /// What the driver counts as a multiprocessor. Each has four SIMDs (NVIDIA: sub-partitions) and their shared memory.
     pub(crate) multiprocessors: &'static str,
-    /// How many operations on fp16 a multiprocessor does in a clock, by the makers' data sheets, with matrix instructions where
-    /// our kernels use them. It serves to compare cards of two makers.
+    /// How many operations on fp16 a multiprocessor does in a clock, by the makers' data sheets, with matrix instructions
+    /// where our kernels use them. It serves to compare cards of two makers.
     pub(crate) operations_per_clock: usize,
     /// The fewest rows of a GEMM in e4m3 that a library computes beside our own kernels. On AMD's cards our kernels
     /// compute all: nobody has asked AMD's hipBLASLt for such GEMMs, and no helper process asks it first.

@@ -12,8 +12,9 @@ use std::path::Path;
 
 /// The makers whose cards `auto` tries, in order, and a message that names the cards of both makers if both have some.
 ///
-/// A maker is left out if neither its driver nor one of its cards is there. The drivers are asked for their cards only if both are present. A discrete card comes before one that is part
-/// of a processor; otherwise the one that multiplies faster comes first.
+/// A maker is left out if neither its driver nor one of its cards is there. The drivers are asked for their cards only if
+/// both are present. A discrete card comes before one that is part of a processor; otherwise the one that multiplies
+/// faster comes first.
 pub fn makers() -> (Vec<Maker>, Option<String>) {
     let libraries = Maker::ALL.map(driver);
     if let [Some(_), Some(_)] = libraries {

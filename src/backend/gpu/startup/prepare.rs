@@ -25,7 +25,7 @@ use std::time::Duration;
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 pub(crate) const MAXIMUM_BATCH: usize = 512;
 
-/// After this time since the device was opened, a start measures no other setting.
+/// After this time since the device was opened, a start measures no further setting.
 const MEASURED_UNTIL: Duration = Duration::from_secs(10);
 
 /// Little memory does not lower the limit on the batch size below this.
@@ -95,7 +95,7 @@ pub(crate) fn start(
         notices.extend(tuned.notices);
         is_settled = tuned.is_settled;
     }
-    // What a start before has checked is not measured, because nobody would check the new settings.
+    // Settings are measured only where the figures are compared: nobody else would check the new ones.
     if tunes && are_unmeasured && check.as_ref().is_some_and(Check::has_reference) {
         settings = measure_settings(&maker, options, &key, &mut notices);
         maker = maker_with(&settings)?;

@@ -144,8 +144,8 @@ pub(crate) struct Checked {
     pub(crate) notices: Vec<String>,
 }
 
-/// Makes and warms up the slots of a maker, on the first rung whose figures are right. `The maker has `settings`, and `is_settled`
-/// says that the GEMM table will be the same at the next start.
+/// Makes and warms up the slots of a maker, on the first rung whose figures are right. The maker has `settings`;
+/// `is_settled` says that the GEMM table will be the same at the next start.
 ///
 /// # Errors
 /// A slot cannot be made, or the figures are wrong on every rung.

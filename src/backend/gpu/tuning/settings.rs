@@ -21,7 +21,7 @@ const WORTH: f64 = 1.02;
 /// It must not make batches of another size slower than this factor.
 const TOLERATED: f64 = 0.98;
 
-/// A first start measures a setting once each way, so that only this much counts.
+/// A first start measures once with a setting and once without it, so that only this much counts.
 const WORTH_AT_FIRST: f64 = 1.13;
 
 /// The options that a first start measures, those with the largest expected differences first. No card of AMD's has
@@ -205,8 +205,8 @@ pub(crate) fn fastest(
     Ok(Some(if is_worth_it(&comparison) { best } else { MeasuredSettings::default() }))
 }
 
-/// Tries each setting of [`AT_FIRST`] once, beside those that were better before it, with batches of `size` positions, for
-/// as long as `goes_on`. Returns `None` if there was no time for any. The figures are not compared: whoever uses the
+/// Tries each setting of [`AT_FIRST`] once, together with the better ones found before it, with batches of `size`
+/// positions, for as long as `goes_on`. Returns `None` if there was no time for any. The figures are not compared: whoever uses the
 /// settings checks them.
 ///
 /// # Errors

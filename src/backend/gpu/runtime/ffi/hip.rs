@@ -56,7 +56,8 @@ pub(crate) fn load(maker: Maker) -> Result<&'static sys::Hip> {
 }
 
 /// Whether a runtime finds a device. On Windows HIP 7 may find none where HIP 6, which is installed beside it, finds a
-/// Radeon RX 6800 XT (<https://github.com/ROCm/hip/issues/3899>). Elsewhere one version is installed, and only it is asked.
+/// Radeon RX 6800 XT (<https://github.com/ROCm/hip/issues/3899>). Elsewhere one version is installed, and only it is
+/// asked.
 fn has_device(hip: &sys::Hip) -> bool {
     !cfg!(windows) || count(hip).is_ok()
 }

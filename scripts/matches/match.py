@@ -5,8 +5,8 @@
         --both WeightsFile=net.pb.gz --limit nodes=800 --games 200 --pgn match.pgn
 
 Each game is appended to the PGN file when it ends. Run the same command again to play the games that are missing from
-the file. A limit is nodes=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine another
-limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option says
+the file. A limit is nodes=N, depth=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine
+another limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option says
 otherwise. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
 computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move, crashes
 or oversteps its time loses the game. A line on standard output that is not UCI is reported but does not lose the game,
@@ -394,7 +394,7 @@ def main():
     parser.add_argument("--option1", action="append", default=[], metavar="Name=Value", help="option of engine 1")
     parser.add_argument("--option2", action="append", default=[], metavar="Name=Value", help="option of engine 2")
     parser.add_argument("--both", action="append", default=[], metavar="Name=Value", help="option of both engines")
-    parser.add_argument("--limit", required=True, help="nodes=N, movetime=MS or clock=BASE+INCREMENT (s)")
+    parser.add_argument("--limit", required=True, help="nodes=N, depth=N, movetime=MS or clock=BASE+INCREMENT (s)")
     parser.add_argument("--limit2", help="limit of the second engine, if it differs")
     parser.add_argument("--games", type=int, default=100, help="number of games")
     parser.add_argument("--concurrency", type=int, default=1, metavar="N", help="number of games played at a time")

@@ -102,16 +102,18 @@ def parse_options(settings):
 
 
 class Limit:
-    """The limit of a side's searches: `nodes=800`, `movetime=100` (ms) or `clock=10+0.1` (s)."""
+    """The limit of a side's searches: `nodes=800`, `depth=8`, `movetime=100` (ms) or `clock=10+0.1` (s)."""
 
     def __init__(self, text):
         self.text = text
         kind, _, value = text.partition("=")
-        self.nodes = self.movetime = self.base = None
+        self.nodes = self.depth = self.movetime = self.base = None
         self.increment = 0.0
         try:
             if kind == "nodes":
                 self.nodes = int(value)
+            elif kind == "depth":
+                self.depth = int(value)
             elif kind == "movetime":
                 self.movetime = int(value) / 1000
             elif kind == "clock":
@@ -120,13 +122,13 @@ class Limit:
             else:
                 raise ValueError
         except ValueError:
-            expected = "nodes=N, movetime=MS or clock=BASE+INCREMENT"
+            expected = "nodes=N, depth=N, movetime=MS or clock=BASE+INCREMENT"
             raise SystemExit(f"limit {text!r}: expected {expected}") from None
 
     def for_move(self, clocks, increments):
         """The limit in python-chess's form; `clocks` and `increments` map each colour to seconds."""
         if self.base is None:
-            return chess.engine.Limit(nodes=self.nodes, time=self.movetime)
+            return chess.engine.Limit(nodes=self.nodes, depth=self.depth, time=self.movetime)
         return chess.engine.Limit(
             white_clock=clocks[chess.WHITE],
             black_clock=clocks[chess.BLACK],

@@ -25,6 +25,8 @@ struct Current {
     recovering: Option<Arc<RecoveringBackend>>,
     /// The network, as the user is told its name; `None` if the backend has none.
     network: Option<String>,
+    /// Whether the network moves as people do, and the user has not been told yet that a search spoils that.
+    is_spoilt_by_search: bool,
     /// Evaluates single positions if the backend does not. `None` if a fault is an error.
     fallback: Option<Arc<dyn Fallback>>,
 }
@@ -113,6 +115,18 @@ impl Evaluator {
         }
     }
 
+    /// Tells the user once of each network that imitates people that it does so only without a search. To be called before
+    /// a search of more than one node.
+    pub(super) fn warn_of_search(&mut self, responder: &dyn Responder) {
+        let Some(current) = &mut self.current else { return };
+        if std::mem::take(&mut current.is_spoilt_by_search) {
+            responder.message(
+                "this is a Maia network, which moves like people of its rating only without a search: set the option \
+                 NodesPerMove to 1, unless you want a stronger opponent",
+            );
+        }
+    }
+
     /// Lets the next call of [`Evaluator::get`] try a configuration again that was refused before.
     pub(super) fn try_again(&mut self) {
         self.refused = None;
@@ -190,7 +204,8 @@ impl Evaluator {
         created: CreatedBackend,
         responder: &dyn Responder,
     ) -> Obtained {
-        let CreatedBackend { backend, cache, recovering, network, mut notices, details } = created;
+        let CreatedBackend { backend, cache, recovering, network, imitates_people, mut notices, details } =
+            created;
         // The user is told which network plays whenever that changes, and when it is not the chosen one.
         let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
         if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
@@ -208,7 +223,17 @@ impl Evaluator {
         let fallback =
             self.recovery.is_some().then(|| Arc::new(ProcessorFallback::new(&config)) as Arc<dyn Fallback>);
         let obtained = Obtained { backend: Arc::clone(&backend), is_new: true };
-        self.current = Some(Current { config, files, backend, cache, recovering, network, fallback });
+        let is_spoilt_by_search = imitates_people;
+        self.current = Some(Current {
+            config,
+            files,
+            backend,
+            cache,
+            recovering,
+            network,
+            is_spoilt_by_search,
+            fallback,
+        });
         obtained
     }
 

@@ -9,6 +9,7 @@
 //! |---|---|
 //! | [`game_tree`] | keeps the tree from one move to the next, or discards it |
 //! | [`without_search`] | chooses a move if no search can run |
+//! | [`strength`] | limits a search to what `UCI_Elo` and `NodesPerMove` allow |
 //! | [`evaluator`] | makes the backend, and finds another if the options ask for one that cannot be made |
 //! | [`root_tablebases`] | probes the tablebases at the root |
 //! | [`known_root`] | replaces the scores of a root that the tablebases know |
@@ -21,6 +22,7 @@ mod game;
 mod game_tree;
 mod known_root;
 mod root_tablebases;
+mod strength;
 mod without_search;
 
 pub use self::error::EngineError;
@@ -30,6 +32,7 @@ use self::game::Game;
 use self::game_tree::GameTree;
 use self::known_root::KnownScores;
 use self::root_tablebases::{RootProbe, RootTablebases};
+use self::strength::Plan;
 use self::without_search::best_without_search;
 use rukh_backend::Backend;
 use rukh_base::sync::thread::JoinHandle;
@@ -85,7 +88,7 @@ pub struct Engine {
     /// The moves that the last `go` asked for; empty if it did not choose.
     searchmoves_of_last_go: Vec<PackedMove>,
     /// The running `go ponder`, with the moves that it searches.
-    pondering: Option<(GoParams, RootChoice)>,
+    pondering: Option<(Plan, RootChoice)>,
     /// When the last `position` arrived, and when its execution ended.
     position_times: Option<(Instant, Instant)>,
     /// The limit on the tree, in bytes, that the user was last told is too small.
@@ -273,9 +276,9 @@ impl Engine {
             self.answer_without_search();
             return Ok(());
         }
-        let (mut go, choice) = self.pondering.take().ok_or(EngineError::NotPondering)?;
-        go.ponder = false;
-        let stopper = self.stoppers(&go, &choice)?;
+        let (mut plan, choice) = self.pondering.take().ok_or(EngineError::NotPondering)?;
+        plan.go.ponder = false;
+        let stopper = self.stoppers(&plan, &choice)?;
         let search = self.search.as_ref().ok_or(EngineError::NotPondering)?;
         search.ponder_hit(stopper, start);
         Ok(())
@@ -429,27 +432,38 @@ impl Engine {
         start: Instant,
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
+        let plan = Plan::new(&self.options, go);
+        let Plan { options, go, is_weakened, .. } = &plan;
+        if plan.allowed_nodes.is_some_and(|allowed| counted_nodes(self.tree.tree(), &[]) > allowed) {
+            self.tree.discard();
+        }
+        if go.nodes.is_none_or(|nodes| nodes > 1) {
+            self.evaluator.warn_of_search(&*self.responder);
+        }
         let looks_for_mate = go.mate.is_some();
-        self.tree.prepare(self.options.clear_tree, looks_for_mate);
+        self.tree.prepare(options.clear_tree, looks_for_mate);
         // In `go infinite`, an analysis, neither side is the player.
         let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
-        let mut params = SearchParams::from_options(&self.options, backend.attributes(), player);
+        let mut params = SearchParams::from_options(options, backend.attributes(), player);
+        params.temperature.keeps_wins = *is_weakened;
         if let Some(moves) = go.mate {
             params = params.for_mate_in(moves);
         }
         let memory_limit = self.limit_memory(&params);
         let is_users_choice = !searchmoves.is_empty();
         // The tables know which moves win, but not which of them mates first, so `go mate` cannot use the tables.
-        let RootProbe { searchmoves, tablebases, tablebase_hits, known } = match looks_for_mate {
-            true => RootProbe::none(searchmoves),
-            false => {
-                let history = &self.game.history;
-                self.tablebases.probe(&self.options, history, searchmoves, &*self.responder)
-            }
-        };
+        let RootProbe { searchmoves, tablebases, tablebase_hits, known } =
+            match looks_for_mate || *is_weakened {
+                true => RootProbe::none(searchmoves),
+                false => {
+                    let history = &self.game.history;
+                    self.tablebases.probe(options, history, searchmoves, &*self.responder)
+                }
+            };
         let choice = RootChoice { searchmoves, is_users_choice };
-        let stopper = self.stoppers(go, &choice)?;
-        let visit_limit = go.nodes.map(|nodes| match self.options.nodes_as_playouts {
+        let stopper = self.stoppers(&plan, &choice)?;
+        let Plan { options, go, .. } = &plan;
+        let visit_limit = go.nodes.map(|nodes| match options.nodes_as_playouts {
             true => self.reused_nodes(&choice).saturating_add(nodes),
             false => nodes,
         });
@@ -457,7 +471,7 @@ impl Engine {
             Some(root) => Arc::new(KnownScores {
                 responder: self.responder.clone(),
                 root,
-                score_type: self.options.score_type,
+                score_type: options.score_type,
                 draw_score: params.draw_score_for(self.game.history.last().side_to_move()),
             }),
             None => self.responder.clone(),
@@ -467,7 +481,7 @@ impl Engine {
             backend,
             fallback: self.evaluator.fallback().cloned(),
             params,
-            score_type: self.options.score_type,
+            score_type: options.score_type,
             history: self.game.history.clone(),
             searchmoves: choice.searchmoves.clone(),
             tablebases,
@@ -482,7 +496,7 @@ impl Engine {
             may_overtake: self.had_evaluation,
         };
         self.search = Some(Search::start(setup, responder)?);
-        self.pondering = go.ponder.then(|| (go.clone(), choice));
+        self.pondering = go.ponder.then_some((plan, choice));
         Ok(())
     }
 
@@ -513,19 +527,19 @@ impl Engine {
     }
 
     /// The stoppers for `go`, with the time manager of the current options.
-    fn stoppers(&mut self, go: &GoParams, choice: &RootChoice) -> Result<Box<dyn Stopper>, EngineError> {
+    fn stoppers(&mut self, plan: &Plan, choice: &RootChoice) -> Result<Box<dyn Stopper>, EngineError> {
         let start = SearchStart::new(self.game.history.last(), self.reused_nodes(choice));
         let start = SearchStart {
             lag: self.lag.lag(),
             is_only_move: !choice.is_users_choice && (start.is_only_move || choice.searchmoves.len() == 1),
             ..start
         };
-        let description = &self.options.time_manager;
+        let description = &plan.options.time_manager;
         if self.time_manager.as_ref().is_none_or(|(made_from, _)| made_from != description) {
             self.time_manager = Some((description.clone(), make_time_manager(description)?));
         }
         let Some((_, time_manager)) = &mut self.time_manager else { unreachable!("it was just made") };
-        Ok(Box::new(build_stoppers(&self.options, go, &start, time_manager.as_mut())))
+        Ok(Box::new(build_stoppers(&plan.options, &plan.go, &start, time_manager.as_mut())))
     }
 }
 

@@ -31,7 +31,7 @@ pub use choices::{
 pub use error::OptionError;
 pub use lc0::BackendChoice;
 pub use spec::{Effect, Kind, Presses, Row, Setting, Visibility};
-pub use table::{AUTODISCOVER, BACKEND_SECTION, Options, Spec, TABLE};
+pub use table::{AUTODISCOVER, BACKEND_SECTION, ELO_RANGE, Options, Spec, TABLE};
 
 impl Options {
     /// Sets an option by its UCI name, in any case. An error changes nothing.

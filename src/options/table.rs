@@ -15,6 +15,9 @@ use super::spec::{Field, Presses, Row, button, check, choice, float, spin, text}
 /// The value of `weights` that asks for the newest network in the usual places, as in lc0.
 pub const AUTODISCOVER: &str = "<autodiscover>";
 
+/// The lowest and the highest `UCI_Elo`: those between which the strength was measured.
+pub const ELO_RANGE: (i64, i64) = (1500, 2550);
+
 /// A row of [`TABLE`].
 pub type Spec = Row<Options>;
 
@@ -116,6 +119,17 @@ options! {
     /// options under Uncertainty and Backup have no effect, nor have `PrefetchByVisits`, `RootPolicyTemperature`,
     /// `LowerBoundDeviation` and `InFlightShare`.
     search: SearchName = SearchName::Default, choice(SearchName::NAMES).uci("Search");
+
+    ["Strength"]
+    /// Plays as weakly as `UCI_Elo` says. `go infinite`, `go mate` and searches with more than one `MultiPV` are not
+    /// weakened.
+    limit_strength: bool = false, check().uci("UCI_LimitStrength");
+    /// Strength to play with if `UCI_LimitStrength` is on, on the scale of Stockfish 16 and later. Measured with the
+    /// embedded network; other networks play stronger or weaker.
+    elo: u32 = 1500u32, spin(ELO_RANGE.0, ELO_RANGE.1).uci("UCI_Elo");
+    /// Most nodes of a move, whatever the program that plays asks for; 0 means no limit. Networks that imitate people
+    /// (Maia) do so with 1.
+    nodes_per_move: u32 = 0u32, spin(0, 1_000_000_000).uci("NodesPerMove");
 
     ["Exploration"]
     /// Weight of the policy against the values found so far: higher values make the search wider, lower values make it

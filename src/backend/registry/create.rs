@@ -20,6 +20,8 @@ pub struct CreatedBackend {
     pub recovering: Option<Arc<RecoveringBackend>>,
     /// The path of the network that it evaluates, or a name in angle brackets; `None` if it has none.
     pub network: Option<String>,
+    /// Whether that network was trained to move as people do.
+    pub imitates_people: bool,
     /// Messages for the user (`info string`): why `auto` passed over a backend, or which network it found.
     pub notices: Vec<String>,
     /// The same for users who ask for details.
@@ -62,9 +64,9 @@ pub fn create_alone(config: &BackendConfig) -> Result<CreatedBackend, BackendErr
 
 /// The backend with a notice that names the network.
 fn without_cache(backend: Arc<dyn Backend>, findings: Findings) -> CreatedBackend {
-    let Findings { network, mut notices, details } = findings;
+    let Findings { network, imitates_people, mut notices, details } = findings;
     notices.extend(network.as_ref().map(|network| format!("network {network}")));
-    CreatedBackend { backend, cache: None, recovering: None, network, notices, details }
+    CreatedBackend { backend, cache: None, recovering: None, network, imitates_people, notices, details }
 }
 
 /// Makes the backend that `config` asks for, inside a batch splitter if it takes only small batches.
@@ -124,7 +126,7 @@ pub(super) fn finish(
     backend: Arc<dyn Backend>,
     findings: Findings,
 ) -> CreatedBackend {
-    let Findings { network, mut notices, details } = findings;
+    let Findings { network, imitates_people, mut notices, details } = findings;
     let was_discovered = ["", AUTODISCOVER].contains(&config.network.as_str());
     notices.extend(network.as_ref().filter(|_| was_discovered).map(|path| discovered(path)));
     let backend = CachingBackend::new(backend, config.cache_entries, config.cache_key_rules);
@@ -143,5 +145,13 @@ pub(super) fn finish(
     }
     let cache = Arc::new(backend);
     let backend = Arc::clone(&cache) as Arc<dyn Backend>;
-    CreatedBackend { backend, cache: Some(cache), recovering: None, network, notices, details }
+    CreatedBackend {
+        backend,
+        cache: Some(cache),
+        recovering: None,
+        network,
+        imitates_people,
+        notices,
+        details,
+    }
 }

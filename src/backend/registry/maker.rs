@@ -65,6 +65,8 @@ pub(super) struct Maker<'a> {
     found: RefCell<Option<PathBuf>>,
     /// The networks that several backends may share, by the choice of heads.
     networks: RefCell<Vec<(HeadSelection, Arc<Network>)>>,
+    /// Whether the network that was found imitates people.
+    imitates_people: Cell<bool>,
     notices: RefCell<Vec<String>>,
     /// What only users who ask for it want to know.
     details: RefCell<Vec<String>>,
@@ -86,6 +88,8 @@ pub(super) struct Maker<'a> {
 pub(super) struct Findings {
     /// The network's path, or a name in angle brackets.
     pub(super) network: Option<String>,
+    /// Whether the network was trained to move as people do.
+    pub(super) imitates_people: bool,
     /// Messages for the user.
     pub(super) notices: Vec<String>,
     /// Messages for a user who asks for details.
@@ -136,6 +140,7 @@ impl<'a> Maker<'a> {
             file: RefCell::default(),
             found: RefCell::default(),
             networks: RefCell::default(),
+            imitates_people: Cell::default(),
             notices: RefCell::default(),
             details: RefCell::default(),
             has_no_card: Cell::default(),
@@ -195,6 +200,7 @@ impl<'a> Maker<'a> {
     pub(super) fn into_findings(self) -> Findings {
         Findings {
             network: self.found.into_inner().map(|path| path.display().to_string()),
+            imitates_people: self.imitates_people.get(),
             notices: self.notices.into_inner(),
             details: self.details.into_inner(),
         }
@@ -393,6 +399,7 @@ impl<'a> Maker<'a> {
         }
         let file = self.with_candidates(Candidates::open_best)?;
         *self.found.borrow_mut() = Some(file.path().to_owned());
+        self.imitates_people.set(file.imitates_people());
         Ok(file)
     }
 

@@ -159,6 +159,18 @@ impl NetworkFile {
         self.weights.as_ref()
     }
 
+    /// Whether the network was trained to move as people do, and not to win: a Maia network by its name, or by its
+    /// description (the networks of <https://github.com/CSSLab/maia-chess> have 6 blocks with squeeze and excitation,
+    /// trained in 400,000 steps, and no other mark).
+    pub fn imitates_people(&self) -> bool {
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy().to_lowercase();
+        let steps = self.header.training_params.as_ref().and_then(|training| training.training_steps);
+        let has_shape = self.weights.as_ref().is_some_and(|weights| {
+            weights.residual.len() == 6 && weights.residual.iter().all(|block| block.se.is_some())
+        });
+        name.contains("maia") || (steps == Some(400_000) && has_shape)
+    }
+
     /// The network format, upgraded to that of a current file.
     pub fn format(&self) -> NetworkFormat {
         self.header.format.as_ref().and_then(|format| format.network_format).unwrap_or_default()

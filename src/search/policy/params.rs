@@ -76,6 +76,8 @@ pub struct TemperatureParams {
     /// A move is not chosen if its win probability is lower than that of the most visited move by more than this many
     /// percent.
     pub value_cutoff: f32,
+    /// Whether `value_cutoff` shrinks as a win becomes certain, so that no won game is given away by chance.
+    pub keeps_wins: bool,
     /// The number added to each move's visits before they become probabilities.
     pub visit_offset: f32,
 }
@@ -252,6 +254,7 @@ impl SearchParams {
                 cutoff_move: options.temp_cutoff_move,
                 endgame: options.temp_endgame,
                 value_cutoff: options.temp_value_cutoff,
+                keeps_wins: false,
                 visit_offset: options.temp_visit_offset,
             },
             multi_pv: options.multipv as usize,

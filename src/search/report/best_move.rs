@@ -159,8 +159,10 @@ fn choose_by_temperature<'a>(
     let weight_base = |child: &RankedChild| child.visits as f32 + params.visit_offset;
     let most = ranked.iter().max_by(|a, b| weight_base(a).total_cmp(&weight_base(b)))?;
     let most_visits = weight_base(most);
+    let best_value = value(most);
+    let doubt = if params.keeps_wins { 1.0 - best_value.clamp(0.0, 1.0).powi(12) } else { 1.0 };
     // One percent of win probability is 0.02 of q.
-    let least_value = value(most) - params.value_cutoff / 50.0;
+    let least_value = best_value - params.value_cutoff / 50.0 * doubt;
     let weights: Vec<f32> = ranked
         .iter()
         .map(|child| {

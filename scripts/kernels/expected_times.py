@@ -3,101 +3,36 @@
 more it calculates the steps of a GEMM only.
 
 usage: expected_times.py RESOURCES.md > EXPECTED_TIMES.md
+       expected_times.py --against REVISION [RESOURCES.md]
 
-Nothing here is measured: every figure follows from the inputs below, each of which has its source. The calculation
-leaves out latencies, caches that miss, clocks that fall under load, and work of the host. A real card is slower.
+With --against it prints the times with the kernels of a revision of git, and with those of RESOURCES.md (by default the
+stored one), by the same calculation. Where RESOURCES.md of that revision has no counts of instructions, it takes them
+from the revision's code objects, for which it needs llvm-objdump.
+
+Nothing here is measured on these kernels: every figure follows from the inputs below, each of which has its source. The
+calculation leaves out latencies, clocks that fall under load, and work of the host. A real card is slower.
 """
-import re
 import sys
-from dataclasses import dataclass
-from math import ceil
+import textwrap
+from dataclasses import dataclass, replace
+from pathlib import Path
 
-STEP_BYTES = 64  # of each row, in one step of gemm.hip
-SHARED_BYTES_PER_CYCLE = 128  # of a compute unit; AMD's ISA documents, "Local Data Share"
-ELEMENT = 2  # bytes of fp16
+from batch_time import (
+    CHANNELS, ELEMENT, ENCODERS, GEMMS, GENERATED, HEAD_CHANNELS, HEAD_HIDDEN, HEADS, HIDDEN, INPUTS, LAUNCHES, POSITIONS,
+    SCALAR_HEADS, SMOLGEN_HIDDEN, SQUARES, WIDTH, at_revision, batch, gemm_choice, kernel_of, other_traffic, resources, step_of,
+    tiles_of,
+)
+from cards import CARDS, MORE_CARDS, Card, peak_of
 
-
-@dataclass(frozen=True)
-class Card:
-    """A GPU. Compute units, clock and bandwidth are those of AMD's product pages, and the matrix rate is that of its
-    peak fp16 figure, divided by compute units and clock."""
-
-    architecture: str
-    name: str
-    compute_units: int
-    gigahertz: float
-    gigabytes_per_second: float
-    operations_per_cycle: int  # fp16 with fp32 sums, per compute unit
-    lanes: int
-    operand_copies: int  # how many lanes read the same operand: 2 on gfx11, whose operands are replicated
-    simds: int  # of a compute unit
-    launch_microseconds: float
-    launch_source: str
-    fuses: bool  # whether GEMMs share launches with what follows them by default
-    multiplies_matrices: bool = True  # otherwise products are dot products of two (PlainCore in gemm_cores.h)
-
-
-MEASURED = "measured by others: rocm-systems #10834"
-ASSUMED = "assumed to be that of gfx1100"
-CARDS = [
-    Card("gfx1151", "Radeon 8060S", 40, 2.9, 256, 512, 32, 2, 2, 1.84, MEASURED, True),
-    Card("gfx1100", "RX 7900 XTX", 96, 2.5, 960, 512, 32, 2, 2, 3.87, MEASURED, True),
-    Card("gfx1201", "RX 9070 XT", 64, 2.97, 640, 1024, 32, 1, 2, 3.87, ASSUMED, True),
-    Card("gfx942", "MI300X", 304, 2.1, 5300, 2048, 64, 1, 4, 3.87, ASSUMED, False),
-]
-# Cards whose steps are calculated, too, but not the time of a batch.
-MORE_CARDS = [
-    Card("gfx90a", "MI210", 104, 1.7, 1638, 1024, 64, 1, 4, 3.87, ASSUMED, True),
-    Card("gfx1030", "RX 6900 XT", 80, 2.25, 512, 256, 32, 1, 2, 3.87, ASSUMED, True, False),
-]
-# The architectures that have the code object of another one (objects/same_code.txt).
-CODE_OF = {"gfx1201": "gfx1200"}
-
-# T82: width, encoders, heads, hidden layer; smolgen's channels, hidden values, and values of a head; squares.
-WIDTH, ENCODERS, HEADS, HIDDEN = 768, 15, 24, 1024
-CHANNELS, SMOLGEN_HIDDEN, GENERATED, SQUARES = 32, 256, 256, 64
-# Its input: planes, and with them the columns of each square's row in the table of positions. Its value and moves-left
-# heads, as in tests/integration/rocm/true_widths.rs: how many, channels of a square, hidden layer, and outputs of both.
-PLANES, INPUTS = 112, 176
-SCALAR_HEADS, HEAD_CHANNELS, HEAD_HIDDEN, HEAD_OUTPUTS = 2, 32, 128, 3 + 1
-POSITIONS = 64
-# The launches of a batch with our own GEMMs, by `fuse`: tests/integration/rocm/launches.rs counts them.
-LAUNCHES = {False: 207, True: 84}
-
-
-@dataclass(frozen=True)
-class Gemm:
-    """A kind of GEMM of a T82 batch."""
-
-    name: str
-    rows: int
-    outputs: int
-    inputs: int
-    count: int
-
-    def operations(self) -> int:
-        return 2 * self.rows * self.outputs * self.inputs
-
-    def bytes(self) -> int:
-        return ELEMENT * (self.rows * self.inputs + self.outputs * self.inputs + self.rows * self.outputs)
-
-
-ROWS = POSITIONS * SQUARES
-GEMMS = [
-    Gemm("QKV", ROWS, 3 * WIDTH, WIDTH, ENCODERS),
-    Gemm("output", ROWS, WIDTH, WIDTH, ENCODERS),
-    Gemm("FFN 1", ROWS, HIDDEN, WIDTH, ENCODERS),
-    Gemm("FFN 2", ROWS, WIDTH, HIDDEN, ENCODERS),
-    Gemm("smolgen compress", ROWS, CHANNELS, WIDTH, ENCODERS),
-    Gemm("smolgen dense1", POSITIONS, SMOLGEN_HIDDEN, SQUARES * CHANNELS, ENCODERS),
-    Gemm("smolgen dense2", POSITIONS, HEADS * GENERATED, SMOLGEN_HIDDEN, ENCODERS),
-    Gemm("smolgen logits", POSITIONS * HEADS, SQUARES * SQUARES, GENERATED, ENCODERS),
-    Gemm("embedding", ROWS, WIDTH, INPUTS, 1),
-    Gemm("policy embedding", ROWS, WIDTH, WIDTH, 1),
-    Gemm("policy queries and keys", ROWS, 2 * WIDTH, WIDTH, 1),
-    Gemm("value and moves left, embedding", ROWS, HEAD_CHANNELS, WIDTH, SCALAR_HEADS),
-    Gemm("value and moves left, hidden layer", POSITIONS, HEAD_HIDDEN, SQUARES * HEAD_CHANNELS, SCALAR_HEADS),
-]
+# The clock that a laptop's 8060S kept in long GEMMs (kroqueta-s/gfx1151-gemm).
+LOADED_GIGAHERTZ = 1.9
+# lc0's backend for ROCm (lc0 #2375) on an 8060S, T82, 64 positions: microseconds of an encoder's kernels by its trace,
+# its launches, and the gap before each.
+LC0_MICROSECONDS = {
+    "QKV": 530, "output": 194, "FFN 1": 239, "FFN 2": 241, "smolgen compress": 38, "smolgen dense1": 114,
+    "smolgen dense2": 65, "smolgen logits": 158, "LayerNorms": 69 + 57 + 17 + 12, "biases": 62 + 39,
+}
+LC0_LAUNCHES, LC0_GAP_MICROSECONDS = 249, 5.8
 
 
 @dataclass(frozen=True)
@@ -154,102 +89,6 @@ SMALL_BATCHES = [1, 2, 4, 8]
 BITS = {"16": 16.0, "8": 8.0, "4": 4.0 + 16 / 32}
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A kernel of gemm.hip, and how its waves divide the tile."""
-
-    rows: int
-    columns: int
-    threads: int
-
-    def wave(self, lanes: int) -> tuple[int, int]:
-        """Rows and columns of a wave's part, as MatrixCore in gemm_cores.h chooses them."""
-        waves = self.threads // lanes
-        narrow = {1: 1, 2: 2 if self.columns > self.rows else 1, 4: 2 if self.columns >= 64 else 1}
-        across = narrow.get(waves, 4 if self.columns >= 128 else 2)
-        return self.rows * across // waves, self.columns // across
-
-
-def resources(path: str) -> dict[tuple[str, str], tuple[int, int, int]]:
-    """(architecture, kernel) -> vector registers, shared bytes, waves on a SIMD; from RESOURCES.md."""
-    found, architecture = {}, ""
-    with open(path, encoding="utf-8") as text:
-        for line in text:
-            if head := re.match(r"## (gfx\w+)", line):
-                architecture = head.group(1)
-            cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
-            if architecture and len(cells) >= 8 and cells[1].isdigit():
-                registers = int(cells[1]) + int(cells[2])
-                found[architecture, cells[0]] = registers, int(cells[4]), int(cells[5])
-    return found
-
-
-@dataclass(frozen=True)
-class Step:
-    """One step of a block: 64 bytes of each row of its tile."""
-
-    matrix_cycles: float  # of a compute unit that does nothing else
-    shared_cycles: float  # reads by all waves, and writes
-    instructions_per_load: float  # matrix instructions for each vector of 16 bytes that a lane reads
-    loaded_bytes: int  # from the caches or from memory
-    operations_per_byte: float  # of these bytes
-
-    def cycles(self) -> float:
-        """The cycles of the step if matrix instructions and shared memory overlap."""
-        return max(self.matrix_cycles, self.shared_cycles)
-
-    def share(self) -> float:
-        """The share of the peak."""
-        return self.matrix_cycles / self.cycles()
-
-
-def step_of(card: Card, tile: Tile) -> Step:
-    depth = STEP_BYTES // ELEMENT
-    operations = 2 * tile.rows * tile.columns * depth
-    if card.multiplies_matrices:
-        wave_rows, wave_columns = tile.wave(card.lanes)
-        vectors = (wave_rows + wave_columns) * STEP_BYTES * card.operand_copies / 16 / card.lanes
-        instructions = wave_rows * wave_columns * depth / 16**3
-    else:
-        # A thread owns eight columns of some rows.
-        owned = tile.rows * tile.columns // tile.threads
-        vectors = (owned // 8 + 8) * STEP_BYTES / 16
-        instructions = owned * depth / 2
-    reads = tile.threads * vectors * 16
-    writes = (tile.rows + tile.columns) * STEP_BYTES
-    return Step(
-        operations / card.operations_per_cycle,
-        (reads + writes) / SHARED_BYTES_PER_CYCLE,
-        instructions / vectors,
-        writes,
-        operations / writes,
-    )
-
-
-def tiles_of(card: Card, known: dict) -> list[Tile]:
-    """The tiles that the card's code has in fp16, the largest first."""
-    code = CODE_OF.get(card.architecture, card.architecture)
-    names = [re.fullmatch(r"gemm_f16_(\d+)x(\d+)_(\d+)", kernel) for owner, kernel in known if owner == code]
-    tiles = [Tile(*map(int, name.groups())) for name in names if name]
-    return sorted(tiles, key=lambda tile: (-tile.rows * tile.columns, tile.threads))
-
-
-def gemm_choice(card: Card, tiles: list[Tile], gemm: Gemm) -> tuple[float, Tile, int]:
-    """The time of one GEMM in microseconds, the tile for which it is shortest, and the rounds: blocks run in rounds
-    over all compute units. Where the traffic decides, it is the tile with the fewest cycles."""
-
-    def by(tile: Tile) -> tuple[float, float, Tile, int]:
-        blocks = ceil(gemm.rows / tile.rows) * ceil(gemm.outputs / tile.columns)
-        steps = ceil(gemm.inputs * ELEMENT / STEP_BYTES)
-        rounds = ceil(blocks / card.compute_units)
-        cycles = rounds * steps * step_of(card, tile).cycles()
-        traffic = gemm.bytes() / card.gigabytes_per_second / 1e3
-        return max(cycles / card.gigahertz / 1e3, traffic), cycles, tile, rounds
-
-    microseconds, _, tile, rounds = min(map(by, tiles), key=lambda choice: choice[:2])
-    return microseconds, tile, rounds
-
-
 def gemm_table(known: dict) -> list[str]:
     """The intensity of each GEMM, and its tile, rounds and share of the peak on each card."""
     lines = [
@@ -259,8 +98,8 @@ def gemm_table(known: dict) -> list[str]:
         "*Per byte* is the arithmetic intensity of the whole GEMM: its operations for each byte of its two factors and",
         "its results, each moved once. A GEMM with fewer than a card's *balance* (below) is limited by the memory. A cell",
         "has the tile that the calculation chooses, its rounds, and the share of the peak. It is less than 100% where the last",
-        "round has fewer blocks than compute units, where tiles reach beyond the GEMM, and where shared memory or the",
-        "memory takes longer.",
+        "round has fewer blocks than compute units, where tiles reach beyond the GEMM, and where shared memory, caches or",
+        "the memory take longer.",
         "",
         "| GEMM | operations, 10^9 | MB | per byte | " + " | ".join(card.architecture for card in CARDS) + " |",
         "|---|---:|---:|---:|" + "---|" * len(CARDS),
@@ -268,7 +107,7 @@ def gemm_table(known: dict) -> list[str]:
     for gemm in GEMMS:
         cells = []
         for card in CARDS:
-            microseconds, tile, rounds = gemm_choice(card, tiles_of(card, known), gemm)
+            microseconds, tile, rounds = gemm_choice(card, known, gemm)
             share = gemm.operations() / peak_of(card) / microseconds
             cells.append(f"{tile.rows} x {tile.columns}, {rounds}, {share:.0%}")
         operations, moved = gemm.operations(), gemm.bytes()
@@ -277,28 +116,6 @@ def gemm_table(known: dict) -> list[str]:
             + " | ".join(cells) + " |"
         )
     return lines
-
-
-def other_traffic(card: Card) -> list[tuple[str, int]]:
-    """The bytes that are moved between the GEMMs."""
-    attention = ELEMENT * (4 * ROWS * WIDTH + POSITIONS * HEADS * SQUARES * SQUARES)
-    # A LayerNorm in the launch of its GEMM reads the results from the cache: only residual and output move.
-    matrices = 2 if card.fuses else 3
-    norms = 2 * ELEMENT * matrices * ROWS * WIDTH
-    smolgen = 2 * ELEMENT * POSITIONS * HEADS * GENERATED
-    # A plane is a number of 64 bits for each position.
-    planes = POSITIONS * (PLANES * 8 + SQUARES * INPUTS * ELEMENT)
-    # Legal moves name a part of the queries and keys. Here it is all of them, as in kernel_work.rs.
-    policy = 2 * ELEMENT * ROWS * WIDTH
-    # The hidden layers and the weights are read, and the outputs are fp32.
-    outputs = ELEMENT * HEAD_HIDDEN * (SCALAR_HEADS * POSITIONS + HEAD_OUTPUTS) + 4 * HEAD_OUTPUTS * POSITIONS
-    return [
-        ("planes", planes),
-        ("attention", ENCODERS * attention),
-        ("LayerNorms", ENCODERS * (norms + smolgen)),
-        ("policy of the legal moves", policy),
-        ("value and moves left, outputs", outputs),
-    ]
 
 
 def small_batches() -> list[str]:
@@ -314,8 +131,8 @@ def small_batches() -> list[str]:
         "GEMMs of a kind take as long as their weights' traffic or their operations at the peak, whichever is longer:",
         "those with 64 rows a position, smolgen's hidden layers with one row, smolgen's logits, and, of the embedding and the",
         "heads, those with 64 rows and those with one. *Operations* is the time of all operations at the peak. *Moved* are",
-        "results and residuals, each read and written once. *All* is the sum of the GEMMs, *moved* and launches. Times",
-        "are in microseconds.",
+        "results and residuals, each read and written once, in the last-level cache, which holds them. *All* is the sum of the",
+        "GEMMs, *moved* and launches. Times are in microseconds.",
         "",
         "| network, card, positions | weights, MB, with 16, 8, 4 bits | GEMMs, 16 bits | 8 bits | 4 bits | operations | moved"
         " | launches | all, 16 bits | 8 bits | 4 bits | 8 bits are faster by | 4 bits by |",
@@ -332,44 +149,39 @@ def small_batches() -> list[str]:
     t82, tile_rows = SHAPES[0], 64
     smolgen = t82.weights()["smolgen"]
     padded = [f"{2 * tile_rows * smolgen / peak_of(card):.0f}" for card in CARDS[:2]]
-    traffic = [f"{smolgen / card.gigabytes_per_second / 1e3:.0f}" for card in CARDS[:2]]
+    traffic = [f"{smolgen / card.measured.memory / 1e3:.0f}" for card in CARDS[:2]]
     return [
         *lines,
         "",
         f"Encoders and smolgen have {', '.join(numbers[:-1])} and {numbers[-1]}.",
         "Bandwidths, peaks and launches are those of the cards below.",
         "",
-        "The table leaves out caches. gfx1100's last one has 96 MB, which hold all of T1's weights and a part of T82's",
-        "from one batch to the next, so that there 8 bits are worth less than the table says. It also leaves out that",
+        "The table leaves out weights in caches. gfx1100's last one has 96 MB, which hold all of T1's weights and a part of",
+        "T82's from one batch to the next, so that there 8 bits are worth less than the table says. It also leaves out that",
         "each byte is converted to fp16 by every block that reads it: with 64 rows, one vector instruction for a weight",
         "(two and a half in bf16) stands against 64 multiplications. And a tile has 64 rows, of which smolgen's hidden",
         f"layers use one to eight: at the peak T82's tiles take {' and '.join(padded)} us on the two cards, and",
         f"its weights of 8 bits {' and '.join(traffic)} us.",
         "",
-        "So 8 bits are worth most for one and two positions on gfx1151 and for one on gfx1100. From four positions on, the",
-        "GEMMs with 64 rows a position take as long as their operations, and only smolgen's hidden layers are still",
-        "limited by their weights. On gfx1100, launches take longer than all GEMMs of one or two positions. 4 bits",
-        "would save another quarter for one position of T82 on gfx1151, and at most 7 % elsewhere in T82. They round 16",
+        "So 8 bits are worth most for one and two positions on gfx1151 and for one on gfx1100. With them, from four positions",
+        "on, the GEMMs with 64 rows a position take as long as their operations, and only smolgen's hidden layers are still",
+        "limited by their weights. On gfx1100, launches then take longer than all GEMMs of one or two positions. 4 bits",
+        "would save another 29 % for one position of T82 on gfx1151, and at most 12 % elsewhere in T82. They round 16",
         "times as coarsely, and there is no kernel for them.",
     ]
-
-
-def peak_of(card: Card) -> float:
-    """Operations in a microsecond."""
-    return card.compute_units * card.operations_per_cycle * card.gigahertz * 1e3
 
 
 def small_batch(shape: Shape, card: Card, positions: int) -> str:
     """A row of the table."""
     peak = peak_of(card)
-    bandwidth = card.gigabytes_per_second * 1e3  # bytes in a microsecond
+    bandwidth = card.measured.memory * 1e3  # bytes in a microsecond
     weights, operations = shape.weights(), shape.operations(positions)
     megabytes, gemms = [], []
     for bits in BITS.values():
         moved = {kind: count * (2.0 if kind in ("others", "heads") else bits / 8) for kind, count in weights.items()}
         megabytes.append(f"{sum(moved.values()) / 1e6:.0f}")
         gemms.append(sum(max(moved[kind] / bandwidth, operations[kind] / peak) for kind in weights))
-    others = shape.moved(positions) / bandwidth
+    others = shape.moved(positions) / card.measured.last_level / 1e3
     launches = shape.launches() * card.launch_microseconds
     totals = [gemm + others + launches for gemm in gemms]
     cells = [*gemms, sum(operations.values()) / peak, others, launches, *totals]
@@ -383,41 +195,162 @@ def short(number: float) -> str:
     return f"{number:.{0 if number >= 9.95 else 1 if number >= 0.95 else 2}f}"
 
 
+def batch_table(known: dict) -> list[str]:
+    """The time of each part of a batch on each card, and the positions a second."""
+    lines = ["| term | " + " | ".join(card.architecture for card in CARDS) + " | source |"]
+    lines.append("|---|" + "---:|" * len(CARDS) + "---|")
+    times = [batch(card, known) for card in CARDS]
+    sources = {
+        gemm.name: f"{gemm.count} x {gemm.rows} x {gemm.outputs} x {gemm.inputs}; steps above" for gemm in GEMMS
+    }
+    for rows in zip(*map(other_traffic, CARDS)):
+        total = " or ".join(sorted({short(total / 1e6) for _, total, _ in rows}))
+        memory = [f"{memory / 1e6:.0f}" for _, _, memory in rows]
+        of_these = f", of them {', '.join(memory)} MB from or to memory" if len(set(memory)) > 1 else " from or to memory"
+        sources[rows[0][0]] = f"{total} MB{of_these}"
+    sources["attention"] += "; the vector unit's cycles for a head (README.md)"
+    sources["launches"] = f"{LAUNCHES[True]} or {LAUNCHES[False]} (launches.rs); a graph's node below"
+    for name in times[0]:
+        lines.append(f"| {name} | " + " | ".join(short(card[name]) for card in times) + f" | {sources[name]} |")
+    totals = [sum(card.values()) for card in times]
+    lines.append("| **all** | " + " | ".join(f"**{total:.0f}**" for total in totals) + " | |")
+    rates = [f"{POSITIONS / total * 1e6:.0f}" for total in totals]
+    lines.append("| positions/s, at most | " + " | ".join(rates) + " | |")
+    operations = sum(gemm.count * gemm.operations() for gemm in GEMMS)
+    shares = [f"{operations / total / peak_of(card):.0%}" for card, total in zip(CARDS, totals)]
+    lines.append("| share of the peak | " + " | ".join(shares) + " | |")
+    return lines
+
+
+def beside_lc0(known: dict) -> list[str]:
+    """What is calculated for gfx1151, beside what is published for lc0's backend for ROCm there."""
+    card = CARDS[0]
+    loaded = replace(card, gigahertz=LOADED_GIGAHERTZ)
+    times, slower = batch(card, known), batch(loaded, known)
+    rates = [f"{POSITIONS / sum(t.values()) * 1e6:,.0f}" for t in (times, slower)]
+    operations = {gemm.name: gemm.operations() for gemm in GEMMS}
+    lines = [
+        "",
+        f"## {card.architecture} beside lc0's kernels",
+        "",
+        *wrapped(
+            "For lc0's backend for ROCm ([2375](https://github.com/LeelaChessZero/lc0/pull/2375), closed) with T82 in batches "
+            "of 64 on an 8060S, over 2,000, 2,333 and 2,500 nodes/s are published. The calculation allows Rukh's kernels "
+            f"{rates[0]} positions/s at {card.gigahertz} GHz, and {rates[1]} at {LOADED_GIGAHERTZ} GHz, the clock that a laptop's 8060S kept in "
+            "long GEMMs ([gfx1151-gemm](https://github.com/kroqueta-s/gfx1151-gemm)). The table has microseconds of one "
+            "encoder: calculated, and as a trace of lc0's kernels has them."
+        ),
+        "",
+        f"| | {card.gigahertz} GHz | {LOADED_GIGAHERTZ} GHz | lc0's trace | its TFLOP/s |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name, microseconds in LC0_MICROSECONDS.items():
+        rate = f"{operations[name] / microseconds / 1e6:.1f}" if name in operations else ""
+        cells = [short(t[name] / ENCODERS) if name in t else "in GEMMs" for t in (times, slower)]
+        lines.append(f"| {name} | {' | '.join(cells)} | {microseconds} | {rate} |")
+    attention = " | ".join(short(t["attention"] / ENCODERS) for t in (times, slower))
+    nodes = short(times["launches"] / ENCODERS)
+    gaps = LC0_LAUNCHES * LC0_GAP_MICROSECONDS / ENCODERS
+    kernels = sum(LC0_MICROSECONDS.values())
+    large = GEMMS[:4]
+    ratios = [sum(LC0_MICROSECONDS[g.name] for g in large) * ENCODERS / sum(t[g.name] for g in large) for t in (times, slower)]
+    points = [
+        "**Attention**: 2,333 is from sources in which the body of the attention kernel stands behind a macro that nothing "
+        "defines, and smolgen's logits do not reach it. Those of 2,500 are not known here. Over 2,000 is a complete pass, with "
+        f"rocBLAS. The trace's kernels alone, without any gaps, would allow {POSITIONS / (kernels * ENCODERS) * 1e6:,.0f}.",
+        f"**Large GEMMs** (the first four) took {ratios[0]:.1f} times as long as calculated, and {ratios[1]:.1f} times at {LOADED_GIGAHERTZ} GHz. They "
+        "are a library's. Rukh's steps have no other vector instructions and no conflicts of registers, and no cache or "
+        "memory limits them. What is not counted is latency, what a tile does before and after its steps, and the clock.",
+        f"**The rest**: lc0 has biases, activations and LayerNorms in launches of their own, two blocks for smolgen dense1, "
+        f"and {LC0_LAUNCHES} launches with gaps of {LC0_GAP_MICROSECONDS} us; Rukh has {LAUNCHES[True]} nodes of a graph.",
+    ]
+    return [
+        *lines,
+        f"| attention | {attention} | not computed | |",
+        f"| launches | {nodes} | {nodes} | {short(gaps)} | |",
+        "",
+        "So the two differ by what lc0 leaves out, by what it takes longer for, and by what the calculation leaves out:",
+        "",
+        *(line for point in points for line in wrapped(point, "- ")),
+        "",
+        *wrapped(
+            f"If all of Rukh's GEMMs took {ratios[1]:.1f} times as long as calculated at {LOADED_GIGAHERTZ} GHz, as lc0's large ones do, there "
+            f"would be {POSITIONS / (sum(slower.values()) + (ratios[1] - 1) * sum(slower[g.name] for g in GEMMS)) * 1e6:,.0f} positions/s."
+        ),
+    ]
+
+
+def wrapped(text: str, head: str = "") -> list[str]:
+    return textwrap.wrap(text, 120, initial_indent=head, subsequent_indent=" " * len(head), break_on_hyphens=False)
+
+
+def against(revision: str, path: str) -> str:
+    """The times with the kernels of a revision and with the present ones."""
+    known = [at_revision(revision), stored_resources(path)]
+    lines = [
+        f"Calculated, not measured: {revision} -> {path}",
+        "",
+        "| | " + " | ".join(card.architecture for card in CARDS) + " |",
+        "|---|" + "---:|" * len(CARDS),
+    ]
+
+    def row(name: str, pairs: list[tuple[float, float]]) -> None:
+        cells = [short(old) if short(old) == short(new) else f"{short(old)} -> {short(new)}" for old, new in pairs]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+
+    for tile in tiles_of(CARDS[0], known[1]):
+        cells = []
+        for card in CARDS:
+            there = [next((t for t in tiles_of(card, k) if (t.rows, t.columns) == (tile.rows, tile.columns)), None) for k in known]
+            cells.append(tuple(step_of(card, t, k).cycles() if t else 0.0 for t, k in zip(there, known)))
+        row(f"cycles of a step, {tile.rows} x {tile.columns}", cells)
+    times = [[batch(card, k) for k in known] for card in CARDS]
+    for name in times[0][0]:
+        row(f"{name}, us", [(old[name], new[name]) for old, new in times])
+    row("all, us", [(sum(old.values()), sum(new.values())) for old, new in times])
+    row("positions/s, at most", [tuple(POSITIONS / sum(t.values()) * 1e6 for t in pair) for pair in times])
+    return "\n".join(lines) + "\n"
+
+
+def stored_resources(path: str) -> dict:
+    return resources(Path(path).read_text(encoding="utf-8"))
+
+
 def report(path: str) -> str:
-    known = resources(path)
+    known = stored_resources(path)
     lines = [
         "# Calculated times",
         "",
         "scripts/kernels/expected_times.py made this file; do not edit it. It is a calculation, and nothing in it is a",
-        "measured speed. Registers, shared memory and waves are those of RESOURCES.md. Compute units, clocks and",
-        "bandwidths are AMD's figures for the card. Latencies, misses of the caches, and clocks that fall under load",
-        "are left out, so that a real card is slower.",
+        "measured speed of these kernels. Registers, shared memory, waves and instructions are those of RESOURCES.md, and",
+        "bandwidths and the time of a launch are what AMD and others have measured (below). Latencies, epilogues, and clocks",
+        "that fall under load are left out, so that a real card is slower.",
+        "`python3 scripts/kernels/expected_times.py --against REVISION` compares with the kernels of another revision.",
         "",
         "## One step of a block",
         "",
-        "A step is 64 bytes of each row in fp16. The cycles are those of a compute unit that has only this block.",
-        "*Shared cycles* are those of the reads of all waves and of the writes, which have no bank conflicts (README.md).",
-        "*Per load* has the matrix instructions per vector of 16 bytes that a lane reads, and *per byte* is the arithmetic",
-        "intensity: the operations for each byte that a block loads from the caches or from memory. *Share* is the largest",
-        "share of the peak that shared memory allows, if it overlaps with matrix instructions, and *bytes a cycle* are what",
-        "the caches then have to give each compute unit. AMD's CDNA 3 white paper has 2048 bytes a cycle from the",
-        "second-level cache for the 38 compute units of a die, 54 for each. There is no such figure here for the other",
-        "cards. gfx1030 has no matrix instructions, and its figures are those of dot products of two. *Waves* are those of a",
+        "A step is 64 bytes of each row in fp16. The cycles are those of a compute unit that has only this block. *Vector",
+        "cycles* are those of all vector instructions. On gfx10 to gfx12 products are among them, with two cycles more of 32",
+        "where two operands are in one bank of registers; gfx9 executes the others beside products. *Shared cycles* are those",
+        "of the reads of all waves and of the writes, which have no bank conflicts (README.md). *Cache cycles* are those of",
+        "the loads, at a compute unit's share of the second-level cache's bandwidth, without hits in caches before it. *Per",
+        "load* has the matrix instructions per vector of 16 bytes that a lane reads, and *per byte* is the arithmetic",
+        "intensity: the operations for each byte that a block loads. *Share* is the largest share of the peak, if all of these",
+        "overlap. gfx1030 has no matrix instructions, and its figures are those of dot products of two. *Waves* are those of a",
         "SIMD.",
         "",
-        "| card | tile | registers | waves | shared bytes | matrix cycles | shared cycles | per load | per byte | bytes a cycle"
-        " | share |",
-        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
+        "| card | tile | registers | waves | shared bytes | peak's cycles | vector cycles | shared cycles | cache cycles"
+        " | per load | per byte | share |",
+        "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for card in CARDS + MORE_CARDS:
-        code = CODE_OF.get(card.architecture, card.architecture)
         for tile in tiles_of(card, known):
-            registers, shared, waves = known[code, f"gemm_f16_{tile.rows}x{tile.columns}_{tile.threads}"]
-            step = step_of(card, tile)
+            kernel, step = kernel_of(card, tile, known), step_of(card, tile, known)
             lines.append(
-                f"| {card.architecture} | {tile.rows} x {tile.columns} | {registers} | {waves} | {shared}"
-                f" | {step.matrix_cycles:.0f} | {step.shared_cycles:.0f} | {step.instructions_per_load:.2f}"
-                f" | {step.operations_per_byte:.0f} | {step.loaded_bytes / step.cycles():.0f} | {step.share():.0%} |"
+                f"| {card.architecture} | {tile.rows} x {tile.columns} | {kernel.registers} | {kernel.waves}"
+                f" | {kernel.shared_bytes} | {step.peak_cycles:.0f} | {step.vector_cycles:.0f} | {step.shared_cycles:.0f}"
+                f" | {'' if step.cache_cycles is None else f'{step.cache_cycles:.0f}'} | {step.instructions_per_load:.2f}"
+                f" | {step.operations_per_byte:.0f} | {step.share():.0%} |"
             )
     lines += [
         "",
@@ -428,63 +361,51 @@ def report(path: str) -> str:
         "shortest. GEMMs share launches with what follows them (`fuse`) as they do by default: not on gfx942. The",
         "kernels for that have the shared memory and the waves of the kernels above.",
         "",
+        "An encoder's buffer is in the last-level cache if, since its last use, no more bytes were used than the cache holds.",
+        "All else that is moved comes from memory or goes there. One batch is in flight; with the usual three, the caches",
+        "hold less.",
+        "",
         "The policy's last kernel reads the queries and keys that the legal moves name, and here all of them, which is the",
         "most. The value and moves-left heads run beside the policy head, but here their times are added. Biases, gates and",
         "the list of moves are left out: they are small, and the caches hold them. So are copies from and to the host.",
         "",
-        "| term | " + " | ".join(card.architecture for card in CARDS) + " | source |",
-        "|---|" + "---:|" * len(CARDS) + "---|",
-    ]
-    totals = [0.0] * len(CARDS)
-
-    def row(name: str, values: list[float], source: str) -> None:
-        for k, value in enumerate(values):
-            totals[k] += value
-        lines.append(f"| {name} | " + " | ".join(map(short, values)) + f" | {source} |")
-
-    for gemm in GEMMS:
-        values = [
-            gemm.count * gemm_choice(card, tiles_of(card, known), gemm)[0] for card in CARDS
-        ]
-        source = f"{gemm.count} x {gemm.rows} x {gemm.outputs} x {gemm.inputs}; steps above"
-        row(gemm.name, values, source)
-    for rows in zip(*(other_traffic(card) for card in CARDS)):
-        values = [moved / card.gigabytes_per_second / 1e3 for card, (_, moved) in zip(CARDS, rows)]
-        megabytes = sorted({short(moved / 1e6) for _, moved in rows})
-        row(rows[0][0], values, f"{' or '.join(megabytes)} MB at the bandwidth")
-    launches = [LAUNCHES[card.fuses] * card.launch_microseconds for card in CARDS]
-    row(f"{LAUNCHES[True]} or {LAUNCHES[False]} launches", launches, "launches.rs; time of a graph's node below")
-    lines.append("| **all** | " + " | ".join(f"**{total:.0f}**" for total in totals) + " | |")
-    rates = [POSITIONS / total * 1e6 for total in totals]
-    lines.append("| positions/s, at most | " + " | ".join(f"{rate:.0f}" for rate in rates) + " | |")
-    operations = sum(gemm.count * gemm.operations() for gemm in GEMMS)
-    shares = [
-        operations / (total * 1e-6) / (card.compute_units * card.operations_per_cycle * card.gigahertz * 1e9)
-        for card, total in zip(CARDS, totals)
-    ]
-    lines.append("| share of the peak | " + " | ".join(f"{share:.0%}" for share in shares) + " | |")
-    lines += gemm_table(known)
-    lines += small_batches()
-    lines += [
+        *batch_table(known),
+        *beside_lc0(known),
+        *gemm_table(known),
+        *small_batches(),
         "",
         "## The cards",
         "",
-        "*Balance* is the operations at the peak for each byte of the bandwidth.",
+        "*Memory* is AMD's figure. *Measured* are the second-level cache, the last-level cache and the memory, as AMD has",
+        "measured them for hipBLASLt's cost model (Origami,",
+        "[hardware.hpp](https://github.com/ROCm/rocm-libraries/blob/develop/shared/origami/include/origami/hardware.hpp)).",
+        "*Balance* is the operations at the peak for each byte that the memory is measured to give.",
         "",
-        "| card | compute units | GHz | GB/s | fp16 operations per cycle and unit | balance | a graph's node | its source |",
-        "|---|---:|---:|---:|---:|---:|---:|---|",
+        "| card | compute units | GHz | last-level cache, MB | memory, GB/s | measured, GB/s | fp16 operations per cycle and unit"
+        " | balance | a graph's node | measured by others |",
+        "|---|---:|---:|---:|---:|---:|---:|---:|---:|---|",
     ]
     for card in CARDS + MORE_CARDS:
+        figures = [card.measured.second_level, card.measured.last_level, card.measured.memory] if card.measured else []
+        measured = ", ".join(f"{figure:.0f}" if figure else "-" for figure in figures)
+        memory = card.measured.memory if card.measured else card.gigabytes_per_second
+        node = f"{card.launch_microseconds} us" if card.launch_microseconds else ""
         lines.append(
-            f"| {card.architecture}, {card.name} | {card.compute_units} | {card.gigahertz}"
-            f" | {card.gigabytes_per_second:.0f} | {card.operations_per_cycle}"
-            f" | {peak_of(card) / card.gigabytes_per_second / 1e3:.0f}"
-            f" | {card.launch_microseconds} us | {card.launch_source} |"
+            f"| {card.architecture}, {card.name} | {card.compute_units} | {card.gigahertz} | {card.last_level_megabytes or ''}"
+            f" | {card.gigabytes_per_second} | {measured} | {card.operations_per_cycle}"
+            f" | {peak_of(card) / memory / 1e3:.0f} | {node} | {card.launch_source} |"
         )
     return "\n".join(lines) + "\n"
 
 
+def main(arguments: list[str]) -> str:
+    match arguments:
+        case ["--against", revision, *rest] if len(rest) <= 1:
+            return against(revision, *rest or ["hip/kernels/RESOURCES.md"])
+        case [path] if not path.startswith("-"):
+            return report(path)
+    sys.exit(__doc__)
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 2:
-        sys.exit(__doc__)
-    sys.stdout.write(report(sys.argv[1]))
+    sys.stdout.write(main(sys.argv[1:]))

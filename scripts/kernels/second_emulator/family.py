@@ -17,6 +17,9 @@ class Family:
     workgroup_in_trap_registers: bool
     # Accumulation registers: none; as many as vector registers (gfx908); or one file with them (gfx90a and later).
     accumulators: str
+    # Products of fp16 and bf16 take subnormal numbers for zero, and give zero for them (AMD's PyTorch and MIOpen
+    # documents on the MI200).
+    flushes_products: bool
 
     @staticmethod
     def of(architecture: str) -> "Family":
@@ -27,7 +30,8 @@ class Family:
         accumulators = "none"
         if generation == 9 and architecture not in ("gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"):
             accumulators = "apart" if architecture == "gfx908" else "unified"
-        return Family(generation, generation == 9, generation > 9, generation == 12, accumulators)
+        return Family(generation, generation == 9, generation > 9, generation == 12, accumulators,
+                      architecture == "gfx90a")
 
     def registers(self, granules: int, offset: int, lanes: int) -> tuple[int, int]:
         """The numbers of vector and of accumulation registers, from the descriptor's fields.

@@ -28,6 +28,7 @@ from e4m3 import is_old, values
 from family import Family
 from fault import Fault
 from state import F16, F32, F64, I32, I64, U16, U32, Array, Waves
+from vector import flushed
 
 SIDE = 16
 
@@ -61,11 +62,13 @@ def layout(family: Family, kind: str, depth: int, lanes: int) -> Layout:
     return Layout(depth, 4, 8, False, 8 * (part // 2) + 4 * group + 2 * (part % 2), 8 * group + operand)
 
 
-def elements(words: Array, bfloat: bool) -> Array:
+def elements(words: Array, bfloat: bool, flushes: bool) -> Array:
     """The numbers in the low 16 bits of each word, in fp64."""
     if bfloat:
-        return (words.astype(U32) << U32(16)).view(F32).astype(F64)
-    return words.astype(U16).view(F16).astype(F64)
+        numbers = (words.astype(U32) << U32(16)).view(F32).astype(F64)
+    else:
+        numbers = words.astype(U16).view(F16).astype(F64)
+    return flushed(numbers, 2.0**-126 if bfloat else 2.0**-14) if flushes else numbers
 
 
 def place(text: str, count: int) -> tuple[str, slice]:
@@ -129,6 +132,7 @@ def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Wave
     a, b = place(i.operands[1], tile.operand_registers), place(i.operands[2], tile.operand_registers)
     to = place(i.operands[0], tile.sum_registers)
     start = None if i.operands[3] == "0" else place(i.operands[3], tile.sum_registers)
+    flushes = family.flushes_products
 
     def operand(w: Waves, source: tuple[str, slice]) -> Array:
         """An operand as [wave][row][k], in fp64."""
@@ -137,8 +141,8 @@ def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Wave
             raise Fault("the upper lanes do not repeat the lower lanes' operands")
         result = np.empty((len(w.number), SIDE, tile.depth), F64)
         wave_last = words.transpose(0, 2, 1)
-        result[:, column, tile.k] = elements(wave_last & U32(0xFFFF), bfloat).transpose(2, 0, 1)
-        result[:, column, tile.k + 1] = elements(wave_last >> U32(16), bfloat).transpose(2, 0, 1)
+        result[:, column, tile.k] = elements(wave_last & U32(0xFFFF), bfloat, flushes).transpose(2, 0, 1)
+        result[:, column, tile.k + 1] = elements(wave_last >> U32(16), bfloat, flushes).transpose(2, 0, 1)
         return result
 
     def step(w: Waves) -> None:
@@ -146,7 +150,8 @@ def compile_matrix(i: Instruction, family: Family, lanes: int) -> Callable[[Wave
         product = operand(w, a) @ operand(w, b).transpose(0, 2, 1)
         total = product[:, tile.row, sum_column].transpose(1, 0, 2)
         if start:
-            total = total + w.file(start[0])[start[1]].view(F32)
-        w.file(to[0])[to[1]] = total.astype(F32).view(U32)
+            sums = w.file(start[0])[start[1]].view(F32).astype(F64)
+            total = total + (flushed(sums) if flushes else sums)
+        w.file(to[0])[to[1]] = (flushed(total) if flushes else total).astype(F32).view(U32)
 
     return step

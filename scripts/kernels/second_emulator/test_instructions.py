@@ -158,6 +158,29 @@ class Vector(unittest.TestCase):
         execute(w, "v_dot2acc_f32_f16 v3, v1, v2")
         self.assertEqual(w.v[3, 0, 0], float_bits(22.5))
 
+    def test_numbers_that_are_flushed(self) -> None:
+        """AMD's documents: subnormal numbers are flushed by v_exp_f32 and its relatives, and on gfx90a also by products of
+        fp16 and bf16."""
+        w = waves()
+        for name, before, after in (
+            ("exp", float_bits(-130), 0), ("log", 1, 0xFF800000), ("rcp", 1, 0x7F800000), ("rcp", float_bits(2.0**127), 0),
+            ("rsq", 0x80000001, 0xFF800000), ("sqrt", 1, 0),
+        ):
+            w.v[1] = before
+            execute(w, f"v_{name}_f32 v2, v1")
+            self.assertEqual(w.v[2, 0, 0], after, name)
+        for architecture, flushes in (("gfx90a", True), ("gfx942", False)):
+            for kind in ("f16", "bf16_1k" if flushes else "bf16"):
+                for a, c in ((0x0001_0001, 0), (0, 1)):
+                    w = waves(architecture, 64)
+                    w.v[0:2], w.v[2:4], w.v[4:8] = a, 0x7000_7000, c
+                    execute(w, f"v_mfma_f32_16x16x16_{kind} v[8:11], v[0:1], v[2:3], v[4:7]")
+                    self.assertEqual(not w.v[8:12].any(), flushes, (architecture, kind, a))
+            for a, c in ((1, 0), (0, 1)):
+                w.v[1], w.v[2], w.v[3] = a, 0x7000, c
+                execute(w, "v_dot2c_f32_f16 v3, v1, v2")
+                self.assertEqual(not w.v[3].any(), flushes, (architecture, a))
+
     def test_dot_product_of_bytes(self) -> None:
         w = waves()
         # (-128, 2, -1, 127) . (-128, 3, 5, -1) - 10

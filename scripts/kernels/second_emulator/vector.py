@@ -32,6 +32,11 @@ def bits(value: Array) -> Array:
     return value.astype(F32, copy=False).view(U32)
 
 
+def flushed(value: Array, least: float = 2.0**-126) -> Array:
+    """Numbers in fp64, with those below the least normal one as zeros."""
+    return np.where(np.abs(value) < least, np.copysign(0.0, value), value)
+
+
 def fused(a: Array, b: Array, c: Array) -> Array:
     """a * b + c of bits of fp32. The product is exact in fp64, and the sum is rounded to fp64 and then to fp32."""
     return bits(f64(a) * f64(b) + f64(c))
@@ -51,6 +56,12 @@ def dot_of_halves(a: Array, b: Array, c: Array) -> Array:
     """a . b + c for pairs of fp16, rounded once to fp64 and then to fp32."""
     low, high = ([of_half(x >> U32(shift) & HALF).astype(F64) for x in (a, b)] for shift in (0, 16))
     return bits(low[0] * low[1] + high[0] * high[1] + f64(c))
+
+
+def flushed_dot_of_halves(a: Array, b: Array, c: Array) -> Array:
+    """The same with subnormal numbers as zeros."""
+    low, high = ([flushed(of_half(x >> U32(shift) & HALF).astype(F64), 2.0**-14) for x in (a, b)] for shift in (0, 16))
+    return bits(flushed(low[0] * low[1] + high[0] * high[1] + flushed(f64(c))))
 
 
 def dot_of_bytes(a: Array, b: Array, c: Array) -> Array:
@@ -85,6 +96,11 @@ def on_floats(function: Callable) -> Callable:
 def on_exact(function: Callable) -> Callable:
     """A function of fp64 as a function of bits of fp32."""
     return lambda *arguments: bits(function(*(f64(x) for x in arguments)))
+
+
+def on_flushed(function: Callable) -> Callable:
+    """The same for an instruction of which AMD's documents say that "denormals are flushed"."""
+    return lambda a: bits(flushed(function(flushed(f64(a)))))
 
 
 def on_signed(function: Callable) -> Callable:
@@ -127,12 +143,12 @@ ONE: dict[str, Callable] = {
     "v_cvt_u32_f32": lambda a: to_integer(a, 0, 2**32 - 1),
     "v_cvt_i32_f32": lambda a: to_integer(a, -(2**31), 2**31 - 1),
     "v_cvt_f32_f16": lambda a: bits(of_half(a)),
-    "v_exp_f32": on_exact(np.exp2),
-    "v_log_f32": on_exact(np.log2),
-    "v_sqrt_f32": on_exact(np.sqrt),
-    "v_rcp_f32": on_exact(lambda a: 1 / a),
+    "v_exp_f32": on_flushed(np.exp2),
+    "v_log_f32": on_flushed(np.log2),
+    "v_sqrt_f32": on_flushed(np.sqrt),
+    "v_rcp_f32": on_flushed(lambda a: 1 / a),
     "v_rcp_iflag_f32": on_exact(lambda a: 1 / a),
-    "v_rsq_f32": on_exact(lambda a: 1 / np.sqrt(a)),
+    "v_rsq_f32": on_flushed(lambda a: 1 / np.sqrt(a)),
     "v_floor_f32": on_floats(np.floor),
     "v_trunc_f32": on_floats(np.trunc),
     "v_rndne_f32": on_floats(np.rint),
@@ -213,10 +229,9 @@ def compile_vector(i: Instruction, family: Family, lanes: int) -> tuple[int, Com
     function = next((table[name] for table in TABLES if name in table), None)
     if name in ("v_fmac_f32", "v_mac_f32"):
         function, o = fused, [*o, o[0]]
-    elif name == "v_dot2_f32_f16":
-        function = dot_of_halves
-    elif name == "v_dot2c_f32_f16":
-        function, o = dot_of_halves, [*o, o[0]]
+    elif name in ("v_dot2_f32_f16", "v_dot2c_f32_f16"):
+        function = flushed_dot_of_halves if family.flushes_products else dot_of_halves
+        o = [*o, o[0]] if name == "v_dot2c_f32_f16" else o
     elif name == "v_dot4_i32_i8":
         function = dot_of_bytes
     elif name == "v_dot4c_i32_i8":

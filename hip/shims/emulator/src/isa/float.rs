@@ -48,6 +48,24 @@ pub(crate) fn f64_to_f16(value: f64) -> u32 {
     f32_to_f16(f32::from_bits(if exact { bits } else { towards_zero | 1 }))
 }
 
+/// The number, or a zero of its sign if it is subnormal.
+#[inline(always)]
+pub(crate) fn flushed(value: f32) -> f32 {
+    if value.is_subnormal() { 0.0_f32.copysign(value) } else { value }
+}
+
+/// The value of the fp16 number in the low half of `bits`, with subnormal numbers as zeros.
+#[inline(always)]
+pub(crate) fn flushed_f16_to_f32(bits: u32) -> f32 {
+    f16_to_f32(if bits & 0x7c00 == 0 { bits & 0x8000 } else { bits })
+}
+
+/// The same for bfloat16.
+#[inline(always)]
+pub(crate) fn flushed_bf16_to_f32(bits: u32) -> f32 {
+    flushed(bf16_to_f32(bits))
+}
+
 /// The exact value of the bfloat16 number in the low half of `bits`.
 #[inline(always)]
 pub(crate) fn bf16_to_f32(bits: u32) -> f32 {

@@ -7,10 +7,14 @@
 //! Of 16 bytes it holds 4 g to 4 g + 3 in one register, and of 32 bytes the elements 8 g to 8 g + 7 in two. Element
 //! (row, column) of C and D lies in register row % 4 of lane column + 16 (row / 4). The hardware computes with all
 //! lanes, whatever EXEC says; the emulator reports inactive lanes as a fault, because the kernels never mean it.
+//!
+//! gfx90a takes subnormal numbers for zeros in its products of fp16 and bf16, and gives zeros for them (PyTorch's notes
+//! on numerical accuracy, "Reduced Precision FP16 and BF16 GEMMs and Convolutions on AMD Instinct MI200 devices").
 
-use super::float::{bf16_to_f32, f16_to_f32};
+use super::float::{bf16_to_f32, f16_to_f32, flushed, flushed_bf16_to_f32, flushed_f16_to_f32};
 use super::fp8::FNUZ;
 use super::matrix::{TILE, Tile, multiply, multiply_bytes};
+use super::packed::dot2_f32_f16_flushed;
 use super::table::{Row, handler, special_rows};
 use super::vector::byte;
 use super::wave::{Instruction, Kind, Operand, Source, WAVE, Wave};
@@ -22,6 +26,9 @@ special_rows! {
     0x4d mfma_f32_16x16x16_f16 (Packed, Packed, B32) -> B32;
     0x61 mfma_f32_16x16x16_bf16 (Packed, Packed, B32) -> B32;
     0x6d mfma_f32_16x16x8_bf16 (Packed, Packed, B32) -> B32;
+    0x4d mfma_f32_16x16x16_f16_flushed (Packed, Packed, B32) -> B32;
+    0x67 mfma_f32_16x16x16_bf16_flushed (Packed, Packed, B32) -> B32;
+    0x23 dot2_f32_f16_flushed (Packed, Packed, B32) -> B32;
     0x55 mfma_i32_16x16x16_i8 (B32, B32, B32) -> B32;
     0x57 mfma_i32_16x16x32_i8 (B32, B32, B32) -> B32;
     0x73 mfma_f32_16x16x32_fp8_fp8 (B32, B32, B32) -> B32;
@@ -54,9 +61,14 @@ fn rows_of<const K: usize>(
     Some(tile)
 }
 
-/// A product of 16-bit elements. A row of A has K of them.
+/// A product of 16-bit elements. A row of A has K of them. `of_sums` is applied to the elements of C and D.
 #[inline(always)]
-fn mfma<const K: usize>(wave: &mut Wave, instruction: &Instruction, convert: impl Fn(u32) -> f32 + Copy) {
+fn mfma<const K: usize>(
+    wave: &mut Wave,
+    instruction: &Instruction,
+    convert: impl Fn(u32) -> f32 + Copy,
+    of_sums: impl Fn(f32) -> f32,
+) {
     if !is_full(wave, instruction) {
         return;
     }
@@ -65,8 +77,8 @@ fn mfma<const K: usize>(wave: &mut Wave, instruction: &Instruction, convert: imp
         wave.fail(format!("{}: a matrix operand that is not a register", instruction.name));
         return;
     };
-    let d = multiply(&a, &b, sums(wave, c, f32::from_bits));
-    write(wave, instruction, |row, column| d[row][column].to_bits());
+    let d = multiply(&a, &b, sums(wave, c, |bits| of_sums(f32::from_bits(bits))));
+    write(wave, instruction, |row, column| of_sums(d[row][column]).to_bits());
 }
 
 /// The matrix C.
@@ -152,8 +164,14 @@ fn is_full(wave: &mut Wave, instruction: &Instruction) -> bool {
     exec == u64::MAX
 }
 
-handler! { fn mfma_f32_16x16x16_f16(wave, instruction) { mfma::<16>(wave, instruction, f16_to_f32); } }
-handler! { fn mfma_f32_16x16x16_bf16(wave, instruction) { mfma::<16>(wave, instruction, bf16_to_f32); } }
-handler! { fn mfma_f32_16x16x8_bf16(wave, instruction) { mfma::<8>(wave, instruction, bf16_to_f32); } }
+handler! { fn mfma_f32_16x16x16_f16(wave, instruction) { mfma::<16>(wave, instruction, f16_to_f32, |sum| sum); } }
+handler! { fn mfma_f32_16x16x16_bf16(wave, instruction) { mfma::<16>(wave, instruction, bf16_to_f32, |sum| sum); } }
+handler! { fn mfma_f32_16x16x8_bf16(wave, instruction) { mfma::<8>(wave, instruction, bf16_to_f32, |sum| sum); } }
+handler! { fn mfma_f32_16x16x16_f16_flushed(wave, instruction) {
+    mfma::<16>(wave, instruction, flushed_f16_to_f32, flushed);
+} }
+handler! { fn mfma_f32_16x16x16_bf16_flushed(wave, instruction) {
+    mfma::<16>(wave, instruction, flushed_bf16_to_f32, flushed);
+} }
 handler! { fn mfma_i32_16x16x16_i8(wave, instruction) { mfma_bytes::<16>(wave, instruction); } }
 handler! { fn mfma_i32_16x16x32_i8(wave, instruction) { mfma_bytes::<32>(wave, instruction); } }

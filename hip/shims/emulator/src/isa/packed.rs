@@ -2,7 +2,7 @@
 
 use super::float::{bf16_to_f32, f16_to_f32, f32_to_f16, f64_to_f16};
 use super::table::{Row, handler, special_rows};
-use super::vector::{dot_bytes, dot2};
+use super::vector::{dot_bytes, dot2, flushed_dot2};
 use super::wave::{F32, Instruction, Lanes, Operand, Source, WAVE, Wave};
 
 special_rows! {
@@ -129,16 +129,20 @@ fn addend(wave: &Wave, instruction: &Instruction) -> Lanes {
     *wave.operand::<F32>(&instruction.sources[2], &mut space)
 }
 
-handler! { fn v_dot2_f32_f16(wave, instruction) {
+#[inline(always)]
+fn dot2_of_pairs(wave: &mut Wave, instruction: &Instruction, dot: impl Fn(u32, u32, f32) -> f32) {
     let (low_a, high_a) = halves(wave, &instruction.sources[0], true);
     let (low_b, high_b) = halves(wave, &instruction.sources[1], true);
     let mut result = addend(wave, instruction);
     for lane in 0..WAVE {
         let (a, b) = (low_a.0[lane] | high_a.0[lane] << 16, low_b.0[lane] | high_b.0[lane] << 16);
-        result.0[lane] = dot2(a, b, f32::from_bits(result.0[lane])).to_bits();
+        result.0[lane] = dot(a, b, f32::from_bits(result.0[lane])).to_bits();
     }
     wave.finish::<F32>(instruction, &mut result);
-} }
+}
+
+handler! { fn v_dot2_f32_f16(wave, instruction) { dot2_of_pairs(wave, instruction, dot2); } }
+handler! { fn dot2_f32_f16_flushed(wave, instruction) { dot2_of_pairs(wave, instruction, flushed_dot2); } }
 
 handler! { fn v_dot2_f32_bf16(wave, instruction) {
     let (low_a, high_a) = halves(wave, &instruction.sources[0], true);

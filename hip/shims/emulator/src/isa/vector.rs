@@ -1,6 +1,6 @@
 //! VOP1, VOP2, VOP3: vector instructions of one, two or three operands that treat each lane by itself.
 
-use super::float::{f16_to_f32, f32_to_f16_towards_zero, f64_to_f16};
+use super::float::{f16_to_f32, f32_to_f16_towards_zero, f64_to_f16, flushed, flushed_f16_to_f32};
 use super::table::{Row, handler, lanes, rows};
 use super::wave::{F16, F32, I16, I32, Instruction, Lane, Lanes, Operand, U16, U32, WAVE, Wave};
 
@@ -129,12 +129,13 @@ rows! {
     0x22 v_ceil_f32 (a: F32) -> F32 = a.ceil();
     0x23 v_rndne_f32 (a: F32) -> F32 = a.round_ties_even();
     0x24 v_floor_f32 (a: F32) -> F32 = a.floor();
-    0x25 v_exp_f32 (a: F32) -> F32 = a.exp2();
-    0x27 v_log_f32 (a: F32) -> F32 = a.log2();
-    0x2a v_rcp_f32 (a: F32) -> F32 = 1.0 / a;
+    // Of these five AMD's documents say that "denormals are flushed".
+    0x25 v_exp_f32 (a: F32) -> F32 = flushed(flushed(a).exp2());
+    0x27 v_log_f32 (a: F32) -> F32 = flushed(a).log2();
+    0x2a v_rcp_f32 (a: F32) -> F32 = flushed(1.0 / flushed(a));
     0x2b v_rcp_iflag_f32 (a: F32) -> F32 = 1.0 / a;
-    0x2e v_rsq_f32 (a: F32) -> F32 = 1.0 / a.sqrt();
-    0x33 v_sqrt_f32 (a: F32) -> F32 = a.sqrt();
+    0x2e v_rsq_f32 (a: F32) -> F32 = 1.0 / flushed(a).sqrt();
+    0x33 v_sqrt_f32 (a: F32) -> F32 = flushed(a).sqrt();
     0x35 v_sin_f32 (a: F32) -> F32 = (f64::from(a) * std::f64::consts::TAU).sin() as f32;
     0x36 v_cos_f32 (a: F32) -> F32 = (f64::from(a) * std::f64::consts::TAU).cos() as f32;
     0x37 v_not_b32 (a: U32) -> U32 = !a;
@@ -334,6 +335,18 @@ pub(crate) const DOT: &[Row] = &[Row {
     float: true,
 }];
 
+lanes! { dot2acc_f32_f16_flushed (a: U32, b: U32, c: F32) -> F32 = flushed_dot2(a, b, c) }
+
+/// The same on gfx90a.
+pub(crate) const DOT_FLUSHED: &[Row] = &[Row {
+    opcode: 0x37,
+    name: "dot2acc_f32_f16_flushed",
+    handler: dot2acc_f32_f16_flushed,
+    operands: &[Operand::Packed, Operand::Packed, Operand::B32],
+    result: Operand::B32,
+    float: true,
+}];
+
 lanes! { v_dot4acc_i32_i8 (a: U32, b: U32, c: U32) -> U32 = dot_bytes((a, true), (b, true), c) }
 
 /// The same for four signed bytes, on families other than gfx11.
@@ -351,4 +364,11 @@ pub(crate) const DOT_BYTES: &[Row] = &[Row {
 pub(crate) fn dot2(a: u32, b: u32, c: f32) -> f32 {
     let low = f16_to_f32(a & 0xffff).mul_add(f16_to_f32(b & 0xffff), c);
     f16_to_f32(a >> 16).mul_add(f16_to_f32(b >> 16), low)
+}
+
+/// The same with subnormal numbers as zeros, as gfx90a takes and gives them (matrix_gfx9.rs).
+#[inline(always)]
+pub(crate) fn flushed_dot2(a: u32, b: u32, c: f32) -> f32 {
+    let low = flushed_f16_to_f32(a & 0xffff).mul_add(flushed_f16_to_f32(b & 0xffff), flushed(c));
+    flushed(flushed_f16_to_f32(a >> 16).mul_add(flushed_f16_to_f32(b >> 16), low))
 }

@@ -21,7 +21,7 @@ use crate::isa::scalar::{BINARY, BRANCH, CONDITION, CONSTANT, PROGRAM, UNARY, UN
 use crate::isa::scalar_gfx12::{BARRIER, BINARY_WIDE, WAIT};
 use crate::isa::special::{ONE_SPECIAL, THREE_SPECIAL, TWO_SPECIAL};
 use crate::isa::table::Row;
-use crate::isa::vector::{DOT, DOT_BYTES, ONE, THREE, TWO};
+use crate::isa::vector::{DOT, DOT_BYTES, DOT_FLUSHED, ONE, THREE, TWO};
 use crate::isa::wave::{NULL, WAVE};
 use crate::isa::wave64::{BRANCH64, EXCHANGE64, MASKS};
 
@@ -65,7 +65,7 @@ const ENCODINGS: [(Encoding, &str, &[&[Row]]); 15] = [
 ];
 
 /// The tables of instructions that gfx11 does not have. Their opcodes are those of gfx12 or of CDNA.
-const OTHERS: [&[Row]; 14] = [
+const OTHERS: [&[Row]; 15] = [
     BINARY_WIDE,
     BARRIER,
     WAIT,
@@ -79,6 +79,7 @@ const OTHERS: [&[Row]; 14] = [
     MATRIX_GFX9,
     BYTES,
     DOT_BYTES,
+    DOT_FLUSHED,
     FP8,
 ];
 

@@ -171,7 +171,7 @@ fn three(reader: &mut Reader<'_>, one: u32) -> Option<Instruction> {
         _ => reader.known(Encoding::Vop3, opcode)?,
     };
     let row = known.row;
-    if matches!(row.name, "v_dot2acc_f32_f16" | "v_dot4acc_i32_i8") {
+    if matches!(row.name, "v_dot2acc_f32_f16" | "dot2acc_f32_f16_flushed" | "v_dot4acc_i32_i8") {
         return None;
     }
     let carries = carries(known);

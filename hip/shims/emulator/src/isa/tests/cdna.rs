@@ -406,6 +406,29 @@ fn matrix_instructions_multiply_tiles_of_64_lanes() {
     }
 }
 
+/// AMD's documents: "On the MI200, MFMA_F16, MFMA_BF16, and MFMA_BF16_1K flush subnormal input/output data to zero."
+#[test]
+fn only_gfx90a_flushes_subnormal_numbers_in_matrix_products() {
+    const LARGE: u32 = 0x7000_7000;
+    for (text, code) in of_cdna("v_mfma_f32_16x16x16") {
+        let (sums, result) = if text.contains("a[4:7]") { (ACCUMULATOR + 4, ACCUMULATOR) } else { (24, 32) };
+        // A, B, C: one of A, B and C is the smallest subnormal number, and A or B are large or 0.
+        for (number, [a, b, c]) in
+            [[0x1_0001, LARGE, 0], [LARGE, 0x1_0001, 0], [0, 0, 1]].into_iter().enumerate()
+        {
+            let ran = run_once(&code, 41, u32::MAX, |wave| {
+                for (registers, bits) in [(8..10, a), (10..12, b), (sums..sums + 4, c)] {
+                    for (register, lane) in registers.flat_map(|r| (0..64).map(move |lane| (r, lane))) {
+                        *wave.lane64(register, lane) = bits;
+                    }
+                }
+            });
+            let is_zero = (0..4).all(|r| (0..64).all(|lane| at(&ran.after, result + r, lane) == 0));
+            assert_eq!(is_zero, code.architecture == "gfx90a", "{}: {text}, {number}", code.architecture);
+        }
+    }
+}
+
 #[test]
 fn branches_look_at_both_words_of_a_mask() {
     // s_cbranch_vccz, vccnz, execz and execnz, to the instruction after the next one.

@@ -239,11 +239,11 @@ fn a_first_start_measures_settings() {
     };
     // All GEMMs of one position have few rows.
     let options = "gemm=rocblas,max_batch=1,streams=1,wait=block";
-    // What the user has chosen is left for later starts, and there is only one batch size.
+    // What the user has chosen is left for later starts, and so is the recommended batch, which is larger.
     let found = search(&format!("{options},fuse=false,graph=true,fork=0,few_rows=0"));
-    assert_eq!(found, [";left=fuse,graph,fork,few_rows,streams"]);
+    assert_eq!(found, [";left=fuse,graph,fork,few_rows,streams,batch"]);
     let found = search(&format!("{options},fuse=false,graph=true,fork=0"));
-    let expected = ["few_rows=64;left=fuse,graph,fork,streams"];
+    let expected = ["few_rows=64;left=fuse,graph,fork,streams,batch"];
     assert_eq!(found, expected, "rocBLAS is slow, so that our own kernel is faster");
     let kept = machine.kept("checked-");
     assert_eq!(search(&format!("{options},fuse=false,graph=true,fork=0")), found);
@@ -255,7 +255,7 @@ fn a_first_start_measures_settings() {
     let arguments = ["--stage=speed", "--backend=rocm-fp16", "-o", &options];
     let settings = [&slow[..], &[("XDG_CACHE_HOME", &*cache)]].concat();
     let report = doctor_with(machine.libraries.path(), NETWORK, &arguments, &settings);
-    let named = "kept settings: few_rows=64; batch sizes: the usual ones; not measured yet: fuse, graph, fork, streams";
+    let named = "kept settings: few_rows=64; batch sizes: the usual ones; not measured yet: fuse, graph, fork, streams, batch";
     assert!(report.text.contains(named), "{}", report.text);
 }
 
@@ -275,7 +275,11 @@ fn first_starts_measure_batch_sizes() {
         starts += 1;
         assert!(starts < 9, "{}", line("settings-"));
     }
-    assert!(line("settings-").ends_with(";left=fuse,graph,fork,few_rows,streams"), "{}", line("settings-"));
+    assert!(
+        line("settings-").ends_with(";left=fuse,graph,fork,few_rows,streams,batch"),
+        "{}",
+        line("settings-")
+    );
     assert!(line("ladder-").ends_with("12"), "{}", line("ladder-"));
     let kept = machine.kept("checked-");
     is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &options], &[]));

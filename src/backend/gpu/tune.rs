@@ -10,13 +10,13 @@ use crate::pass::slot::SlotMaker;
 use crate::runtime::error::Result;
 use crate::runtime::kernels::Kernels;
 use crate::runtime::precision::GpuPrecision;
-use crate::startup::prepare::{sized_maker, slot_maker};
+use crate::startup::prepare::{is_free, sized_maker, slot_maker};
 use crate::tuning::choices::{self, Control};
 use crate::tuning::defaults;
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes::{self, PassTime};
-use crate::tuning::settings::{self, Kept};
+use crate::tuning::settings::{self, BATCH, Kept};
 use crate::tuning::winners::winners;
 use rukh_backend::BackendError;
 use rukh_base::os_error::in_words;
@@ -138,14 +138,16 @@ fn tune_device(
     let mut compared = defaults::kept(&key).filter(|_| tuned.measured == 0);
     let mut times = Vec::new();
     let most = maker.maximum_batch;
-    let usual = recommended_batch(gpu.multiprocessors).min(most);
+    let recommended = recommended_batch(gpu.multiprocessors);
+    let usual = recommended.min(most);
     // GEMMs that run with the default would move the times of passes.
     if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty() || measured.is_none()) {
         let load =
             Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
         let smaller = SMALL_BATCHES.into_iter().filter(|&small| small < usual);
         let sizes: Vec<usize> = std::iter::once(usual).chain(smaller).collect();
-        let is_free = |option: &str| options.leaves(option);
+        let is_free =
+            |what: &str| is_free(options, recommended, what) && (what != BATCH || usual == recommended);
         let found = settings::fastest(&load, &sizes, is_free, &mut notices, &mut |done, all| {
             begin.elapsed() < budget && tell(TuneStage::Settings, done, all)
         })?;

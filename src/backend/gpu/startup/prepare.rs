@@ -17,7 +17,7 @@ use crate::tuning::choices;
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes;
-use crate::tuning::settings::{self, Kept, LADDER};
+use crate::tuning::settings::{self, BATCH, Kept, LADDER};
 use rukh_net::Network;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -79,7 +79,7 @@ pub(crate) fn start(
         }
         measured.settings = settings.settings.clone();
     }
-    let is_free = |option: &str| options.leaves(option);
+    let is_free = |what: &str| is_free(options, recommended_batch(gpu.multiprocessors), what);
     // On NVIDIA's cards the defaults have been measured, and there is less time. Nothing is measured where nobody would
     // check the figures.
     let may_measure = tunes && gpu.maker == Maker::Amd && !settings.open(is_free).is_empty();
@@ -155,6 +155,15 @@ fn with_measured<'a>(
     sized_maker(SlotMaker { ladder: &measured.ladder, ..maker }, options)
 }
 
+/// Whether starts and `rukh tune` may choose an option of the backend; or the batch size that they recommend to the search,
+/// where `recommended` is that of the card: what was found with smaller batches would hold for them alone.
+pub(crate) fn is_free(options: &GpuOptions, recommended: usize, what: &str) -> bool {
+    match what {
+        BATCH => options.maximum_batch.is_none_or(|most| most >= recommended),
+        option => options.leaves(option),
+    }
+}
+
 /// Measures what earlier starts have left of the settings and of the ladder of batch sizes, as far as there is time. Returns
 /// the ladder if it was measured. If the time was too short for anything although nothing else took a part of it, no later
 /// start tries that again.
@@ -172,10 +181,15 @@ fn measure_passes(
     let left = options.tuning.budget(gpu.maker, Duration::ZERO).saturating_sub(gpu.opened.elapsed());
     let (begin, time) = (Instant::now(), left.max(FOR_SETTINGS));
     let goes_on = |expected: Duration| begin.elapsed().saturating_add(expected) < time;
-    let is_free = |option: &str| options.leaves(option);
+    let recommended = recommended_batch(gpu.multiprocessors);
+    let is_free = |what: &str| is_free(options, recommended, what);
     let load = Load { maker: plain, time: Duration::ZERO, batches: 2 };
-    let usual = recommended_batch(gpu.multiprocessors).min(plain.maximum_batch);
+    let usual = recommended.min(plain.maximum_batch);
     let open = known.open(is_free);
+    if usual < recommended && open.contains(&BATCH) {
+        // The memory is too small for batches of the card's size.
+        known.has_measured(BATCH);
+    }
     // Two loads of two batches in each slot after a warm-up of two, at a quarter of the data sheet's rate.
     let operations = (8 * plain.streams * usual) as f64 * network.flops as f64;
     let seconds = operations / (gpu.peak_operations_per_second() / 4.0);

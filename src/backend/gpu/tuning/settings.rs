@@ -27,7 +27,7 @@ const TOLERATED: f64 = 0.98;
 /// smaller batches than usual, and the ladder of batch sizes, which [`super::passes`] times.
 const AT_FIRST: [&str; 7] = ["fuse", "graph", "fork", "few_rows", STREAMS, BATCH, LADDER];
 const STREAMS: &str = "streams";
-const BATCH: &str = "batch";
+pub(crate) const BATCH: &str = "batch";
 pub(crate) const LADDER: &str = "ladder";
 
 /// The smaller batches to try, in quarters of the usual size, and the settings to try them with. Batches that fit into a
@@ -194,10 +194,10 @@ impl Kept {
         self.left.iter_mut().for_each(|left| left.retain(|other| *other != what));
     }
 
-    /// What a start may still measure: what is left, without the options that the user has chosen.
+    /// What a start may still measure: what is left and free, and the ladder.
     pub(crate) fn open(&self, is_free: impl Fn(&str) -> bool) -> Vec<&'static str> {
         let left = self.left.iter().flatten().copied();
-        left.filter(|&what| [BATCH, LADDER].contains(&what) || is_free(what)).collect()
+        left.filter(|&what| what == LADDER || is_free(what)).collect()
     }
 
     fn from_text(text: &str) -> Option<Kept> {
@@ -268,7 +268,7 @@ pub(crate) fn fastest(
         notices.push(format!("tuning: {} gives other figures, so it is not used", wrong.text));
     }
     // Each size, alone and with each setting; the comparison at the end; and smaller batches.
-    let smaller = smaller_batches(load, &MeasuredSettings::default(), usual, is_free(STREAMS)).len();
+    let smaller = smaller_batches(load, &MeasuredSettings::default(), usual, &is_free).len();
     let all = sizes.len() * (1 + tried.len()) + 1 + smaller;
     let mut done = 0;
     let mut goes_on = || {
@@ -299,7 +299,7 @@ pub(crate) fn fastest(
     let best = if is_worth_it(&comparison) { best } else { MeasuredSettings::default() };
     let chosen = Load { maker: best.applied(load.maker, |_| true), ..*load };
     let mut faster = Vec::new();
-    for (size, changed) in smaller_batches(&chosen, &best, usual, is_free(STREAMS)) {
+    for (size, changed) in smaller_batches(&chosen, &best, usual, &is_free) {
         if !goes_on() {
             return Ok(None);
         }
@@ -338,7 +338,7 @@ pub(crate) fn at_first_start(
         let chosen = &known.settings;
         let base = Load { maker: chosen.applied(load.maker, &is_free), ..*load };
         let others: Vec<(usize, MeasuredSettings)> = match what {
-            BATCH => smaller_batches(&base, chosen, usual, is_free(STREAMS)),
+            BATCH => smaller_batches(&base, chosen, usual, &is_free),
             option => SETTINGS
                 .into_iter()
                 .filter(|setting| setting.option() == option && !setting.is_that_of(&base.maker))
@@ -372,10 +372,13 @@ fn smaller_batches(
     load: &Load<'_>,
     chosen: &MeasuredSettings,
     usual: usize,
-    has_free_streams: bool,
+    is_free: impl Fn(&str) -> bool,
 ) -> Vec<(usize, MeasuredSettings)> {
+    if !is_free(BATCH) {
+        return Vec::new();
+    }
     let is_tried = |setting: &Setting| {
-        has_free_streams && IN_FLIGHT.contains(&setting.text) && !setting.is_that_of(&load.maker)
+        is_free(STREAMS) && IN_FLIGHT.contains(&setting.text) && !setting.is_that_of(&load.maker)
     };
     let in_flight = SETTINGS.into_iter().filter(is_tried).map(|setting| chosen.with(setting));
     let settings: Vec<MeasuredSettings> = std::iter::once(chosen.clone()).chain(in_flight).collect();
@@ -532,7 +535,7 @@ mod tests {
     fn a_start_measures_what_is_left_and_free() {
         let mut kept = Kept::from_text("fuse=false;left=streams,batch,ladder").unwrap();
         assert_eq!(kept.open(|_| true), ["streams", "batch", "ladder"]);
-        assert_eq!(kept.open(|_| false), ["batch", "ladder"]);
+        assert_eq!(kept.open(|_| false), ["ladder"]);
         kept.has_measured("batch");
         assert_eq!(kept.to_string(), "fuse=false;left=streams,ladder");
         assert!(kept.of_tuning().is_none());

@@ -173,7 +173,8 @@ GPU_FUNCTION Fp8Scales scales_of(Fp8, const GemmBytesArguments& a) {
     GPU_KERNEL(threads, kernel##_f16_##rows##x##columns##_##threads, GemmBytesArguments) {                     \
         using Tile = Gemm<Type, BYTES_CORE, rows, columns, threads, step_bytes>;                               \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
-        Tile::compute(arguments.gemm, nullptr, {block_x(), 0, 0}, shared, scales_of(Type(), arguments));    \
+        const i32 tile = Tile::tile_of_block(arguments.gemm, block_x());                                       \
+        Tile::compute(arguments.gemm, nullptr, {tile, 0, 0}, shared, scales_of(Type(), arguments));            \
     }
 #if MATRIX_LAYOUT == MATRIX_QUADS
 GEMM_OF(Byte, gemm_bytes, 128, 128, 128, 64)

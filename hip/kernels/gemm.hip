@@ -9,7 +9,8 @@
 //   preshuffle: weights in another order, for gemm and gemm_chain (PreshuffleArguments)
 //
 //   grid           gemm: (tiles, gemms * splits) blocks. The tiles of one row of tiles are neighbours, so that
-//                  blocks that run together share rows of x
+//                  blocks that run together share rows of x; tile_of_block in gemm_tiles.h says which block computes
+//                  which tile where a GPU has dies
 //                  gemm_chain: for each link (tiles * splits) blocks, and then those of its norm: 32 threads per row of
 //                  at most 1024, or else a block per row
 //   tile           rows x columns of the results, as in the kernel's name, with as many threads as its last number
@@ -130,7 +131,8 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
         using Tile = Gemm<T, Core, rows, columns, threads, step_bytes>;                                        \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
         const i32 gemm = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
-        Tile::compute(arguments, arguments.partial, {block_x(), gemm, split}, shared);                      \
+        const i32 tile = Tile::tile_of_block(arguments, block_x());                                            \
+        Tile::compute(arguments, arguments.partial, {tile, gemm, split}, shared);                              \
     }
 #if GPU_HAS_CHAINS
 #define GEMM_AND_CHAIN(type, T, Core, rows, columns, threads, step_bytes)                                      \
@@ -161,7 +163,15 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
 #else
 #define GEMM_64X128(type, T) GEMM_AND_CHAIN(type, T, MatrixCore, 64, 128, 128, 64)
 #endif
+// The second-level cache of a die gives 128 x 128 tiles hardly what they take (EXPECTED_TIMES.md). Twice as many waves
+// share a tile that takes three quarters of that.
+#if GPU_HAS_DIES
+#define GEMM_256X128(type, T) GEMM(type, T, MatrixCore, 256, 128, 512, 64)
+#else
+#define GEMM_256X128(type, T)
+#endif
 #define GEMM_16_BITS(type, T)                                                                                  \
+    GEMM_256X128(type, T)                                                                                      \
     GEMM_AND_CHAIN(type, T, MatrixCore, 128, 128, 256, 64)                                                     \
     GEMM_64X128(type, T)                                                                                       \
     GEMM_AND_CHAIN(type, T, MatrixCore, 64, 64, 128, 64)                                                       \
@@ -195,3 +205,4 @@ WITH_BF16(INSTANCES(bf16, Bfloat))
 #undef GEMM
 #undef GEMM_16_BITS
 #undef GEMM_64X128
+#undef GEMM_256X128

@@ -21,7 +21,8 @@
         using Tile = Gemm<T, Core, rows, columns, threads, step_bytes, ByteWeights>;                           \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
         const i32 gemm = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
-        Tile::compute(arguments, arguments.partial, {block_x(), gemm, split}, shared);                      \
+        const i32 tile = Tile::tile_of_block(arguments, block_x());                                            \
+        Tile::compute(arguments, arguments.partial, {tile, gemm, split}, shared);                              \
     }
 #if GPU_HAS_CHAINS
 #define BYTE_WEIGHTS_AND_CHAIN(type, T, Core, rows, columns, threads, step_bytes)                              \

@@ -48,7 +48,7 @@ struct MatrixCore {
     static constexpr i32 WAVES_ACROSS = WAVE_COUNT == 1                         ? 1
                                         : WAVE_COUNT == 2                       ? (COLUMNS > ROWS ? 2 : 1)
                                         : WAVE_COUNT == 4                       ? (COLUMNS >= 64 ? 2 : 1)
-                                        : WAVE_COUNT == 8 && COLUMNS / 4 >= 32  ? 4
+                                        : COLUMNS / 4 >= 32 && ROWS <= COLUMNS  ? 4
                                                                            : 2;
     static constexpr i32 WAVE_ROWS = ROWS / (WAVE_COUNT / WAVES_ACROSS), WAVE_COLUMNS = COLUMNS / WAVES_ACROSS;
     static constexpr i32 X_TILES = WAVE_ROWS / TILE, W_TILES = WAVE_COLUMNS / TILE;

@@ -262,6 +262,10 @@ GPU_FUNCTION void gemm_store(const GemmArguments& a, Core& core, const Scales& s
     }
 }
 
+// The dies among which a launch's blocks are dealt in turn, where there are any: those of an MI300X or MI350X that is not
+// partitioned. On a card with fewer, tiles are only in another order.
+#define DIES 8
+
 // The place of a block's work: a tile of a GEMM, and a part of the summed axis.
 struct GemmPlace {
     i32 tile, gemm, split;
@@ -282,6 +286,16 @@ struct Gemm {
     GPU_FUNCTION i32 tiles_down(const GemmArguments& a) { return (a.rows + ROWS - 1) / ROWS; }
     GPU_FUNCTION i32 first_row(const GemmArguments& a, i32 tile) { return tile / tiles_across(a) * ROWS; }
     GPU_FUNCTION i32 first_column(const GemmArguments& a, i32 tile) { return tile % tiles_across(a) * COLUMNS; }
+
+    // The tile of a block of a launch that has a block for each tile. Where neighbouring blocks run on other dies, each die
+    // gets neighbouring tiles, so that its cache fetches only a part of the larger operand (README.md).
+    GPU_FUNCTION i32 tile_of_block(const GemmArguments& a, i32 block) {
+        if (!GPU_HAS_DIES) return block;
+        const u32 across = tiles_across(a), down = tiles_down(a), tiles = across * down;
+        const u32 die = (u32)block % DIES, each = tiles / DIES, rest = tiles % DIES;
+        const u32 place = die * each + (die < rest ? die : rest) + (u32)block / DIES;
+        return a.rows < a.outputs ? place % down * across + place / down : place;
+    }
 
     // Computes and stores the results of a tile, or its sums of a part of the summed axis. `shared` has STAGES * STAGE
     // vectors.

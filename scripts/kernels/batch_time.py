@@ -84,7 +84,7 @@ class Tile:
         """Rows and columns of a wave's part, as MatrixCore in gemm_cores.h chooses them."""
         waves = self.threads // lanes
         narrow = {1: 1, 2: 2 if self.columns > self.rows else 1, 4: 2 if self.columns >= 64 else 1}
-        across = narrow.get(waves, 4 if self.columns >= 128 else 2)
+        across = narrow.get(waves, 4 if self.columns >= 128 and self.rows <= self.columns else 2)
         return self.rows * across // waves, self.columns // across
 
 

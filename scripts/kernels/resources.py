@@ -38,6 +38,9 @@ COPIES = {("gfx11", "gemm_bytes_f16_64x64_128"): 4}
 # These exist on architectures that multiply numbers in e4m3 only.
 NEEDS_FP8 = re.compile(r"_fp8_")
 WITH_FP8 = {"gfx942", "gfx1200"}
+# These exist where neighbouring blocks run on other dies only (GPU_HAS_DIES).
+NEEDS_DIES = re.compile(r"_256x128_512$")
+WITH_DIES = {"gfx942"}
 
 
 def fail(message):
@@ -195,9 +198,11 @@ def main():
         rows = remarks(f"{folder}/{architecture}.remarks")
         sizes = code_sizes(f"{folder}/{architecture}.notes")
         code = instructions(f"{folder}/{architecture}.text")
-        common = {ANY_THREADS.sub(r"\1\2", name) for name in rows if not NEEDS_FP8.search(name)}
-        if (len(common) < len(rows)) != (architecture in WITH_FP8):
-            fail(f"{architecture} has kernels for e4m3, or lacks them")
+        for needed, some in ((NEEDS_FP8, WITH_FP8), (NEEDS_DIES, WITH_DIES)):
+            if any(map(needed.search, rows)) != (architecture in some):
+                fail(f"{architecture} has kernels {needed.pattern}, or lacks them")
+        common = {n for n in rows if not NEEDS_FP8.search(n) and not NEEDS_DIES.search(n)}
+        common = {ANY_THREADS.sub(r"\1\2", name) for name in common}
         expected = {n for n in names or common if architecture not in WITHOUT_MATRIX or not NEEDS_MATRIX.search(n)}
         if architecture not in WITHOUT_MATRIX:
             if names is not None and common != names:

@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::driver::NO_FOLDER;
 use crate::rocm::{ABORTED, libraries, nowhere};
+use crate::rocm_doctor::{NETWORK, doctor_with};
 use crate::rocm_errors::{search, stdout};
 
 /// The options of a search with few batch sizes, and with settings that no start measures.
@@ -238,12 +239,50 @@ fn a_first_start_measures_settings() {
     };
     // All GEMMs of one position have few rows.
     let options = "gemm=rocblas,max_batch=1,streams=1,wait=block";
-    // The user has chosen, so that nothing is left to measure.
-    assert!(search(&format!("{options},fuse=false,graph=true,fork=0,few_rows=0")).is_empty());
+    // What the user has chosen is left for later starts, and so is the recommended batch, which is larger.
+    let found = search(&format!("{options},fuse=false,graph=true,fork=0,few_rows=0"));
+    assert_eq!(found, [";left=fuse,graph,fork,few_rows,streams,batch"]);
     let found = search(&format!("{options},fuse=false,graph=true,fork=0"));
-    assert_eq!(found, ["few_rows=64"], "rocBLAS is slow, so that our own kernel is faster");
+    let expected = ["few_rows=64;left=fuse,graph,fork,streams,batch"];
+    assert_eq!(found, expected, "rocBLAS is slow, so that our own kernel is faster");
     let kept = machine.kept("checked-");
     assert_eq!(search(&format!("{options},fuse=false,graph=true,fork=0")), found);
+    assert_eq!(machine.kept("checked-"), kept, "nothing is checked again");
+
+    // The doctor names them.
+    let cache = machine.cache.path().to_string_lossy();
+    let options = format!("{options},fuse=false,graph=true,fork=0");
+    let arguments = ["--stage=speed", "--backend=rocm-fp16", "-o", &options];
+    let settings = [&slow[..], &[("XDG_CACHE_HOME", &*cache)]].concat();
+    let report = doctor_with(machine.libraries.path(), NETWORK, &arguments, &settings);
+    let named = "kept settings: few_rows=64; batch sizes: the usual ones; not measured yet: fuse, graph, fork, streams, batch";
+    assert!(report.text.contains(named), "{}", report.text);
+}
+
+/// What the first start has no time for is left to the next one, which checks the figures of what it finds.
+#[test]
+fn first_starts_measure_batch_sizes() {
+    let machine = Machine::new();
+    let options = OPTIONS.replace("gemm=library,max_batch=2", "gemm=own,max_batch=12");
+    let line = |prefix: &str| {
+        let text =
+            fs::read_to_string(machine.kept(prefix).pop().expect("it is kept")).expect("it can be read");
+        text.lines().next().unwrap_or_default().to_owned()
+    };
+    let mut starts = 0;
+    while machine.kept("ladder-").is_empty() {
+        is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &options], &[]));
+        starts += 1;
+        assert!(starts < 9, "{}", line("settings-"));
+    }
+    assert!(
+        line("settings-").ends_with(";left=fuse,graph,fork,few_rows,streams,batch"),
+        "{}",
+        line("settings-")
+    );
+    assert!(line("ladder-").ends_with("12"), "{}", line("ladder-"));
+    let kept = machine.kept("checked-");
+    is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &options], &[]));
     assert_eq!(machine.kept("checked-"), kept, "nothing is checked again");
 }
 

@@ -64,6 +64,7 @@ fn a_tuned_start_measures_nothing() {
     assert!([&[2][..], &[1, 2]].contains(&&ladder[..]), "{first}");
     assert_eq!(first["passes"].as_array().map(Vec::len), Some(2), "{first}");
     assert_eq!(first["settings"], "", "the user has chosen all settings: {first}");
+    assert_eq!(number(&first, "batch"), 2, "{first}");
     assert!(first["padding"].as_f64().is_some_and(|padding| padding <= 0.1), "{first}");
 
     let table = fs::read(table_file(&machine)).expect("the table can be read");

@@ -10,7 +10,6 @@
 //! what takes its place.
 
 use crate::options::GpuOptions;
-use crate::pass::buckets::recommended_batch;
 use crate::pass::slot::{Requests, Slot};
 use crate::pass::timing;
 use crate::runtime::device::Gpu;
@@ -113,7 +112,7 @@ impl GpuBackend {
             precision.for_network(&network).on(&gpu).map_err(|error| creation_error(&name, &error))?;
         let (format, has_wdl) = (network.architecture.input_format, network.architecture.wdl);
         let (has_mlh, has_value_error) = (network.moves_left.is_some(), network.value_error.is_some());
-        let Started { mut slots, bucket_sizes, mut notices } =
+        let Started { mut slots, bucket_sizes, recommended_batch, mut notices } =
             start(&gpu, network, precision, options, 1.0 / policy_softmax_temperature)
                 .map_err(|error| creation_error(&name, &error))?;
         let maximum_batch = bucket_sizes.last().copied().unwrap_or(1);
@@ -135,7 +134,7 @@ impl GpuBackend {
             has_value_error,
             runs_on_cpu: false,
             suggested_threads: slots.len(),
-            recommended_batch_size: recommended_batch(gpu.multiprocessors).min(maximum_batch),
+            recommended_batch_size: recommended_batch.min(maximum_batch),
             maximum_batch_size: maximum_batch,
             batch_sizes: BatchSizes::new(bucket_sizes),
         };

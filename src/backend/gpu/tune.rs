@@ -10,13 +10,13 @@ use crate::pass::slot::SlotMaker;
 use crate::runtime::error::Result;
 use crate::runtime::kernels::Kernels;
 use crate::runtime::precision::GpuPrecision;
-use crate::startup::prepare::{sized_maker, slot_maker};
+use crate::startup::prepare::{is_free, sized_maker, slot_maker};
 use crate::tuning::choices::{self, Control};
 use crate::tuning::defaults;
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes::{self, PassTime};
-use crate::tuning::settings;
+use crate::tuning::settings::{self, BATCH, Kept};
 use crate::tuning::winners::winners;
 use rukh_backend::BackendError;
 use rukh_base::os_error::in_words;
@@ -70,6 +70,8 @@ pub struct TuneOutcome {
     pub byte_weights: usize,
     /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
     pub settings: Option<String>,
+    /// The size of batches, in positions, beyond which larger ones gain little.
+    pub batch: usize,
     /// The batch sizes of the next start, in ascending order; empty if they were not measured.
     pub ladder: Vec<usize>,
     /// The time of a pass of each size that could be in the ladder, if it was measured now.
@@ -132,22 +134,25 @@ fn tune_device(
     let mut tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
     notices.append(&mut tuned.notices);
     let mut ladder = passes::kept(&key).unwrap_or_default();
-    let mut measured = settings::kept(&key).unwrap_or_default();
+    let mut measured = settings::kept(&key).unwrap_or_default().and_then(Kept::of_tuning);
     let mut compared = defaults::kept(&key).filter(|_| tuned.measured == 0);
     let mut times = Vec::new();
+    let most = maker.maximum_batch;
+    let recommended = recommended_batch(gpu.multiprocessors);
+    let usual = recommended.min(most);
     // GEMMs that run with the default would move the times of passes.
     if tuned.left == 0 && (tuned.measured > 0 || ladder.is_empty() || measured.is_none()) {
         let load =
             Load { maker: SlotMaker { ladder: &[], ..maker }, time: LOAD_TIME, batches: LEAST_BATCHES };
-        let usual = recommended_batch(gpu.multiprocessors).min(maker.maximum_batch);
         let smaller = SMALL_BATCHES.into_iter().filter(|&small| small < usual);
         let sizes: Vec<usize> = std::iter::once(usual).chain(smaller).collect();
-        let is_free = |option: &str| options.leaves(option);
+        let is_free =
+            |what: &str| is_free(options, recommended, what) && (what != BATCH || usual == recommended);
         let found = settings::fastest(&load, &sizes, is_free, &mut notices, &mut |done, all| {
             begin.elapsed() < budget && tell(TuneStage::Settings, done, all)
         })?;
         if let Some(settings) = found {
-            keep(settings::keep(&key, &settings), "the settings are", &mut notices);
+            keep(settings::keep(&key, &Kept::tuned(settings.clone())), "the settings are", &mut notices);
             let maker = settings.applied(maker, |_| true);
             times = passes::times(&maker, &mut |done, all| {
                 begin.elapsed() < budget && tell(TuneStage::Passes, done, all)
@@ -188,7 +193,8 @@ fn tune_device(
         preshuffled: winners.preshuffled,
         transposed: winners.transposed,
         byte_weights: winners.bytes,
-        settings: measured.map(|settings| settings.to_string()),
+        settings: measured.as_ref().map(|settings| settings.texts().join(",")),
+        batch: measured.map_or(usual, |settings| settings.batch_or(usual)).min(most),
         padding,
         ladder,
         passes: times,

@@ -2,13 +2,14 @@
 
 use super::reporter::Reporter;
 use super::subject::Subject;
+use crate::options::Tuning;
 use crate::pass::buckets::recommended_batch;
 use crate::pass::slot::SlotMaker;
 use crate::pass::timing;
 use crate::runtime::error::Result;
 use crate::tuning::load::Load;
 use crate::tuning::settings::{
-    Comparison, SETTINGS, Setting, best_of_each, compare, harmless, is_worth_it, option_of,
+    Comparison, Kept, SETTINGS, Setting, best_of_each, compare, harmless, is_worth_it, option_of,
 };
 use std::time::Duration;
 
@@ -24,6 +25,9 @@ const REPETITIONS: usize = 10;
 pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     subject.tune()?.into_iter().for_each(|notice| report.note(notice));
     let (time, batches) = if subject.is_quick { (50, 2) } else { (300, 4) };
+    if subject.options.tuning != Tuning::Off {
+        report.note(kept(&subject.kept_settings()?, &subject.ladder()?));
+    }
     let maker = subject.maker()?;
     let streams = maker.streams;
     let load = Load { maker, time: Duration::from_millis(time), batches };
@@ -55,6 +59,19 @@ pub(super) fn run(subject: &Subject, report: &mut Reporter<'_>) -> Result<()> {
     report
         .item("the fastest settings together", |report| together(&load, &sizes, &harmless, subject, report));
     Ok(())
+}
+
+/// What earlier starts or `rukh tune` have measured, and every start uses.
+fn kept(kept: &Kept, ladder: &[usize]) -> String {
+    let settings = kept.settings.to_string();
+    let settings = if settings.is_empty() { "none but the defaults" } else { &settings };
+    let sizes: Vec<String> = ladder.iter().map(ToString::to_string).collect();
+    let sizes = if sizes.is_empty() { "the usual ones".to_owned() } else { sizes.join(" ") };
+    let left = match &kept.left {
+        Some(left) if !left.is_empty() => format!("; not measured yet: {}", left.join(", ")),
+        _ => String::new(),
+    };
+    format!("kept settings: {settings}; batch sizes: {sizes}{left}")
 }
 
 /// Times the steps of a batch one by one.
@@ -159,6 +176,19 @@ fn merged(options: &str, changes: &[&str]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_kept_is_said_in_a_line() {
+        let said = kept(&Kept::nothing(), &[]);
+        assert!(
+            said.starts_with(
+                "kept settings: none but the defaults; batch sizes: the usual ones; not measured yet: fuse,"
+            ),
+            "{said}"
+        );
+        let tuned = Kept { left: None, ..Kept::nothing() };
+        assert_eq!(kept(&tuned, &[1, 2, 8]), "kept settings: none but the defaults; batch sizes: 1 2 8");
+    }
 
     #[test]
     fn changes_replace_the_users_options() {

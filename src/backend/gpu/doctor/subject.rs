@@ -14,7 +14,7 @@ use crate::startup::prepare::{MAXIMUM_BATCH, fitting_batch, slot_maker};
 use crate::tuning::choices;
 use crate::tuning::kept_tables;
 use crate::tuning::passes;
-use crate::tuning::settings::{self, MeasuredSettings};
+use crate::tuning::settings::{self, Kept};
 use rukh_net::{HeadSelection, Network, find_network};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -107,14 +107,20 @@ impl Subject {
     pub(crate) fn maker(&self) -> Result<SlotMaker<'_>> {
         let Subject { options, gpu, kernels, gemms, maximum_batch, .. } = self;
         let maker = slot_maker(gpu, self.network()?, kernels, gemms, options);
-        let measured = match options.tuning {
-            Tuning::Off => MeasuredSettings::default(),
-            _ => settings::kept(&self.passes_key()?).ok().flatten().unwrap_or_default(),
-        };
+        let measured = self.kept_settings()?.settings;
         let maker = measured.applied(maker, |option| options.leaves(option));
         let mut maker = SlotMaker { maximum_batch: *maximum_batch, ..maker };
         maker.maximum_batch = fitting_batch(&maker, options.longest_batch)?;
         Ok(maker)
+    }
+
+    /// What starts or `rukh tune` have measured and kept for the network, unless the user wants none of it.
+    pub(crate) fn kept_settings(&self) -> Result<Kept> {
+        let kept = match self.options.tuning {
+            Tuning::Off => None,
+            _ => settings::kept(&self.passes_key()?).ok().flatten(),
+        };
+        Ok(kept.unwrap_or_else(Kept::nothing))
     }
 
     /// The measured ladder of batch sizes of the network; empty if there is none.

@@ -66,6 +66,21 @@ pub(crate) fn ladder(times: &[(usize, f32)]) -> Vec<usize> {
     }
 }
 
+/// The sizes that do not take longer than a larger one by more than the factor `slower`. `times` has the time of each size,
+/// in ascending order of the sizes.
+pub(crate) fn without_slow_sizes(times: &[(usize, f32)], slower: f32) -> Vec<usize> {
+    let mut fastest = f32::INFINITY;
+    let mut sizes = Vec::new();
+    for &(size, time) in times.iter().rev() {
+        if time <= fastest * slower {
+            sizes.push(size);
+        }
+        fastest = fastest.min(time);
+    }
+    sizes.reverse();
+    sizes
+}
+
 /// Adds the usual sizes that are not clearly slower than the bucket that would hold them.
 fn with_usual_sizes(times: &[(usize, f32)], buckets: Vec<usize>) -> Vec<usize> {
     let time_of = |size: usize| times.iter().find(|(known, _)| *known == size).map(|(_, time)| *time);
@@ -206,5 +221,7 @@ mod tests {
         let times = [(1, 2.01), (2, 2.02), (3, 2.0), (4, 3.0)];
         assert_eq!(ladder(&times), [1, 2, 3, 4]);
         assert_eq!(ladder(&[]), Vec::<usize>::new());
+        let times = [(1, 2.2), (2, 2.0), (4, 2.5), (8, 1.95), (16, 4.0)];
+        assert_eq!(without_slow_sizes(&times, 1.13), [1, 2, 8, 16]);
     }
 }

@@ -43,6 +43,7 @@ const STEPS_OF_A_GRAPH: usize = 24;
 pub struct GpuProfiler {
     subject: Subject,
     maximum_batch: usize,
+    recommended_batch: usize,
     /// The batch sizes that the engine lays passes out for, in ascending order.
     sizes: Vec<usize>,
     notices: Vec<String>,
@@ -75,7 +76,9 @@ impl GpuProfiler {
             let notices = subject.tune()?;
             let maximum_batch = subject.maker()?.maximum_batch;
             let sizes = bucket_sizes(&subject.ladder()?, maximum_batch);
-            Ok(GpuProfiler { subject, maximum_batch, sizes, notices })
+            let usual = recommended_batch(subject.gpu.multiprocessors);
+            let recommended_batch = subject.kept_settings()?.settings.batch_or(usual).min(maximum_batch);
+            Ok(GpuProfiler { subject, maximum_batch, recommended_batch, sizes, notices })
         };
         open().map_err(|error| BackendError::Create { name: "rocm".to_owned(), reason: error.to_string() })
     }
@@ -319,7 +322,7 @@ impl Profiler for GpuProfiler {
                 gpu.architecture,
                 self.subject.precision.key()
             ),
-            recommended_batch: recommended_batch(gpu.multiprocessors).min(self.maximum_batch),
+            recommended_batch: self.recommended_batch,
             maximum_batch: self.maximum_batch,
             ladder: self.sizes.clone(),
         }

@@ -1,7 +1,7 @@
 //! Prepares a device for a network: looks up the kernels, uploads the weights, tunes the GEMMs, and makes slots whose
 //! figures are checked.
 
-use super::rungs::{Check, checked_slots};
+use super::rungs::{Check, Measured, checked_slots};
 use crate::gemm::gemms::Gemms;
 use crate::network::device_network::DeviceNetwork;
 use crate::options::{GpuOptions, Tuning};
@@ -17,16 +17,20 @@ use crate::tuning::choices;
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes;
-use crate::tuning::settings::{self, MeasuredSettings};
+use crate::tuning::settings::{self, BATCH, Kept, LADDER};
 use rukh_net::Network;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 pub(crate) const MAXIMUM_BATCH: usize = 512;
 
-/// After this time since the device was opened, a start measures no further setting.
-const MEASURED_UNTIL: Duration = Duration::from_secs(10);
+/// What a start on an AMD card keeps of the time for tuning for the settings, as long as some are not measured. The wrong
+/// ones cost more than GEMMs that wait for the next start.
+const FOR_SETTINGS: Duration = Duration::from_millis(2500);
+
+/// A ladder of so many batch sizes is not measured.
+const FEW_SIZES: usize = 3;
 
 /// Little memory does not lower the limit on the batch size below this.
 const LEAST_MAXIMUM_BATCH: usize = 16;
@@ -36,6 +40,8 @@ pub(crate) struct Started {
     pub(crate) slots: Vec<Slot>,
     /// The batch sizes that forward passes are laid out for, in ascending order.
     pub(crate) bucket_sizes: Vec<usize>,
+    /// The size of batches, in positions, beyond which larger ones gain little.
+    pub(crate) recommended_batch: usize,
     pub(crate) notices: Vec<String>,
 }
 
@@ -59,50 +65,68 @@ pub(crate) fn start(
     let kept = kept_tables::recall(gpu, &gemms, options, &origin, tunes);
     let mut notices = gemms.refusals().to_vec();
     notices.extend(without_byte_weights(&gemms, precision));
-    let mut ladder = Vec::new();
-    // `None` if no start and no tuning has measured them.
-    let mut kept_settings = None;
     let key = passes::key(&origin.versions, precision, &network.architecture);
+    let mut measured = Measured::default();
+    let mut settings = Kept::nothing();
     if tunes {
         match passes::kept(&key) {
-            Ok(sizes) => ladder = sizes,
+            Ok(sizes) => measured.ladder = sizes,
             Err(notice) => notices.push(notice),
         }
         match settings::kept(&key) {
-            Ok(settings) => kept_settings = settings,
+            Ok(kept) => settings = kept.unwrap_or(settings),
             Err(notice) => notices.push(notice),
         }
+        measured.settings = settings.settings.clone();
     }
-    let are_unmeasured = kept_settings.is_none();
-    let mut settings = kept_settings.unwrap_or_default();
+    let is_free = |what: &str| is_free(options, recommended_batch(gpu.multiprocessors), what);
+    // On NVIDIA's cards the defaults have been measured, and there is less time. Nothing is measured where nobody would
+    // check the figures.
+    let may_measure = tunes && gpu.maker == Maker::Amd && !settings.open(is_free).is_empty();
     let check = options.warm_up.then(|| {
         let depends_on = figures_depend_on(gpu, &origin.versions, precision, options);
-        let depends_on = format!("{depends_on},{ladder:?}");
-        Check::new(&network, inverse_temperature, &depends_on, (&settings, &gemms))
+        Check::new(&network, inverse_temperature, &depends_on, (&measured, &gemms), may_measure)
     });
     let network = Arc::new(DeviceNetwork::new(gpu, network, precision)?);
-    let plain = slot_maker(gpu, &network, &kernels, &gemms, options);
-    let maker_with = |settings: &MeasuredSettings| -> Result<SlotMaker<'_>> {
-        let maker = settings.applied(plain, |option| options.leaves(option));
-        Ok(SlotMaker { inverse_temperature, ladder: &ladder, ..sized_maker(maker, options)? })
-    };
-    let mut maker = maker_with(&settings)?;
-    let mut is_settled = true;
+    let plain = SlotMaker { inverse_temperature, ..slot_maker(gpu, &network, &kernels, &gemms, options) };
+    let (mut is_settled, mut has_tuned) = (true, false);
     if let Some(kept) = kept {
         let mut tell = |_, _| true;
         let mut control = options.tuning.control(gpu, &mut tell);
+        if may_measure {
+            control.budget = control.budget.saturating_sub(FOR_SETTINGS);
+            control.later_budget = control.later_budget.min(control.budget);
+        }
+        let maker = with_measured(plain, &measured, options)?;
         let tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
         notices.extend(tuned.notices);
-        is_settled = tuned.is_settled;
+        (is_settled, has_tuned) = (tuned.is_settled, tuned.measured > 0);
     }
-    // Settings are measured only where the figures are compared: nobody else would check the new ones.
-    if tunes && are_unmeasured && check.as_ref().is_some_and(Check::has_reference) {
-        settings = measure_settings(&maker, options, &key, &mut notices);
-        maker = maker_with(&settings)?;
+    if may_measure {
+        let before = settings.to_string();
+        let ladder = measure_passes(plain, options, &mut settings, !has_tuned);
+        match ladder {
+            Ok(None) => {}
+            Ok(Some(ladder)) => {
+                // Without a cache folder the next start measures again, here and below.
+                let _ = passes::keep(&key, &ladder);
+                measured.ladder = ladder;
+            }
+            Err(error) => {
+                notices.push(format!("tuning: settings are not measured: {error}"));
+                // The next start would fail again.
+                settings.open(is_free).into_iter().for_each(|what| settings.has_measured(what));
+            }
+        }
+        if settings.to_string() != before {
+            let _ = settings::keep(&key, &settings);
+        }
+        measured.settings = settings.settings;
     }
+    let maker = with_measured(plain, &measured, options)?;
     let slots = match check {
         Some(check) => {
-            let checked = checked_slots(&maker, options, check, (&settings, is_settled))?;
+            let checked = checked_slots(&maker, options, check, (&measured, is_settled))?;
             notices.extend(checked.notices);
             checked.slots
         }
@@ -117,35 +141,79 @@ pub(crate) fn start(
             "batches have at most {most} positions: the card takes more than {seconds} s for more"
         ));
     }
-    Ok(Started { slots, bucket_sizes, notices })
+    let recommended_batch = measured.settings.batch_or(recommended_batch(gpu.multiprocessors));
+    Ok(Started { slots, bucket_sizes, recommended_batch, notices })
 }
 
-/// Measures the settings of AMD's cards for which there is time, and keeps them for the next start. On NVIDIA's cards the
-/// defaults have been measured, and there is less time.
-fn measure_settings(
-    maker: &SlotMaker<'_>,
+/// The maker with what was measured, as far as the user has not chosen otherwise.
+fn with_measured<'a>(
+    plain: SlotMaker<'a>,
+    measured: &'a Measured,
     options: &GpuOptions,
-    key: &str,
-    notices: &mut Vec<String>,
-) -> MeasuredSettings {
-    let gpu = maker.gpu;
-    if gpu.maker != Maker::Amd {
-        return MeasuredSettings::default();
+) -> Result<SlotMaker<'a>> {
+    let maker = measured.settings.applied(plain, |option| options.leaves(option));
+    sized_maker(SlotMaker { ladder: &measured.ladder, ..maker }, options)
+}
+
+/// Whether starts and `rukh tune` may choose an option of the backend; or the batch size that they recommend to the search,
+/// where `recommended` is that of the card: what was found with smaller batches would hold for them alone.
+pub(crate) fn is_free(options: &GpuOptions, recommended: usize, what: &str) -> bool {
+    match what {
+        BATCH => options.maximum_batch.is_none_or(|most| most >= recommended),
+        option => options.leaves(option),
     }
-    let load = Load { maker: SlotMaker { ladder: &[], ..*maker }, time: Duration::ZERO, batches: 2 };
-    let size = recommended_batch(gpu.multiprocessors).min(maker.maximum_batch);
-    let is_free = |option: &str| options.leaves(option);
-    match settings::at_first_start(&load, size, is_free, || gpu.opened.elapsed() < MEASURED_UNTIL) {
-        Ok(found) => {
-            // Without a cache folder the next start measures again.
-            found.as_ref().into_iter().for_each(|found| drop(settings::keep(key, found)));
-            found.unwrap_or_default()
-        }
-        Err(error) => {
-            notices.push(format!("tuning: settings are not measured: {error}"));
-            MeasuredSettings::default()
+}
+
+/// Measures what earlier starts have left of the settings and of the ladder of batch sizes, as far as there is time. Returns
+/// the ladder if it was measured. If the time was too short for anything although nothing else took a part of it, no later
+/// start tries that again.
+///
+/// # Errors
+/// The memory for the slots is missing, or a pass fails.
+fn measure_passes(
+    plain: SlotMaker<'_>,
+    options: &GpuOptions,
+    known: &mut Kept,
+    has_all_time: bool,
+) -> Result<Option<Vec<usize>>> {
+    let plain = sized_maker(plain, options)?;
+    let SlotMaker { gpu, network, .. } = plain;
+    let left = options.tuning.budget(gpu.maker, Duration::ZERO).saturating_sub(gpu.opened.elapsed());
+    let (begin, time) = (Instant::now(), left.max(FOR_SETTINGS));
+    let goes_on = |expected: Duration| begin.elapsed().saturating_add(expected) < time;
+    let recommended = recommended_batch(gpu.multiprocessors);
+    let is_free = |what: &str| is_free(options, recommended, what);
+    let load = Load { maker: plain, time: Duration::ZERO, batches: 2 };
+    let usual = recommended.min(plain.maximum_batch);
+    let open = known.open(is_free);
+    if usual < recommended && open.contains(&BATCH) {
+        // The memory is too small for batches of the card's size.
+        known.has_measured(BATCH);
+    }
+    // Two loads of two batches in each slot after a warm-up of two, at a quarter of the data sheet's rate.
+    let operations = (8 * plain.streams * usual) as f64 * network.flops as f64;
+    let seconds = operations / (gpu.peak_operations_per_second() / 4.0);
+    let expected = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
+    settings::at_first_start(&load, usual, known, is_free, (expected, goes_on))?;
+    let mut ladder = None;
+    if known.open(is_free) == [LADDER] {
+        let maker = SlotMaker { streams: 1, ..known.settings.applied(plain, is_free) };
+        // With few sizes there is nothing to choose.
+        if maker.bucket_sizes().len() <= FEW_SIZES {
+            known.has_measured(LADDER);
+        } else {
+            // A batch of the next size may take half of the expected time.
+            let times = passes::first_times(&maker, |expected| {
+                expected / 2 <= options.longest_batch && goes_on(expected)
+            })?;
+            ladder = times.map(|times| passes::first_ladder_of(&times));
+            ladder.iter().for_each(|_| known.has_measured(LADDER));
         }
     }
+    if let Some(first) = open.first().filter(|_| has_all_time && known.open(is_free) == open) {
+        known.has_measured(first);
+    }
+    Ok(ladder)
 }
 
 /// Says so if the user wants weights of 8 bits and no GEMM can have them.

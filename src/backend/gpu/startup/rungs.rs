@@ -81,6 +81,14 @@ impl Rung {
     }
 }
 
+/// What was measured of passes.
+#[derive(Default)]
+pub(crate) struct Measured {
+    pub(crate) settings: MeasuredSettings,
+    /// The ladder of batch sizes; empty for the usual one.
+    pub(crate) ladder: Vec<usize>,
+}
+
 /// Gives the processor's figures, which a thread computes while the card is prepared.
 type Pending = Box<dyn FnOnce() -> std::result::Result<Reference, BackendError>>;
 
@@ -88,25 +96,27 @@ type Pending = Box<dyn FnOnce() -> std::result::Result<Reference, BackendError>>
 pub(crate) struct Check {
     /// `None` if an earlier check is known.
     reference: Option<Pending>,
-    /// Everything apart from the measured settings and the GEMM table.
+    /// Everything apart from what was measured and the GEMM table.
     key: String,
     notices: Vec<String>,
 }
 
 impl Check {
     /// Prepares the check of a network's figures. If neither an earlier check is known nor the processor's figures, a
-    /// thread evaluates some positions on the processor while the card is prepared. It owns a copy of the network.
+    /// thread evaluates some positions on the processor while the card is prepared. It owns a copy of the network. If
+    /// `may_change` is set, what will be found may run in another way, so that an earlier check is not enough.
     pub(crate) fn new(
         network: &Network,
         inverse_temperature: f32,
         depends_on: &str,
-        (settings, gemms): (&MeasuredSettings, &Gemms),
+        (measured, gemms): (&Measured, &Gemms),
+        may_change: bool,
     ) -> Check {
         let mut key = format!("{depends_on},{:016x},{inverse_temperature}", fingerprint(network));
         for line in gemms.avoided().lines() {
             let _ = write!(key, ",{line}");
         }
-        let known = kept(&whole_key(&key, settings, gemms));
+        let known = kept(&whole_key(&key, measured, gemms)).filter(|_| !may_change);
         let temperature = 1.0 / inverse_temperature;
         let reference = known.is_none().then(|| -> Pending {
             if let Some(reference) = Reference::kept(network, temperature) {
@@ -126,11 +136,6 @@ impl Check {
         Check { reference, key, notices: Vec::new() }
     }
 
-    /// Whether the figures will be compared.
-    pub(crate) fn has_reference(&self) -> bool {
-        self.reference.is_some()
-    }
-
     /// Waits for the processor's figures. If there are none, a notice says why.
     fn reference(&mut self) -> Option<Reference> {
         let reference = self.reference.take()?();
@@ -144,7 +149,7 @@ pub(crate) struct Checked {
     pub(crate) notices: Vec<String>,
 }
 
-/// Makes and warms up the slots of a maker, on the first rung whose figures are right. The maker has `settings`;
+/// Makes and warms up the slots of a maker, on the first rung whose figures are right. The maker has what was `measured`;
 /// `is_settled` says that the GEMM table will be the same at the next start.
 ///
 /// # Errors
@@ -153,11 +158,11 @@ pub(crate) fn checked_slots(
     maker: &SlotMaker<'_>,
     options: &GpuOptions,
     mut check: Check,
-    (settings, is_settled): (&MeasuredSettings, bool),
+    (measured, is_settled): (&Measured, bool),
 ) -> Result<Checked> {
     let reference = check.reference();
     let Check { key, mut notices, .. } = check;
-    let key = whole_key(&key, settings, maker.gemms);
+    let key = whole_key(&key, measured, maker.gemms);
     let Some(reference) = reference else {
         let rung = kept(&key).unwrap_or(Rung::AsAsked);
         if rung != Rung::AsAsked {
@@ -258,11 +263,11 @@ fn slots_on(
     Ok(Ok(slots))
 }
 
-/// The key with the measured settings and the GEMM table.
-fn whole_key(key: &str, settings: &MeasuredSettings, gemms: &Gemms) -> String {
+/// The key with what was measured and the GEMM table.
+fn whole_key(key: &str, Measured { settings, ladder }: &Measured, gemms: &Gemms) -> String {
     let table = gemms.table();
     let choices: Vec<_> = table.iter().map(|(shape, measured)| (shape, measured.choice)).collect();
-    format!("{key},{settings},{:016x}", cache_folder::hash_of(&choices))
+    format!("{key},{ladder:?},{settings},{:016x}", cache_folder::hash_of(&choices))
 }
 
 /// A number that differs between networks: it depends on the small heads' weights, which no two trainings share. All

@@ -6,7 +6,7 @@
 //! | [`winners`] | who computes a network's GEMMs, according to a table |
 //! | [`choices`] | plans, merges and keeps measurements of GEMMs; [`gemms`](crate::gemm::gemms) offers the candidates, and [`measurer`](crate::measure::measurer) times them |
 //! | [`kept_tables`], [`notices`] | the tables from earlier starts and from the user; what tuning says about libraries that misbehave |
-//! | [`settings`] | the settings of passes that `rukh tune` measures |
+//! | [`settings`] | the settings of passes and smaller batches that starts and `rukh tune` measure |
 //! | [`passes`] | the time of whole passes, and the ladder of batch sizes that follows from it |
 //! | [`load`] | batches in several slots at once, and their speed |
 

@@ -4,7 +4,7 @@
 
 use super::load::{Run, run_together, start_positions};
 use crate::measure::measurer::median;
-use crate::pass::buckets::{ladder, padding};
+use crate::pass::buckets::{ladder, padding, without_slow_sizes};
 use crate::pass::slot::{Requests, Slot, SlotMaker};
 use crate::runtime::error::Result;
 use crate::runtime::precision::GpuPrecision;
@@ -12,13 +12,19 @@ use rukh_base::cache_folder;
 use rukh_base::quote::quoted;
 use rukh_net::architecture::Architecture;
 use std::io;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The first part of the names of the files that keep a ladder.
 const NAME: &str = "ladder";
 
 /// How often each batch size is timed, unless the time is over before.
 const ROUNDS: usize = 9;
+
+/// How often a first start times each size.
+const FIRST_ROUNDS: usize = 2;
+
+/// A first start measures only a few times, so that only a difference of this factor counts.
+pub(crate) const WORTH_AT_FIRST: f64 = 1.13;
 
 /// The batches and the time of a measurement in each slot, at least.
 const LEAST_BATCHES: usize = 2;
@@ -65,6 +71,12 @@ pub(crate) fn ladder_of(times: &[PassTime]) -> Vec<usize> {
     ladder(&pairs(times))
 }
 
+/// The ladder of a first start, which has timed the usual sizes only, and those not often: it leaves out the sizes that are
+/// much slower than a larger one.
+pub(crate) fn first_ladder_of(times: &[PassTime]) -> Vec<usize> {
+    without_slow_sizes(&pairs(times), WORTH_AT_FIRST as f32)
+}
+
 /// [`padding`] of a ladder with these times.
 pub(crate) fn padding_of(times: &[PassTime], ladder: &[usize]) -> f32 {
     padding(&pairs(times), ladder)
@@ -102,6 +114,26 @@ pub(crate) fn times(
         }
     }
     Ok(medians(&sizes, found))
+}
+
+/// The times of a first start, which has time for a few rounds; `None` if it had none. `goes_on` gets the time that the next
+/// size may take.
+///
+/// # Errors
+/// As [`times`].
+pub(crate) fn first_times(
+    maker: &SlotMaker<'_>,
+    goes_on: impl Fn(Duration) -> bool,
+) -> Result<Option<Vec<PassTime>>> {
+    let mut begin = Instant::now();
+    let mut tell = |round, _| {
+        // A size is at most twice as large as the one before.
+        let expected = 2 * begin.elapsed();
+        begin = Instant::now();
+        round < FIRST_ROUNDS && goes_on(expected)
+    };
+    let found = times(maker, &mut tell)?;
+    Ok((!found.is_empty()).then_some(found))
 }
 
 /// The milliseconds of the host's clock in which all slots together evaluate a batch, while each of them evaluates one

@@ -2,6 +2,7 @@
 //! share a launch, and how a thread waits. This finds the fastest ones for a network, and keeps them for the next start.
 
 use super::load::Load;
+use super::passes::WORTH_AT_FIRST;
 use crate::pass::slot::SlotMaker;
 use crate::runtime::error::Result;
 use crate::runtime::ffi::wait::Waiting;
@@ -11,6 +12,7 @@ use rukh_base::cache_folder;
 use rukh_base::quote::quoted;
 use std::fmt;
 use std::io;
+use std::time::{Duration, Instant};
 
 /// The first part of the names of the files that keep the settings.
 const NAME: &str = "settings";
@@ -21,12 +23,19 @@ const WORTH: f64 = 1.02;
 /// It must not make batches of another size slower than this factor.
 const TOLERATED: f64 = 0.98;
 
-/// A first start measures once with a setting and once without it, so that only this much counts.
-const WORTH_AT_FIRST: f64 = 1.13;
+/// What first starts measure, what may differ most first: options of which no card of AMD's has confirmed the default,
+/// smaller batches than usual, and the ladder of batch sizes, which [`super::passes`] times.
+const AT_FIRST: [&str; 7] = ["fuse", "graph", "fork", "few_rows", STREAMS, BATCH, LADDER];
+const STREAMS: &str = "streams";
+pub(crate) const BATCH: &str = "batch";
+pub(crate) const LADDER: &str = "ladder";
 
-/// The options that a first start measures, those with the largest expected differences first. No card of AMD's has
-/// confirmed their defaults.
-const AT_FIRST: [&str; 5] = ["fuse", "graph", "fork", "few_rows", "streams"];
+/// The smaller batches to try, in quarters of the usual size, and the settings to try them with. Batches that fit into a
+/// last-level cache may be faster than larger ones: with 64 positions, the attention of one of T82's encoders moves 38 MB,
+/// with 32 positions 19 MB, and gfx1151's cache has 32 MB, which all batches in flight share.
+const QUARTERS: [usize; 2] = [2, 3];
+const LEAST_BATCH: usize = 8;
+const IN_FLIGHT: [&str; 3] = ["streams=1", "streams=2", "streams=3"];
 
 /// The best settings and the former ones are measured in turn so many times, because a card's clock changes.
 const ROUNDS: usize = 2;
@@ -104,60 +113,143 @@ pub(crate) fn option_of(text: &str) -> &str {
     text.split('=').next().unwrap_or(text).trim()
 }
 
-/// Settings that were measured to be faster than the defaults, each with another option.
+/// What was measured to be faster than the defaults.
 #[derive(Clone, Default)]
-pub(crate) struct MeasuredSettings(Vec<Setting>);
+pub(crate) struct MeasuredSettings {
+    /// Each with another option.
+    settings: Vec<Setting>,
+    /// The size of batches, in positions, that are faster than those of the card's usual size.
+    batch: Option<usize>,
+}
 
 impl MeasuredSettings {
     /// The maker with those settings whose options the user did not choose.
     pub(crate) fn applied<'a>(&self, maker: SlotMaker<'a>, is_free: impl Fn(&str) -> bool) -> SlotMaker<'a> {
-        let free = self.0.iter().filter(|setting| is_free(setting.option()));
+        let free = self.settings.iter().filter(|setting| is_free(setting.option()));
         free.fold(maker, |maker, setting| setting.applied(&maker))
     }
 
     /// The settings as in `BackendOptions`.
     pub(crate) fn texts(&self) -> Vec<&'static str> {
-        self.0.iter().map(|setting| setting.text).collect()
+        self.settings.iter().map(|setting| setting.text).collect()
     }
 
-    fn from_text(text: &str) -> Option<MeasuredSettings> {
-        let named = |text: &str| SETTINGS.into_iter().find(|setting| setting.text == text);
-        text.split(',')
-            .filter(|text| !text.is_empty())
-            .map(named)
-            .collect::<Option<_>>()
-            .map(MeasuredSettings)
+    /// The batch size to recommend to the search, in positions, where `usual` is that of the card.
+    pub(crate) fn batch_or(&self, usual: usize) -> usize {
+        self.batch.unwrap_or(usual)
+    }
+
+    /// The same with another value of an option.
+    fn with(&self, setting: Setting) -> MeasuredSettings {
+        let others = self.settings.iter().filter(|other| other.option() != setting.option());
+        MeasuredSettings { settings: others.copied().chain([setting]).collect(), ..*self }
+    }
+
+    fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<MeasuredSettings> {
+        let mut read = MeasuredSettings::default();
+        for word in words.filter(|word| !word.is_empty()) {
+            match word.strip_prefix("batch=") {
+                Some(size) => read.batch = Some(size.parse().ok().filter(|&size| size > 0)?),
+                None => read.settings.push(SETTINGS.into_iter().find(|setting| setting.text == word)?),
+            }
+        }
+        Some(read)
     }
 }
 
 impl fmt::Display for MeasuredSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.texts().join(","))
+        let batch = self.batch.map(|size| format!("{BATCH}={size}"));
+        let words: Vec<&str> = self.texts().into_iter().chain(batch.as_deref()).collect();
+        f.write_str(&words.join(","))
     }
 }
 
-/// The settings that were kept under `key`; `None` if there are none.
+/// What is kept from one start to the next.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) settings: MeasuredSettings,
+    /// What first starts had no time for, of [`AT_FIRST`]; `None` if `rukh tune` has measured all.
+    pub(crate) left: Option<Vec<&'static str>>,
+}
+
+impl Kept {
+    /// What is kept before the first start.
+    pub(crate) fn nothing() -> Kept {
+        Kept { settings: MeasuredSettings::default(), left: Some(AT_FIRST.to_vec()) }
+    }
+
+    /// What `rukh tune` keeps.
+    pub(crate) fn tuned(settings: MeasuredSettings) -> Kept {
+        Kept { settings, left: None }
+    }
+
+    /// What `rukh tune` has measured; `None` if only first starts have measured something.
+    pub(crate) fn of_tuning(self) -> Option<MeasuredSettings> {
+        self.left.is_none().then_some(self.settings)
+    }
+
+    /// Notes that a first start has measured something.
+    pub(crate) fn has_measured(&mut self, what: &str) {
+        self.left.iter_mut().for_each(|left| left.retain(|other| *other != what));
+    }
+
+    /// What a start may still measure: what is left and free, and the ladder.
+    pub(crate) fn open(&self, is_free: impl Fn(&str) -> bool) -> Vec<&'static str> {
+        let left = self.left.iter().flatten().copied();
+        left.filter(|&what| what == LADDER || is_free(what)).collect()
+    }
+
+    fn from_text(text: &str) -> Option<Kept> {
+        let (settings, left) = match text.split_once(LEFT) {
+            Some((settings, left)) => (settings, Some(left)),
+            None => (text, None),
+        };
+        let named = |word: &str| AT_FIRST.into_iter().find(|known| *known == word);
+        let words = |left: &str| -> Option<Vec<&'static str>> {
+            left.split(',').filter(|word| !word.is_empty()).map(named).collect()
+        };
+        let left = match left {
+            Some(left) => Some(words(left)?),
+            None => None,
+        };
+        Some(Kept { settings: MeasuredSettings::from_words(settings.split(','))?, left })
+    }
+}
+
+/// What stands between the settings and what is left, in the file.
+const LEFT: &str = ";left=";
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Kept { settings, left } = self;
+        write!(f, "{settings}")?;
+        left.as_ref().map_or(Ok(()), |left| write!(f, "{LEFT}{}", left.join(",")))
+    }
+}
+
+/// What was kept under `key`; `None` if nothing was.
 ///
 /// # Errors
 /// A message about a damaged file.
-pub(crate) fn kept(key: &str) -> std::result::Result<Option<MeasuredSettings>, String> {
+pub(crate) fn kept(key: &str) -> std::result::Result<Option<Kept>, String> {
     let Some(line) = cache_folder::kept_line(NAME, key) else { return Ok(None) };
-    let settings = MeasuredSettings::from_text(&line);
-    settings.map(Some).ok_or_else(|| format!("the kept settings {} are ignored", quoted(&line)))
+    let kept = Kept::from_text(&line);
+    kept.map(Some).ok_or_else(|| format!("the kept settings {} are ignored", quoted(&line)))
 }
 
-/// Keeps the settings for the next start.
+/// Keeps what was measured for the next start.
 ///
 /// # Errors
 /// There is no cache folder, or it cannot be written.
-pub(crate) fn keep(key: &str, settings: &MeasuredSettings) -> io::Result<()> {
-    cache_folder::keep_line(NAME, key, &settings.to_string())
+pub(crate) fn keep(key: &str, kept: &Kept) -> io::Result<()> {
+    cache_folder::keep_line(NAME, key, &kept.to_string())
 }
 
 /// Tries each setting alone with batches of each size, and then the best of each option together. Returns those that are
 /// faster with batches of the first size and make no other size slower. A setting whose figures differ is not timed, and
 /// `notices` get a line. `tell` gets the number of measurements that are done, and of all; if it returns false, nothing is
-/// returned.
+/// returned. Smaller batches than those of the first size are tried at last, with several numbers of batches in flight.
 ///
 /// # Errors
 /// The memory for the slots is missing, or a pass fails.
@@ -170,16 +262,18 @@ pub(crate) fn fastest(
 ) -> Result<Option<MeasuredSettings>> {
     let is_tried = |setting: &Setting| is_free(setting.option()) && !setting.is_that_of(&load.maker);
     let mut tried: Vec<Setting> = SETTINGS.into_iter().filter(is_tried).collect();
-    for wrong in with_other_figures(load, &tried, sizes.first().copied().unwrap_or(1))? {
+    let usual = sizes.first().copied().unwrap_or(1);
+    for wrong in with_other_figures(load, &tried, usual)? {
         tried.retain(|setting| setting.text != wrong.text);
         notices.push(format!("tuning: {} gives other figures, so it is not used", wrong.text));
     }
-    // Each size, alone and with each setting, and the comparison at the end.
-    let all = sizes.len() * (1 + tried.len()) + 1;
+    // Each size, alone and with each setting; the comparison at the end; and smaller batches.
+    let smaller = smaller_batches(load, &MeasuredSettings::default(), usual, &is_free).len();
+    let all = sizes.len() * (1 + tried.len()) + 1 + smaller;
     let mut done = 0;
     let mut goes_on = || {
         done += 1;
-        tell(done - 1, all)
+        tell((done - 1).min(all), all)
     };
     let mut gains = Vec::new();
     for &size in sizes {
@@ -202,40 +296,98 @@ pub(crate) fn fastest(
     }
     let best = best_of_each(&harmless(&gains));
     let comparison = compare(load, &best, sizes)?;
-    Ok(Some(if is_worth_it(&comparison) { best } else { MeasuredSettings::default() }))
+    let best = if is_worth_it(&comparison) { best } else { MeasuredSettings::default() };
+    let chosen = Load { maker: best.applied(load.maker, |_| true), ..*load };
+    let mut faster = Vec::new();
+    for (size, changed) in smaller_batches(&chosen, &best, usual, &is_free) {
+        if !goes_on() {
+            return Ok(None);
+        }
+        let maker = changed.applied(load.maker, |_| true);
+        let Comparison { before, after, .. } = in_turn((&chosen, usual), (&Load { maker, ..*load }, size))?;
+        if after >= before * WORTH {
+            faster.push((after / before, changed));
+        }
+    }
+    faster.sort_by(|a, b| b.0.total_cmp(&a.0));
+    for (_, changed) in faster {
+        let has_other_settings = changed.texts() != best.texts();
+        let others = if has_other_settings { compare(&chosen, &changed, &sizes[1..])? } else { Vec::new() };
+        if others.iter().all(|speeds| speeds.after >= speeds.before * TOLERATED) {
+            return Ok(Some(changed));
+        }
+    }
+    Ok(Some(best))
 }
 
-/// Tries each setting of [`AT_FIRST`] once, together with the better ones found before it, with batches of `size`
-/// positions, for as long as `goes_on`. Returns `None` if there was no time for any. The figures are not compared: whoever uses the
-/// settings checks them.
+/// Measures once what `known` has left and the user has not chosen, each together with what was better before, beside
+/// batches of `usual` positions. `goes_on` gets the time that the next measurement may take, at first `expected`; if it returns false,
+/// the rest stays left. The figures are not compared: whoever uses the settings checks them. The ladder is the caller's.
 ///
 /// # Errors
 /// The memory for the slots is missing, or a pass fails.
 pub(crate) fn at_first_start(
     load: &Load<'_>,
-    size: usize,
+    usual: usize,
+    known: &mut Kept,
     is_free: impl Fn(&str) -> bool,
-    goes_on: impl Fn() -> bool,
-) -> Result<Option<MeasuredSettings>> {
-    let mut best: Option<MeasuredSettings> = None;
-    for option in AT_FIRST.into_iter().filter(|option| is_free(option)) {
-        let settings = SETTINGS.into_iter().filter(|setting| setting.option() == option);
-        let mut speeds = Vec::new();
-        let chosen = best.clone().unwrap_or_default();
-        let base = Load { maker: chosen.applied(load.maker, |_| true), ..*load };
-        for setting in settings.filter(|setting| !setting.is_that_of(&base.maker)) {
-            if !goes_on() {
-                return Ok(best);
+    (expected, goes_on): (Duration, impl Fn(Duration) -> bool),
+) -> Result<()> {
+    let mut last = expected;
+    for what in known.open(&is_free).into_iter().filter(|&what| what != LADDER) {
+        let chosen = &known.settings;
+        let base = Load { maker: chosen.applied(load.maker, &is_free), ..*load };
+        let others: Vec<(usize, MeasuredSettings)> = match what {
+            BATCH => smaller_batches(&base, chosen, usual, &is_free),
+            option => SETTINGS
+                .into_iter()
+                .filter(|setting| setting.option() == option && !setting.is_that_of(&base.maker))
+                .map(|setting| (usual, chosen.with(setting)))
+                .collect(),
+        };
+        let mut fastest: Option<(f64, MeasuredSettings)> = None;
+        for (size, changed) in others {
+            if !goes_on(last) {
+                return Ok(());
             }
-            let changed = Load { maker: setting.applied(&base.maker), ..*load };
-            let before = base.positions_per_second(size)?;
-            speeds.push((setting, changed.positions_per_second(size)? / before));
+            let begin = Instant::now();
+            let before = base.positions_per_second(usual)?;
+            let maker = changed.applied(load.maker, &is_free);
+            let gain = Load { maker, ..*load }.positions_per_second(size)? / before;
+            last = begin.elapsed();
+            if gain >= fastest.as_ref().map_or(WORTH_AT_FIRST, |(most, _)| *most) {
+                fastest = Some((gain, changed));
+            }
         }
-        let fastest = speeds.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
-        let better = fastest.filter(|(_, gain)| *gain >= WORTH_AT_FIRST).map(|(setting, _)| setting);
-        best = Some(MeasuredSettings(chosen.0.into_iter().chain(better).collect()));
+        if let Some((_, better)) = fastest {
+            known.settings = better;
+        }
+        known.has_measured(what);
     }
-    Ok(best)
+    Ok(())
+}
+
+/// Smaller batches than usual, each with `chosen` and, if the number of batches in flight is free, with others of that.
+fn smaller_batches(
+    load: &Load<'_>,
+    chosen: &MeasuredSettings,
+    usual: usize,
+    is_free: impl Fn(&str) -> bool,
+) -> Vec<(usize, MeasuredSettings)> {
+    if !is_free(BATCH) {
+        return Vec::new();
+    }
+    let is_tried = |setting: &Setting| {
+        is_free(STREAMS) && IN_FLIGHT.contains(&setting.text) && !setting.is_that_of(&load.maker)
+    };
+    let in_flight = SETTINGS.into_iter().filter(is_tried).map(|setting| chosen.with(setting));
+    let settings: Vec<MeasuredSettings> = std::iter::once(chosen.clone()).chain(in_flight).collect();
+    let sizes = QUARTERS.into_iter().map(|quarters| usual * quarters / 4).filter(|&size| size >= LEAST_BATCH);
+    let with_size = |size| {
+        let settings = settings.iter().cloned();
+        settings.map(move |settings| (size, MeasuredSettings { batch: Some(size), ..settings }))
+    };
+    sizes.flat_map(with_size).collect()
 }
 
 /// Those of the settings with which a batch of `size` positions has other figures than without.
@@ -273,19 +425,21 @@ pub(crate) fn compare(
     settings: &MeasuredSettings,
     sizes: &[usize],
 ) -> Result<Vec<Comparison>> {
-    if settings.0.is_empty() {
+    if settings.settings.is_empty() {
         return Ok(Vec::new());
     }
     let changed = Load { maker: settings.applied(load.maker, |_| true), ..*load };
-    let compared = sizes.iter().map(|&size| {
-        let (mut before, mut after) = (0.0_f64, 0.0_f64);
-        for _ in 0..ROUNDS {
-            before = before.max(load.positions_per_second(size)?);
-            after = after.max(changed.positions_per_second(size)?);
-        }
-        Ok(Comparison { size, before, after })
-    });
-    compared.collect()
+    sizes.iter().map(|&size| in_turn((load, size), (&changed, size))).collect()
+}
+
+/// Measures two loads with batches of so many positions, in turn.
+fn in_turn(before: (&Load<'_>, usize), after: (&Load<'_>, usize)) -> Result<Comparison> {
+    let mut found = Comparison { size: after.1, before: 0.0, after: 0.0 };
+    for _ in 0..ROUNDS {
+        found.before = found.before.max(before.0.positions_per_second(before.1)?);
+        found.after = found.after.max(after.0.positions_per_second(after.1)?);
+    }
+    Ok(found)
 }
 
 /// Whether a change is faster with batches of the first size, and not noticeably slower with any other.
@@ -314,7 +468,7 @@ pub(crate) fn best_of_each(gains: &[(Setting, f64)]) -> MeasuredSettings {
             None => best.push((setting, gain)),
         }
     }
-    MeasuredSettings(best.into_iter().map(|(setting, _)| setting).collect())
+    MeasuredSettings { settings: best.into_iter().map(|(setting, _)| setting).collect(), batch: None }
 }
 
 #[cfg(test)]
@@ -363,14 +517,29 @@ mod tests {
 
     #[test]
     fn settings_are_read_as_they_are_written() {
-        for text in ["", "streams=2", "streams=4,few_rows=64,wait=yield"] {
-            assert_eq!(
-                MeasuredSettings::from_text(text).map(|settings| settings.to_string()).as_deref(),
-                Some(text)
-            );
+        for text in [
+            "",
+            "streams=2",
+            "streams=4,few_rows=64,wait=yield,batch=48",
+            "batch=32;left=",
+            "fuse=false;left=streams,batch,ladder",
+        ] {
+            assert_eq!(Kept::from_text(text).map(|kept| kept.to_string()).as_deref(), Some(text));
         }
-        for damaged in ["streams=99", "streams", "fork=0;fuse=true", "\u{0}"] {
-            assert!(MeasuredSettings::from_text(damaged).is_none(), "{damaged}");
+        for damaged in ["streams=99", "streams", "fork=0;fuse=true", "batch=0", ";left=wait", "\u{0}"] {
+            assert!(Kept::from_text(damaged).is_none(), "{damaged}");
         }
+    }
+
+    #[test]
+    fn a_start_measures_what_is_left_and_free() {
+        let mut kept = Kept::from_text("fuse=false;left=streams,batch,ladder").unwrap();
+        assert_eq!(kept.open(|_| true), ["streams", "batch", "ladder"]);
+        assert_eq!(kept.open(|_| false), ["ladder"]);
+        kept.has_measured("batch");
+        assert_eq!(kept.to_string(), "fuse=false;left=streams,ladder");
+        assert!(kept.of_tuning().is_none());
+        let tuned = Kept::from_text("fuse=false").unwrap();
+        assert!(tuned.open(|_| true).is_empty() && tuned.of_tuning().is_some());
     }
 }

@@ -132,6 +132,11 @@ impl Position {
         self.board.legal_moves()
     }
 
+    /// The number of pieces and pawns of both sides, with the kings.
+    pub fn piece_count(&self) -> usize {
+        self.board.board().occupied().count()
+    }
+
     /// shakmaty's position. Its en passant square and counters may differ.
     pub fn board(&self) -> &Chess {
         &self.board

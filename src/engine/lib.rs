@@ -432,7 +432,7 @@ impl Engine {
         start: Instant,
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
-        let plan = Plan::new(&self.options, go);
+        let plan = Plan::new(&self.options, go, self.game.history.last().piece_count());
         let Plan { options, go, is_weakened, .. } = &plan;
         if plan.allowed_nodes.is_some_and(|allowed| counted_nodes(self.tree.tree(), &[]) > allowed) {
             self.tree.discard();

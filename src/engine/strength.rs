@@ -3,7 +3,8 @@
 //! A weakened search is one of a few nodes, whose move is drawn in proportion to the visits, among the moves that do not
 //! lose much. As the number of nodes decides and not the time, it is as strong on a slow machine and on a fast clock.
 //! Its errors are those of a player who sees the usual moves and does not look far: a move that the network's policy
-//! does not consider is not played, and the more certain a win is, the less may be given away.
+//! does not consider is not played, the more certain a win is, the less may be given away, and endings with few pieces
+//! are played as well as the network can with few nodes.
 
 use rukh_options::{Options, SearchName};
 use rukh_search::limits::GoParams;
@@ -23,7 +24,15 @@ struct Level {
     value_cutoff: f32,
 }
 
-/// A row for each level that was measured (`docs/strength.md`), the weakest first.
+impl Level {
+    /// The level's way to play where nothing is left to chance.
+    fn without_chance(self) -> Level {
+        let nodes = self.nodes.max(NODES_WITH_FEW_PIECES);
+        Level { nodes, temperature: 0.0, policy_temperature: 1.0, ..self }
+    }
+}
+
+/// A row for each level that was measured (`docs/programs.md`), the weakest first.
 #[rustfmt::skip]
 const LEVELS: [Level; 8] = [
     Level { elo: 1490.0, nodes: 12.0, temperature: 2.25, policy_temperature: 3.6, value_cutoff: 62.0 },
@@ -46,9 +55,16 @@ pub(super) struct Plan {
     pub(super) is_weakened: bool,
 }
 
+/// With at most so many pieces on the board no move is left to chance: one careless move would give a won ending away, and
+/// another would not bring the end nearer.
+const FEW_PIECES: usize = 7;
+
+/// The least nodes of a weakened search with few pieces.
+const NODES_WITH_FEW_PIECES: f32 = 60.0;
+
 impl Plan {
-    /// What a `go` with these `options` means.
-    pub(super) fn new(options: &Options, go: &GoParams) -> Plan {
+    /// What a `go` with these `options` means in a position with so many `pieces`, kings and pawns included.
+    pub(super) fn new(options: &Options, go: &GoParams, pieces: usize) -> Plan {
         let is_analysis = go.infinite || go.mate.is_some() || options.multipv > 1;
         let mut plan = Plan {
             options: options.clone(),
@@ -60,7 +76,8 @@ impl Plan {
             plan.allow(options.nodes_per_move.into());
         }
         if plan.is_weakened {
-            plan.weaken(level(options.elo as f32));
+            let level = level(options.elo as f32);
+            plan.weaken(if pieces > FEW_PIECES { level } else { level.without_chance() });
         }
         plan
     }
@@ -104,5 +121,56 @@ fn level(elo: f32) -> Level {
         temperature: between(low.temperature, high.temperature),
         policy_temperature: between(low.policy_temperature, high.policy_temperature),
         value_cutoff: between(low.value_cutoff, high.value_cutoff),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rukh_options::ELO_RANGE;
+
+    #[test]
+    fn the_rows_cover_the_range_and_each_is_stronger_than_the_one_before() {
+        let (lowest, highest) = (LEVELS[0].elo, LEVELS[LEVELS.len() - 1].elo);
+        assert!(lowest <= ELO_RANGE.0 as f32 && highest >= ELO_RANGE.1 as f32, "{lowest} to {highest}");
+        for pair in LEVELS.windows(2) {
+            let (low, high) = (pair[0], pair[1]);
+            assert!(low.elo < high.elo && low.nodes <= high.nodes, "{pair:?}");
+            assert!(low.temperature > high.temperature && low.value_cutoff > high.value_cutoff, "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn a_level_between_two_rows_lies_between_them() {
+        let (low, high) = (LEVELS[0], LEVELS[1]);
+        assert_eq!((level(low.elo), level(high.elo)), (low, high));
+        let middle = level((low.elo + high.elo) / 2.0);
+        assert!((middle.temperature - (low.temperature + high.temperature) / 2.0).abs() < 1e-5, "{middle:?}");
+    }
+
+    /// What GUIs show as analysis keeps its strength, and so does a search for a mate.
+    #[test]
+    fn only_the_choice_of_a_move_to_play_is_weakened() {
+        let options = Options { limit_strength: true, ..Options::default() };
+        let several = Options { multipv: 2, ..options.clone() };
+        let clock = GoParams { wtime: Some(1000), ..GoParams::default() };
+        assert!(Plan::new(&options, &clock, 32).is_weakened);
+        assert!(!Plan::new(&Options::default(), &clock, 32).is_weakened);
+        assert!(!Plan::new(&several, &clock, 32).is_weakened);
+        assert!(!Plan::new(&options, &GoParams { infinite: true, ..GoParams::default() }, 32).is_weakened);
+        assert!(!Plan::new(&options, &GoParams { mate: Some(3), ..GoParams::default() }, 32).is_weakened);
+    }
+
+    #[test]
+    fn the_lowest_limit_of_nodes_counts() {
+        let nodes = |limit_strength, nodes_per_move, asked| {
+            let options = Options { limit_strength, elo: 2550, nodes_per_move, ..Options::default() };
+            Plan::new(&options, &GoParams { nodes: asked, ..GoParams::default() }, 32).go.nodes
+        };
+        assert_eq!(nodes(false, 0, None), None);
+        assert_eq!(nodes(false, 5, None), Some(5));
+        assert_eq!(nodes(false, 5, Some(3)), Some(3));
+        assert_eq!(nodes(true, 5, Some(9)), Some(5));
+        assert!(nodes(true, 0, Some(1000)).is_some_and(|nodes| (10..100).contains(&nodes)));
     }
 }

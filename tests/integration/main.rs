@@ -80,6 +80,7 @@ mod searched_moves;
 mod selfplay;
 mod session_stress;
 mod shell_files;
+mod strength;
 mod substitutes;
 mod tablebases;
 mod time;

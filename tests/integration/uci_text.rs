@@ -14,7 +14,11 @@ fn uci_is_answered_with_the_name_and_the_options() {
     assert!(lines[1].starts_with("id author "), "{}", lines[1]);
     let options = &lines[2..lines.len() - 1];
     assert!(options.iter().all(|line| line.starts_with("option name ")), "{options:#?}");
-    assert_eq!(options.len(), 70, "lc0 shows 68 of its 94 options, and lacks Hash and Search");
+    assert_eq!(
+        options.len(),
+        73,
+        "lc0 shows 68 of its 94 options, and lacks Hash, Search and the three of Strength"
+    );
     // The defaults that a GUI sees are the values set by flags.
     assert!(options.contains(&"option name Threads type spin default 1 min 0 max 128".to_owned()));
     let backend = options.iter().find(|line| line.starts_with("option name Backend ")).unwrap();
@@ -28,7 +32,7 @@ fn uci_is_answered_with_the_name_and_the_options() {
 fn uci_shows_hidden_options_on_request() {
     let mut engine = Driver::start(&["--show-hidden"]);
     engine.send("uci");
-    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 119);
+    assert_eq!(engine.until("uciok").iter().filter(|line| line.starts_with("option ")).count(), 122);
 }
 
 #[test]

@@ -263,7 +263,7 @@ fn a_first_start_measures_settings() {
 #[test]
 fn first_starts_measure_batch_sizes() {
     let machine = Machine::new();
-    let options = OPTIONS.replace("gemm=library,max_batch=2", "gemm=own,max_batch=12");
+    let options = OPTIONS.replace("gemm=library,max_batch=2", "gemm=own,max_batch=12,tune=full");
     let line = |prefix: &str| {
         let text =
             fs::read_to_string(machine.kept(prefix).pop().expect("it is kept")).expect("it can be read");

@@ -737,7 +737,7 @@ mod tests {
     /// A new option is put on the list, or here, by someone who has thought about it.
     #[test]
     fn every_option_of_the_engine_is_on_the_list_or_left_out_on_purpose() {
-        const LEFT_OUT: [&str; 8] = [
+        const LEFT_OUT: [&str; 11] = [
             // They write or read a file.
             "logfile",
             "config",
@@ -746,6 +746,9 @@ mod tests {
             "preload",
             "move-overhead",
             "time-manager",
+            "limit-strength",
+            "elo",
+            "nodes-per-move",
             // They write reports, which nobody reads here.
             "verbose-move-stats",
             "log-live-stats",

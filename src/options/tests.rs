@@ -25,7 +25,7 @@ const LC0_UCI_NAMES: &str = "\
     WeightsFile Backend BackendOptions NNCacheSize";
 
 /// The options that lc0 does not have.
-const OWN_UCI_NAMES: &str = "\
+const OWN_UCI_NAMES: &str = "UCI_LimitStrength UCI_Elo NodesPerMove \
     GraphSearch MoveRuleBucketSize PolicyOptimism UseUncertaintyWeighting UncertaintyWeightingCap \
     UncertaintyWeightingCoefficient UncertaintyWeightingExponent UseCpuctUncertainty CpuctUncertaintyMinFactor \
     CpuctUncertaintyMaxFactor CpuctUncertaintyMinUncertainty CpuctUncertaintyMaxUncertainty \
@@ -187,9 +187,9 @@ fn uci_lines_are_lc0s() {
     ] {
         assert!(lines.iter().any(|ours| ours == line), "no `{line}`");
     }
-    assert_eq!(lines.len(), 119);
+    assert_eq!(lines.len(), 122);
     // 26 of lc0's are hidden.
-    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 70);
+    assert_eq!(listing::uci_lines(&Options::default(), Extras::default()).len(), 73);
 }
 
 #[test]

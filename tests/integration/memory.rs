@@ -74,6 +74,10 @@ fn memory_of_an_old_root_is_used_again() {
         let tree = session.engine.finished_tree();
         tree.check_invariants().unwrap_or_else(|broken| panic!("after {moves}: {broken}"));
         assert!(tree.used_bytes() < LIMIT_BYTES * 12 / 10, "{} bytes are used", tree.used_bytes());
+        // Two threads may find a mate before that.
+        if best == "0000" {
+            break;
+        }
         moves = format!("{moves} {best}");
     }
 }

@@ -223,7 +223,6 @@ impl Evaluator {
         let fallback =
             self.recovery.is_some().then(|| Arc::new(ProcessorFallback::new(&config)) as Arc<dyn Fallback>);
         let obtained = Obtained { backend: Arc::clone(&backend), is_new: true };
-        let is_spoilt_by_search = imitates_people;
         self.current = Some(Current {
             config,
             files,
@@ -231,7 +230,7 @@ impl Evaluator {
             cache,
             recovering,
             network,
-            is_spoilt_by_search,
+            is_spoilt_by_search: imitates_people,
             fallback,
         });
         obtained

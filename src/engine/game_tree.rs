@@ -4,6 +4,7 @@ use super::game::Game;
 use rukh_base::sync::atomic::{AtomicU64, Ordering};
 use rukh_base::sync::{Arc, start_system_thread};
 use rukh_options::Presses;
+use rukh_search::counted_nodes;
 use rukh_tree::Tree;
 
 /// A tree of at least so many bytes is freed by a thread of its own, because that takes about 0.2 s per gigabyte.
@@ -118,11 +119,12 @@ impl GameTree {
         }
     }
 
-    /// Discards the tree if the next search must not reuse it: after `ClearTree`, and before and after a search for a
-    /// mate. Such a search must not start from proven results, because a longer mate proven earlier would hide a
+    /// Discards the tree if the next search must not reuse it: after `ClearTree`, if it has more than `most_nodes`, and
+    /// before and after a search for a mate. Such a search must not start from proven results, because a longer mate proven earlier would hide a
     /// shorter one. And the tree that it leaves lacks the longer mates that an ordinary search would have proven.
-    pub(super) fn prepare(&mut self, clear_presses: Presses, looks_for_mate: bool) {
-        if self.cleared_at != clear_presses || looks_for_mate || self.served_mate {
+    pub(super) fn prepare(&mut self, clear_presses: Presses, most_nodes: Option<u64>, looks_for_mate: bool) {
+        let is_too_large = most_nodes.is_some_and(|most| counted_nodes(&self.tree, &[]) > most);
+        if self.cleared_at != clear_presses || is_too_large || looks_for_mate || self.served_mate {
             self.cleared_at = clear_presses;
             self.discard();
         }

@@ -433,15 +433,12 @@ impl Engine {
     ) -> Result<(), EngineError> {
         let backend = self.backend()?;
         let plan = Plan::new(&self.options, go, self.game.history.last().piece_count());
-        let Plan { options, go, is_weakened, .. } = &plan;
-        if plan.allowed_nodes.is_some_and(|allowed| counted_nodes(self.tree.tree(), &[]) > allowed) {
-            self.tree.discard();
-        }
+        let Plan { options, go, allowed_nodes, is_weakened } = &plan;
         if go.nodes.is_none_or(|nodes| nodes > 1) {
             self.evaluator.warn_of_search(&*self.responder);
         }
         let looks_for_mate = go.mate.is_some();
-        self.tree.prepare(options.clear_tree, looks_for_mate);
+        self.tree.prepare(options.clear_tree, *allowed_nodes, looks_for_mate);
         // In `go infinite`, an analysis, neither side is the player.
         let player = (!go.infinite).then(|| self.game.history.last().side_to_move());
         let mut params = SearchParams::from_options(options, backend.attributes(), player);
@@ -462,7 +459,6 @@ impl Engine {
             };
         let choice = RootChoice { searchmoves, is_users_choice };
         let stopper = self.stoppers(&plan, &choice)?;
-        let Plan { options, go, .. } = &plan;
         let visit_limit = go.nodes.map(|nodes| match options.nodes_as_playouts {
             true => self.reused_nodes(&choice).saturating_add(nodes),
             false => nodes,

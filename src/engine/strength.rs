@@ -30,6 +30,26 @@ impl Level {
         let nodes = self.nodes.max(NODES_WITH_FEW_PIECES);
         Level { nodes, temperature: 0.0, policy_temperature: 1.0, ..self }
     }
+
+    /// The options of a search at this level.
+    fn applied(self, options: &Options) -> Options {
+        Options {
+            search: SearchName::Default,
+            // Leaves that are chosen together are chosen otherwise, and how many are depends on the backend.
+            threads: 1,
+            minibatch_size: 1,
+            smart_pruning_factor: 0.0,
+            nodes_as_playouts: false,
+            noise_epsilon: 0.0,
+            temperature: self.temperature,
+            tempdecay_moves: 0,
+            temp_cutoff_move: 0,
+            temp_value_cutoff: self.value_cutoff,
+            temp_visit_offset: 0.0,
+            root_policy_temperature: self.policy_temperature,
+            ..options.clone()
+        }
+    }
 }
 
 /// A row for each level that was measured (`docs/programs.md`), the weakest first.
@@ -66,46 +86,20 @@ impl Plan {
     /// What a `go` with these `options` means in a position with so many `pieces`, kings and pawns included.
     pub(super) fn new(options: &Options, go: &GoParams, pieces: usize) -> Plan {
         let is_analysis = go.infinite || go.mate.is_some() || options.multipv > 1;
-        let mut plan = Plan {
-            options: options.clone(),
-            go: go.clone(),
-            allowed_nodes: None,
-            is_weakened: options.limit_strength && !is_analysis,
-        };
-        if options.nodes_per_move > 0 {
-            plan.allow(options.nodes_per_move.into());
+        let level = (options.limit_strength && !is_analysis).then(|| match level(options.elo as f32) {
+            level if pieces <= FEW_PIECES => level.without_chance(),
+            level => level,
+        });
+        let nodes_per_move = Some(options.nodes_per_move.into()).filter(|&nodes: &u64| nodes > 0);
+        let nodes_of_level = level.map(|level| level.nodes.round() as u64);
+        let allowed_nodes = nodes_per_move.into_iter().chain(nodes_of_level).min();
+        let nodes = go.nodes.into_iter().chain(allowed_nodes).min();
+        Plan {
+            options: level.map_or_else(|| options.clone(), |level| level.applied(options)),
+            go: GoParams { nodes, ..go.clone() },
+            allowed_nodes,
+            is_weakened: level.is_some(),
         }
-        if plan.is_weakened {
-            let level = level(options.elo as f32);
-            plan.weaken(if pieces > FEW_PIECES { level } else { level.without_chance() });
-        }
-        plan
-    }
-
-    fn allow(&mut self, nodes: u64) {
-        let least = |limit: Option<u64>| Some(limit.map_or(nodes, |limit| limit.min(nodes)));
-        self.go.nodes = least(self.go.nodes);
-        self.allowed_nodes = least(self.allowed_nodes);
-    }
-
-    fn weaken(&mut self, level: Level) {
-        self.allow(level.nodes.round() as u64);
-        self.options = Options {
-            search: SearchName::Default,
-            // Leaves that are chosen together are chosen otherwise, and how many are depends on the backend.
-            threads: 1,
-            minibatch_size: 1,
-            smart_pruning_factor: 0.0,
-            nodes_as_playouts: false,
-            noise_epsilon: 0.0,
-            temperature: level.temperature,
-            tempdecay_moves: 0,
-            temp_cutoff_move: 0,
-            temp_value_cutoff: level.value_cutoff,
-            temp_visit_offset: 0.0,
-            root_policy_temperature: level.policy_temperature,
-            ..self.options.clone()
-        };
     }
 }
 

@@ -178,3 +178,9 @@ pub(crate) fn best_move(lines: &[String]) -> &str {
     let last = lines.last().expect("there is a line");
     last.strip_prefix("bestmove ").and_then(|rest| rest.split(' ').next()).unwrap_or_else(|| panic!("{last}"))
 }
+
+/// The number of nodes in the last info line that has one; 0 if none has.
+pub(crate) fn nodes_of(lines: &[String]) -> u32 {
+    let nodes = |line: &String| line.split_once(" nodes ")?.1.split(' ').next()?.parse().ok();
+    lines.iter().rev().find_map(nodes).unwrap_or(0)
+}

@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::driver::{Driver, best_move};
+use crate::driver::{Driver, best_move, nodes_of};
 use crate::rocm::libraries;
 use crate::rocm_errors::{logged_calls, search, stdout};
 
@@ -55,12 +55,6 @@ impl Faulty {
 
 fn messages(lines: Vec<String>) -> Vec<String> {
     lines.into_iter().filter(|line| line.starts_with("info string")).collect()
-}
-
-/// The number of nodes in the last info line that has one.
-fn nodes_of(lines: &[String]) -> u32 {
-    let nodes = |line: &String| line.split_once(" nodes ")?.1.split(' ').next()?.parse().ok();
-    lines.iter().rev().find_map(nodes).unwrap_or(0)
 }
 
 /// Checks that the messages are one: `text`, in the line of an error or not.

@@ -1,6 +1,6 @@
 //! `UCI_LimitStrength`, `UCI_Elo` and `NodesPerMove`.
 
-use crate::driver::Driver;
+use crate::driver::{Driver, best_move, nodes_of};
 use rukh_chess::{Position, uci_move};
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -12,17 +12,6 @@ fn engine(options: &[&str]) -> Driver {
     Driver::start(&[&flags[..], options].concat())
 }
 
-/// The figure after `name` in the last info line with one.
-fn last_figure(lines: &[String], name: &str) -> i64 {
-    let figure = |line: &String| line.split(&format!(" {name} ")).nth(1)?.split(' ').next()?.parse().ok();
-    lines.iter().rev().find_map(figure).unwrap_or_else(|| panic!("no {name} in {lines:#?}"))
-}
-
-fn best_move(lines: &[String]) -> &str {
-    let last = lines.last().expect("an answer");
-    last.split(' ').nth(1).unwrap_or_else(|| panic!("no move in {last}"))
-}
-
 #[test]
 fn a_weak_level_answers_at_once_and_varies_its_moves() {
     let mut engine = engine(&["--limit-strength", "--elo=1500"]);
@@ -32,14 +21,14 @@ fn a_weak_level_answers_at_once_and_varies_its_moves() {
     for _ in 0..20 {
         engine.ask("position startpos moves e2e4");
         let lines = engine.search(CLOCK);
-        assert!(last_figure(&lines, "nodes") <= 12, "{lines:#?}");
+        assert!((1..=12).contains(&nodes_of(&lines)), "{lines:#?}");
         moves.insert(best_move(&lines).to_owned());
     }
     assert!(moves.len() >= 3, "{moves:?}");
     assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
     // As soon as it is off, the tree of twelve nodes is searched on.
     engine.ask("setoption name UCI_LimitStrength value false");
-    assert!(last_figure(&engine.search("go nodes 300"), "nodes") >= 300);
+    assert!(nodes_of(&engine.search("go nodes 300")) >= 300);
 }
 
 /// A won ending of few pieces is not left to chance.
@@ -85,7 +74,7 @@ fn nodes_per_move_limits_every_go_and_uses_no_larger_tree() {
     for go in ["go movetime 2000", CLOCK, "go nodes 500", "go depth 9"] {
         let start = Instant::now();
         let lines = engine.search(go);
-        assert_eq!(last_figure(&lines, "nodes"), 1, "{go}: {lines:#?}");
+        assert_eq!(nodes_of(&lines), 1, "{go}: {lines:#?}");
         assert!(start.elapsed() < Duration::from_millis(1500), "{go}: {:?}", start.elapsed());
     }
 }

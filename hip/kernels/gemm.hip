@@ -163,7 +163,7 @@ GPU_KERNEL(PRESHUFFLE_THREADS, preshuffle, PreshuffleArguments) {
 #else
 #define GEMM_64X128(type, T) GEMM_AND_CHAIN(type, T, MatrixCore, 64, 128, 128, 64)
 #endif
-// The second-level cache of a die gives 128 x 128 tiles hardly what they take (EXPECTED_TIMES.md). Twice as many waves
+// The second-level cache of a die gives 128 x 128 tiles less than they take at the peak (EXPECTED_TIMES.md). Twice as many waves
 // share a tile that takes three quarters of that.
 #if GPU_HAS_DIES
 #define GEMM_256X128(type, T) GEMM(type, T, MatrixCore, 256, 128, 512, 64)

@@ -19,7 +19,7 @@ OBJDUMP = shutil.which("llvm-objdump", path=os.environ.get("LLVM_BIN", "/usr/lib
 STEP_BYTES = 64  # of each row, in one step of gemm.hip
 SHARED_BYTES_PER_CYCLE = 128  # of a compute unit; AMD's ISA documents, "Local Data Share"
 ELEMENT = 2  # bytes of fp16
-# On gfx11 a matrix instruction takes these cycles, and as many more if two operands begin in one bank of registers
+# On gfx11 a matrix instruction takes MATRIX_CYCLES, and BANK_CYCLES more if two operands begin in one bank of registers
 # (llvm-project #204254, measured on gfx1151).
 MATRIX_CYCLES, BANK_CYCLES = 32, 2
 # The architectures that have the code object of another one (objects/same_code.txt).
@@ -116,7 +116,7 @@ def resources(text: str) -> dict[tuple[str, str], Kernel]:
 
 
 def at_revision(revision: str) -> dict[tuple[str, str], Kernel]:
-    """The same of a revision of git."""
+    """The kernels' resources at a revision of git. Counts that its RESOURCES.md lacks come from its code objects."""
 
     def stored(path: str) -> bytes:
         return subprocess.run(["git", "show", f"{revision}:hip/kernels/{path}"], check=True, stdout=subprocess.PIPE).stdout
@@ -140,7 +140,7 @@ def at_revision(revision: str) -> dict[tuple[str, str], Kernel]:
 
 
 def is_gemm(kernel: str) -> re.Match | None:
-    """Whether it is one of the GEMMs here; its groups are the tile."""
+    """A match, whose groups are rows, columns and threads, if the kernel is one of the GEMMs considered here."""
     return re.fullmatch(r"gemm_f16_(\d+)x(\d+)_(\d+)", kernel)
 
 
@@ -161,11 +161,11 @@ class Step:
         return max(self.peak_cycles, self.vector_cycles, self.shared_cycles)
 
     def cycles(self) -> float:
-        """The same with loads that overlap, too, while all compute units are busy."""
+        """The same if loads overlap as well, and all compute units share the second-level cache."""
         return max(self.unit_cycles(), self.cache_cycles or 0)
 
     def share(self) -> float:
-        """The share of the peak."""
+        """The largest share of the card's peak rate, if all of these overlap."""
         return self.peak_cycles / self.cycles()
 
 

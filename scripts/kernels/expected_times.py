@@ -256,11 +256,11 @@ def beside_lc0(known: dict) -> list[str]:
     ratios = [sum(LC0_MICROSECONDS[g.name] for g in large) * ENCODERS / sum(t[g.name] for g in large) for t in (times, slower)]
     points = [
         "**Attention**: 2,333 is from sources in which the body of the attention kernel stands behind a macro that nothing "
-        "defines, and smolgen's logits do not reach it. Those of 2,500 are not known here. Over 2,000 is a complete pass, with "
+        "defines, and smolgen's logits do not reach it. Those of 2,500 are not known here. The figure 'over 2,000' is that of a complete pass, with "
         f"rocBLAS. The trace's kernels alone, without any gaps, would allow {POSITIONS / (kernels * ENCODERS) * 1e6:,.0f}.",
         f"**Large GEMMs** (the first four) took {ratios[0]:.1f} times as long as calculated, and {ratios[1]:.1f} times at {LOADED_GIGAHERTZ} GHz. They "
         "are a library's. Rukh's steps have no other vector instructions and no conflicts of registers, and no cache or "
-        "memory limits them. What is not counted is latency, what a tile does before and after its steps, and the clock.",
+        "memory limits them. What is not counted is latency, and what a tile does before and after its steps.",
         f"**The rest**: lc0 has biases, activations and LayerNorms in launches of their own, two blocks for smolgen dense1, "
         f"and {LC0_LAUNCHES} launches with gaps of {LC0_GAP_MICROSECONDS} us; Rukh has {LAUNCHES[True]} nodes of a graph.",
     ]
@@ -330,9 +330,9 @@ def report(path: str) -> str:
         "## One step of a block",
         "",
         "A step is 64 bytes of each row in fp16. The cycles are those of a compute unit that has only this block. *Vector",
-        "cycles* are those of all vector instructions. On gfx10 to gfx12 products are among them, with two cycles more of 32",
-        "where two operands are in one bank of registers; gfx9 executes the others beside products. *Shared cycles* are those",
-        "of the reads of all waves and of the writes, which have no bank conflicts (README.md). *Cache cycles* are those of",
+        "cycles* are those of all vector instructions. On gfx10 to gfx12 products are among them; on gfx11 one takes 34 cycles",
+        "instead of 32 if two operands begin in one bank of registers. gfx9 executes the others beside products. *Shared",
+        "cycles* are those of the reads of all waves and of the writes, which have no bank conflicts (README.md). *Cache cycles* are those of",
         "the loads, at a compute unit's share of the second-level cache's bandwidth, without hits in caches before it. *Per",
         "load* has the matrix instructions per vector of 16 bytes that a lane reads, and *per byte* is the arithmetic",
         "intensity: the operations for each byte that a block loads. *Share* is the largest share of the peak, if all of these",

@@ -77,7 +77,7 @@ fn lines(outcome: &TuneOutcome, seconds: f64, is_interrupted: bool) -> Vec<Strin
         Some(settings) => lines.push(format!("the fastest settings: {settings}")),
         None => {}
     }
-    lines.push(format!("batches of more than {} positions gain little", outcome.batch));
+    lines.push(format!("recommended batch size: {}", outcome.batch));
     if !ladder.is_empty() {
         let sizes: Vec<String> = ladder.iter().map(ToString::to_string).collect();
         lines.push(format!("batch sizes: {}", sizes.join(" ")));

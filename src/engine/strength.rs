@@ -1,10 +1,11 @@
 //! What one `go` may use: limits it to what `UCI_LimitStrength` and `NodesPerMove` allow.
 //!
-//! A weakened search is one of a few nodes, whose move is drawn in proportion to the visits, among the moves that do not
-//! lose much. As the number of nodes decides and not the time, it is as strong on a slow machine and on a fast clock.
-//! Its errors are those of a player who sees the usual moves and does not look far: a move that the network's policy
-//! does not consider is not played, the more certain a win is, the less may be given away, and endings with few pieces
-//! are played as well as the network can with few nodes.
+//! A weakened search is one of a few nodes. Its move is drawn at random, with a probability proportional to
+//! `visits^(1 / temperature)`, among the moves that lose no more than the level allows. As the number of nodes decides and
+//! not the time, a level is equally strong on slow and fast machines and at any time control.
+//!
+//! Its errors are those of a player who sees the usual moves and does not look far. A move without a visit is not played.
+//! The more certain a win is, the less may be given away. With few pieces on the board the best move is played.
 
 use rukh_options::{Options, SearchName};
 use rukh_search::limits::GoParams;
@@ -20,7 +21,7 @@ struct Level {
     temperature: f32,
     /// `RootPolicyTemperature`.
     policy_temperature: f32,
-    /// `TempValueCutoff`, in percent of the expected score.
+    /// `TempValueCutoff`: by how many percentage points of winning chances a move may be worse than the most visited one.
     value_cutoff: f32,
 }
 
@@ -35,7 +36,7 @@ impl Level {
     fn applied(self, options: &Options) -> Options {
         Options {
             search: SearchName::Default,
-            // Leaves that are chosen together are chosen otherwise, and how many are depends on the backend.
+            // A batch of several leaves has other leaves than one after another, and its size depends on the backend.
             threads: 1,
             minibatch_size: 1,
             smart_pruning_factor: 0.0,
@@ -52,7 +53,8 @@ impl Level {
     }
 }
 
-/// A row for each level that was measured (`docs/programs.md`), the weakest first.
+/// The levels, the weakest first. The rating of each was measured in matches against Stockfish 16; docs/programs.md has later
+/// checks.
 #[rustfmt::skip]
 const LEVELS: [Level; 8] = [
     Level { elo: 1490.0, nodes: 12.0, temperature: 2.25, policy_temperature: 3.6, value_cutoff: 62.0 },
@@ -69,7 +71,8 @@ const LEVELS: [Level; 8] = [
 pub(super) struct Plan {
     pub(super) options: Options,
     pub(super) go: GoParams,
-    /// The nodes that the options allow; `None` means any number. A tree of more nodes knows too much to be used.
+    /// The nodes that the options allow; `None` means any number. A tree with more
+    /// nodes is discarded, because the search would play too strongly.
     pub(super) allowed_nodes: Option<u64>,
     /// Whether `UCI_LimitStrength` weakens the search.
     pub(super) is_weakened: bool,

@@ -121,11 +121,12 @@ options! {
     search: SearchName = SearchName::Default, choice(SearchName::NAMES).uci("Search");
 
     ["Strength"]
-    /// Plays as weakly as `UCI_Elo` says, except in `go infinite`, `go mate` and with several `MultiPV`.
+    /// Plays as weakly as `UCI_Elo` says, except in `go infinite`, `go mate` and with `MultiPV` above 1.
     limit_strength: bool = false, check().uci("UCI_LimitStrength");
     /// Strength for `UCI_LimitStrength`, on the scale of Stockfish 16 and later, with the embedded network.
     elo: u32 = 1500u32, spin(ELO_RANGE.0, ELO_RANGE.1).uci("UCI_Elo");
-    /// Most nodes of a move, whatever the chess program asks for; 0 means no limit. Maia networks need 1.
+    /// Most nodes of a move, whatever the chess program asks for; 0 means no limit. Maia networks
+    /// imitate people only with 1.
     nodes_per_move: u32 = 0u32, spin(0, 1_000_000_000).uci("NodesPerMove");
 
     ["Exploration"]

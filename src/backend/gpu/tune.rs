@@ -70,7 +70,7 @@ pub struct TuneOutcome {
     pub byte_weights: usize,
     /// The settings that are faster than the defaults, as in `BackendOptions`; `None` if they were not measured.
     pub settings: Option<String>,
-    /// The size of batches, in positions, beyond which larger ones gain little.
+    /// The batch size, in positions, that is recommended to the search: a measured one, or the usual one of the card.
     pub batch: usize,
     /// The batch sizes of the next start, in ascending order; empty if they were not measured.
     pub ladder: Vec<usize>,

@@ -76,7 +76,8 @@ pub struct TemperatureParams {
     /// A move is not chosen if its win probability is lower than that of the most visited move by more than this many
     /// percent.
     pub value_cutoff: f32,
-    /// Whether `value_cutoff` shrinks as a win becomes certain, so that no won game is given away by chance.
+    /// Whether `value_cutoff` is multiplied by 1 - q^12, where q is that of the most visited move if it is positive, so that
+    /// a nearly certain win is seldom given away by chance.
     pub keeps_wins: bool,
     /// The number added to each move's visits before they become probabilities.
     pub visit_offset: f32,

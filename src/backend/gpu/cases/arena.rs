@@ -55,8 +55,8 @@ pub(crate) struct Expected {
     pub(super) least: f64,
 }
 
-/// The error of a partial sum in fp32. gfx90a takes factors in fp16 that are smaller than 6.2e-5 for zeros
-/// (<https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html>).
+/// The error that a partial sum in fp32 may have, on every card. It is this large because gfx90a takes factors in fp16 that
+/// are subnormal (below 6.1e-5) for zeros (<https://docs.pytorch.org/docs/stable/notes/numerical_accuracy.html>).
 pub(super) const PARTIAL_ERROR: f64 = 1e-4;
 
 /// The error that a result of the type may have if it is rounded once: two roundings to 16 bits, or a long sum in fp32.

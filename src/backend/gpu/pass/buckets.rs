@@ -66,8 +66,8 @@ pub(crate) fn ladder(times: &[(usize, f32)]) -> Vec<usize> {
     }
 }
 
-/// The sizes that do not take longer than a larger one by more than the factor `slower`. `times` has the time of each size,
-/// in ascending order of the sizes.
+/// The sizes whose time is at most `slower` times that of every larger size. `times` has the time of each size, in
+/// ascending order of the sizes.
 pub(crate) fn without_slow_sizes(times: &[(usize, f32)], slower: f32) -> Vec<usize> {
     let mut fastest = f32::INFINITY;
     let mut sizes = Vec::new();

@@ -25,11 +25,11 @@ use std::time::{Duration, Instant};
 /// The default limit on the batch size, in positions. Little device memory lowers the limit.
 pub(crate) const MAXIMUM_BATCH: usize = 512;
 
-/// What a start on an AMD card keeps of the time for tuning for the settings, as long as some are not measured. The wrong
-/// ones cost more than GEMMs that wait for the next start.
+/// The part of the tuning time on an AMD card that is reserved for settings until all are measured. A wrong setting costs
+/// more than a GEMM that is tuned at the next start.
 const FOR_SETTINGS: Duration = Duration::from_millis(2500);
 
-/// A ladder of so many batch sizes is not measured.
+/// A ladder of at most this many batch sizes is not measured.
 const FEW_SIZES: usize = 3;
 
 /// Little memory does not lower the limit on the batch size below this.
@@ -40,7 +40,7 @@ pub(crate) struct Started {
     pub(crate) slots: Vec<Slot>,
     /// The batch sizes that forward passes are laid out for, in ascending order.
     pub(crate) bucket_sizes: Vec<usize>,
-    /// The size of batches, in positions, beyond which larger ones gain little.
+    /// The batch size, in positions, that is recommended to the search: a measured one, or the usual one of the card.
     pub(crate) recommended_batch: usize,
     pub(crate) notices: Vec<String>,
 }
@@ -155,8 +155,9 @@ fn with_measured<'a>(
     sized_maker(SlotMaker { ladder: &measured.ladder, ..maker }, options)
 }
 
-/// Whether starts and `rukh tune` may choose an option of the backend; or the batch size that they recommend to the search,
-/// where `recommended` is that of the card: what was found with smaller batches would hold for them alone.
+/// Whether starts and `rukh tune` may choose `what`: an option that the user has not set, or the batch size ([`BATCH`]).
+/// The user's limit on batches fixes the latter if it is below `recommended`, the size of the card, because a size found
+/// under the limit would be wrong without it.
 pub(crate) fn is_free(options: &GpuOptions, recommended: usize, what: &str) -> bool {
     match what {
         BATCH => options.maximum_batch.is_none_or(|most| most >= recommended),
@@ -165,8 +166,8 @@ pub(crate) fn is_free(options: &GpuOptions, recommended: usize, what: &str) -> b
 }
 
 /// Measures what earlier starts have left of the settings and of the ladder of batch sizes, as far as there is time. Returns
-/// the ladder if it was measured. If the time was too short for anything although nothing else took a part of it, no later
-/// start tries that again.
+/// the ladder if it was measured. If not even the first item found time although no GEMM was tuned in this start, it is
+/// dropped, so that the next start goes on with the one after it.
 ///
 /// # Errors
 /// The memory for the slots is missing, or a pass fails.

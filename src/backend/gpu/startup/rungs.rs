@@ -81,7 +81,7 @@ impl Rung {
     }
 }
 
-/// What was measured of passes.
+/// The measured settings and the measured ladder.
 #[derive(Default)]
 pub(crate) struct Measured {
     pub(crate) settings: MeasuredSettings,
@@ -103,8 +103,8 @@ pub(crate) struct Check {
 
 impl Check {
     /// Prepares the check of a network's figures. If neither an earlier check is known nor the processor's figures, a
-    /// thread evaluates some positions on the processor while the card is prepared. It owns a copy of the network. If
-    /// `may_change` is set, what will be found may run in another way, so that an earlier check is not enough.
+    /// thread evaluates some positions on the processor while the card is prepared. It owns a copy of the network. With
+    /// `may_change` this start may still find other settings or sizes, so that an earlier check is not enough.
     pub(crate) fn new(
         network: &Network,
         inverse_temperature: f32,

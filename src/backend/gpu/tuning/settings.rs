@@ -23,7 +23,7 @@ const WORTH: f64 = 1.02;
 /// It must not make batches of another size slower than this factor.
 const TOLERATED: f64 = 0.98;
 
-/// What first starts measure, what may differ most first: options of which no card of AMD's has confirmed the default,
+/// What first starts measure, the largest expected differences first: options of which no card of AMD's has confirmed the default,
 /// smaller batches than usual, and the ladder of batch sizes, which [`super::passes`] times.
 const AT_FIRST: [&str; 7] = ["fuse", "graph", "fork", "few_rows", STREAMS, BATCH, LADDER];
 const STREAMS: &str = "streams";
@@ -139,7 +139,7 @@ impl MeasuredSettings {
         self.batch.unwrap_or(usual)
     }
 
-    /// The same with another value of an option.
+    /// These settings with `setting` in place of any other value of its option.
     fn with(&self, setting: Setting) -> MeasuredSettings {
         let others = self.settings.iter().filter(|other| other.option() != setting.option());
         MeasuredSettings { settings: others.copied().chain([setting]).collect(), ..*self }
@@ -169,7 +169,8 @@ impl fmt::Display for MeasuredSettings {
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) settings: MeasuredSettings,
-    /// What first starts had no time for, of [`AT_FIRST`]; `None` if `rukh tune` has measured all.
+    /// What of [`AT_FIRST`] no first start has measured yet, for lack of time or because the user had chosen it. `None` after
+    /// `rukh tune`.
     pub(crate) left: Option<Vec<&'static str>>,
 }
 
@@ -194,7 +195,7 @@ impl Kept {
         self.left.iter_mut().for_each(|left| left.retain(|other| *other != what));
     }
 
-    /// What a start may still measure: what is left and free, and the ladder.
+    /// What a start may still measure: of what is left, the ladder and all that the user has not chosen.
     pub(crate) fn open(&self, is_free: impl Fn(&str) -> bool) -> Vec<&'static str> {
         let left = self.left.iter().flatten().copied();
         left.filter(|&what| what == LADDER || is_free(what)).collect()
@@ -320,9 +321,9 @@ pub(crate) fn fastest(
     Ok(Some(best))
 }
 
-/// Measures once what `known` has left and the user has not chosen, each together with what was better before, beside
-/// batches of `usual` positions. `goes_on` gets the time that the next measurement may take, at first `expected`; if it returns false,
-/// the rest stays left. The figures are not compared: whoever uses the settings checks them. The ladder is the caller's.
+/// Measures each open item of `known` once, on top of the better values found so far, beside batches of `usual` positions.
+/// `goes_on` gets the time that the next measurement may take, at first `expected`; when it returns false, the remaining
+/// items stay open. The caller compares the figures, and measures the ladder.
 ///
 /// # Errors
 /// The memory for the slots is missing, or a pass fails.

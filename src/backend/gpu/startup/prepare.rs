@@ -17,7 +17,7 @@ use crate::tuning::choices;
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes;
-use crate::tuning::settings::{self, BATCH, Kept, LADDER};
+use crate::tuning::settings::{self, BATCH, Kept, LADDER, MeasuredSettings};
 use rukh_net::Network;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -75,7 +75,11 @@ pub(crate) fn start(
         }
         match settings::kept(&key) {
             Ok(kept) => settings = kept.unwrap_or(settings),
-            Err(notice) => notices.push(notice),
+            Err(notice) => {
+                notices.push(notice);
+                // A file that cannot be read is not written over: the start has the defaults, and measures nothing.
+                settings = Kept::tuned(MeasuredSettings::default());
+            }
         }
         measured.settings = settings.settings.clone();
     }

@@ -45,6 +45,40 @@ pub enum Outcome {
     Unknown = 255,
 }
 
+/// What a record says beside its position, as its fields hold it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    pub(crate) result: u8,
+    pub(crate) flags: u8,
+    pub(crate) plies_left: u16,
+    pub(crate) score: i16,
+    pub(crate) win: u16,
+    pub(crate) loss: u16,
+    pub(crate) labels: u8,
+    pub(crate) moves: [u16; MAX_MOVES],
+    pub(crate) scores: [i16; MAX_MOVES],
+}
+
+impl Default for Numbers {
+    /// Those of a record without a label and a result.
+    fn default() -> Numbers {
+        Numbers {
+            result: Outcome::Unknown as u8,
+            flags: FLAG_NO_END,
+            plies_left: 0,
+            score: 0,
+            win: 0,
+            loss: 0,
+            labels: 0,
+            moves: [u16::MAX; MAX_MOVES],
+            scores: [0; MAX_MOVES],
+        }
+    }
+}
+
+/// The bytes of a record that hold its board: pieces, castling, `rule50` and en passant.
+pub(crate) const BOARD_BYTES: usize = RESULT.offset;
+
 /// The bytes of one record.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Record([u8; RECORD_BYTES]);
@@ -62,8 +96,12 @@ impl Record {
 
     /// A record of the position without a label or a result.
     pub fn of_position(position: &Position, chess960: bool) -> Record {
+        Record::of_board(position.board(), position.rule50_ply(), chess960)
+    }
+
+    /// [`Record::of_position`] of a board, with `rule50` plies since the last capture or pawn move.
+    pub(crate) fn of_board(chess: &Chess, rule50: u16, chess960: bool) -> Record {
         let mut record = Record([0; RECORD_BYTES]);
-        let chess = position.board();
         let us = chess.turn();
         let board = chess.board();
         let occupied = seen_by(us, board.occupied());
@@ -78,14 +116,12 @@ impl Record {
             chess.castles().rook(color, side).map_or(NONE, |square| square.file() as u8)
         });
         record.put(CASTLING.offset, &rooks);
-        record.0[RULE50.offset] = position.rule50_ply().min(MAX_RULE50) as u8;
+        record.0[RULE50.offset] = rule50.min(MAX_RULE50) as u8;
         record.0[EN_PASSANT.offset] =
             chess.ep_square(EnPassantMode::Legal).map_or(NONE, |square| square.file() as u8);
         record.0[RESULT.offset] = Outcome::Unknown as u8;
         record.0[FLAGS.offset] = FLAG_NO_END | if chess960 { FLAG_CHESS960 } else { 0 };
-        for m in position.legal_moves() {
-            record.allow(index_of(PackedMove::new(m), us, 0));
-        }
+        record.allow_legal(chess);
         record
     }
 
@@ -190,6 +226,17 @@ impl Record {
     /// # Errors
     /// A message if the record's position is impossible, or if its legal moves differ from those in the record.
     pub fn board(&self) -> Result<Chess, String> {
+        let chess = self.board_alone()?;
+        let mut legal = Record([0; RECORD_BYTES]);
+        legal.allow_legal(&chess);
+        if let Some(index) = (0..POLICY_SIZE as u16).find(|&i| legal.allows(i) != self.allows(i)) {
+            return Err(format!("the board and the mask disagree on whether policy index {index} is legal"));
+        }
+        Ok(chess)
+    }
+
+    /// [`Record::board`] without a look at the legal moves in the record.
+    fn board_alone(&self) -> Result<Chess, String> {
         let mut bits = [0; 8];
         bits.copy_from_slice(&self.0[..8]);
         let occupied = Bitboard(u64::from_le_bytes(bits));
@@ -225,14 +272,63 @@ impl Record {
         if chess.ep_square(EnPassantMode::Legal) != en_passant {
             return Err(format!("en passant file {} where no pawn can be taken", self.0[EN_PASSANT.offset]));
         }
-        let mut legal = Record([0; RECORD_BYTES]);
-        for m in chess.legal_moves() {
-            legal.allow(index_of(PackedMove::new(m), Color::White, 0));
-        }
-        if let Some(index) = (0..POLICY_SIZE as u16).find(|&i| legal.allows(i) != self.allows(i)) {
-            return Err(format!("the board and the mask disagree on whether policy index {index} is legal"));
-        }
         Ok(chess)
+    }
+
+    /// The record, without a label, of the board in these bytes.
+    ///
+    /// # Errors
+    /// A message if the position is impossible.
+    pub(crate) fn of_board_bytes(bytes: &[u8; BOARD_BYTES]) -> Result<Record, String> {
+        let mut record = Record([0; RECORD_BYTES]);
+        record.put(0, bytes);
+        let chess = record.board_alone()?;
+        record.allow_legal(&chess);
+        Ok(record)
+    }
+
+    /// The bytes of the board.
+    pub(crate) fn board_bytes(&self) -> &[u8; BOARD_BYTES] {
+        self.0.first_chunk().expect("a record is longer than its board")
+    }
+
+    /// What the record says beside its position and its game.
+    pub(crate) fn numbers(&self) -> Numbers {
+        Numbers {
+            result: self.0[RESULT.offset],
+            flags: self.flags(),
+            plies_left: self.u16_at(PLIES_LEFT.offset),
+            score: self.u16_at(SCORE.offset) as i16,
+            win: self.u16_at(WIN.offset),
+            loss: self.u16_at(LOSS.offset),
+            labels: self.0[LABELS.offset],
+            moves: std::array::from_fn(|nth| self.u16_at(MOVES.offset + 2 * nth)),
+            scores: std::array::from_fn(|nth| self.u16_at(SCORES.offset + 2 * nth) as i16),
+        }
+    }
+
+    /// Stores what [`Record::numbers`] returns.
+    pub(crate) fn set_numbers(&mut self, numbers: &Numbers) {
+        self.0[RESULT.offset] = numbers.result;
+        self.0[FLAGS.offset] = numbers.flags;
+        self.0[LABELS.offset] = numbers.labels;
+        for (field, number) in [
+            (PLIES_LEFT, numbers.plies_left),
+            (SCORE, numbers.score as u16),
+            (WIN, numbers.win),
+            (LOSS, numbers.loss),
+        ] {
+            self.put(field.offset, &number.to_le_bytes());
+        }
+        for nth in 0..MAX_MOVES {
+            self.put(MOVES.offset + 2 * nth, &numbers.moves[nth].to_le_bytes());
+            self.put(SCORES.offset + 2 * nth, &numbers.scores[nth].to_le_bytes());
+        }
+    }
+
+    /// The policy indices of the legal moves, in order.
+    pub(crate) fn legal_indices(&self) -> Vec<u16> {
+        (0..POLICY_SIZE as u16).filter(|&index| self.allows(index)).collect()
     }
 
     /// Whether the record says that a policy index is a legal move.
@@ -240,6 +336,12 @@ impl Record {
         usize::from(index) < POLICY_SIZE && {
             let (byte, bit) = mask_place(index);
             self.0[byte] >> bit & 1 == 1
+        }
+    }
+
+    fn allow_legal(&mut self, chess: &Chess) {
+        for m in chess.legal_moves() {
+            self.allow(index_of(PackedMove::new(m), chess.turn(), 0));
         }
     }
 

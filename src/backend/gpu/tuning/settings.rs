@@ -7,6 +7,7 @@ use crate::runtime::error::Result;
 use crate::runtime::ffi::wait::Waiting;
 use crate::runtime::kernels::AttentionKernel;
 use crate::runtime::precision::tolerance;
+use crate::runtime::shared_launches::SharedLaunches;
 use std::fmt;
 
 /// A setting is worth a change if it is faster by this factor.
@@ -37,7 +38,7 @@ pub(crate) struct Setting {
 }
 
 /// The settings to try, each instead of the present one.
-pub(crate) const SETTINGS: [Setting; 17] = [
+pub(crate) const SETTINGS: [Setting; 18] = [
     Setting { text: "streams=1", change: |maker| maker.streams = 1 },
     Setting { text: "streams=2", change: |maker| maker.streams = 2 },
     Setting { text: "streams=3", change: |maker| maker.streams = 3 },
@@ -46,8 +47,9 @@ pub(crate) const SETTINGS: [Setting; 17] = [
     Setting { text: "fork=1024", change: |maker| maker.fork = 1024 },
     Setting { text: "few_rows=0", change: |maker| maker.few_rows = 0 },
     Setting { text: "few_rows=64", change: |maker| maker.few_rows = 64 },
-    Setting { text: "fuse=true", change: |maker| maker.fuse = true },
-    Setting { text: "fuse=false", change: |maker| maker.fuse = false },
+    Setting { text: "fuse=false", change: |maker| maker.fuse = SharedLaunches::None },
+    Setting { text: "fuse=smolgen", change: |maker| maker.fuse = SharedLaunches::Smolgen },
+    Setting { text: "fuse=true", change: |maker| maker.fuse = SharedLaunches::All },
     Setting { text: "wait=spin", change: |maker| maker.waiting = Waiting::Spin },
     Setting { text: "wait=yield", change: |maker| maker.waiting = Waiting::Yield },
     Setting { text: "wait=block", change: |maker| maker.waiting = Waiting::Block },
@@ -86,11 +88,12 @@ impl Setting {
                 has_graphs,
                 fork,
                 few_rows,
-                fuse,
+                fuse: _,
                 attention: _,
                 waiting,
             } = *maker;
-            (streams, has_graphs, fork, few_rows, fuse, maker.attention_kernel(), waiting)
+            let kernels = (maker.shared_launches(), maker.attention_kernel());
+            (streams, has_graphs, fork, few_rows, kernels, waiting)
         };
         facts(&self.applied(maker)) == facts(maker)
     }

@@ -35,9 +35,9 @@ pub(crate) struct Facts {
     /// Whether branches of a forward pass run in parallel. HIP launches a graph with branches node by node.
     pub(crate) forks: bool,
     /// Which GEMMs share a launch with the steps that follow. Blocks that wait for each other need what others have
-    /// stored. The dies of gfx94x and gfx950 do not share their second-level caches, which every block writes back for
-    /// that, and what this costs is not known: only smolgen's GEMMs share launches there, which have a fifth of the
-    /// blocks. On an NVIDIA card it was slower (`docs/benchmarks.md`).
+    /// stored. The dies of gfx94x and gfx950 do not share their second-level caches. Each block writes its die's back for
+    /// that, and what this costs is not known, so that only smolgen's GEMMs share launches there, which have few blocks.
+    /// On an NVIDIA card it was slower (`docs/benchmarks.md`).
     pub(crate) shared_launches: SharedLaunches,
     /// The variant of e4m3 that the device multiplies.
     pub(crate) fp8: Option<Fp8Format>,

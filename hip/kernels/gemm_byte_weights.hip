@@ -20,7 +20,7 @@
     GPU_KERNEL(threads, gemm_byte_weights_##type##_##rows##x##columns##_##threads, GemmArguments) {            \
         using Tile = Gemm<T, Core, rows, columns, threads, step_bytes, ByteWeights>;                           \
         GPU_SHARED(Words4, shared, Tile::STAGES * Tile::STAGE);                                                \
-        const i32 gemm = block_y() / arguments.splits, split = block_y() % arguments.splits;                \
+        const i32 gemm = block_y() / arguments.splits, split = block_y() % arguments.splits;                   \
         const i32 tile = Tile::tile_of_block(arguments, block_x());                                            \
         Tile::compute(arguments, arguments.partial, {tile, gemm, split}, shared);                              \
     }

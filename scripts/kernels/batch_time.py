@@ -34,7 +34,7 @@ PLANES, INPUTS = 112, 176
 SCALAR_HEADS, HEAD_CHANNELS, HEAD_HIDDEN, HEAD_OUTPUTS = 2, 32, 128, 3 + 1
 POSITIONS = 64
 # The launches of a batch with our own GEMMs, by `fuse`: tests/integration/rocm/launches.rs counts them.
-LAUNCHES = {False: 207, True: 84}
+LAUNCHES = {False: 207, "smolgen": 147, True: 84}
 
 
 @dataclass(frozen=True)
@@ -139,6 +139,15 @@ def at_revision(revision: str) -> dict[tuple[str, str], Kernel]:
     return found
 
 
+def fuses_at(revision: str) -> dict[str, bool | str]:
+    """Which GEMMs share launches by default at a revision of git, by architecture; empty if its sources do not say."""
+    command = ["git", "show", f"{revision}:scripts/kernels/cards.py"]
+    text = subprocess.run(command, check=False, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True).stdout
+    names: dict = {"__name__": "cards"}
+    exec(text, names)
+    return {card.architecture: card.fuses for card in names.get("CARDS", [])}
+
+
 def is_gemm(kernel: str) -> re.Match | None:
     """A match, whose groups are rows, columns and threads, if the kernel is one of the GEMMs considered here."""
     return re.fullmatch(r"gemm_f16_(\d+)x(\d+)_(\d+)", kernel)
@@ -230,7 +239,7 @@ def moved_by_encoder(card: Card) -> dict[str, tuple[int, int]]:
         "y": ROWS * WIDTH, "hidden": ROWS * HIDDEN,
     } | {f"weights of {gemm.name}": gemm.outputs * gemm.inputs for gemm in GEMMS}
     # A LayerNorm in the launch of its GEMM reads the results from the second-level cache.
-    result = [] if card.fuses else ["result"]
+    result = [] if card.fuses is True else ["result"]
     launches = [
         ("QKV", ["x", "QKV"]), ("smolgen compress", ["x", "compressed"]), ("smolgen dense1", ["compressed", "hidden 1"]),
         ("smolgen dense2", ["hidden 1", "hidden 2"]), ("LayerNorms", ["hidden 2", "normalised"]),

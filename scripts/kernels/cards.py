@@ -27,7 +27,7 @@ class Card:
     lanes: int
     operand_copies: int  # how many lanes read the same operand: 2 on gfx11, whose operands are replicated
     simds: int  # of a compute unit
-    fuses: bool = True  # whether GEMMs share launches with what follows them by default
+    fuses: bool | str = True  # which GEMMs share launches with what follows them by default: all, none, or "smolgen"'s
     multiplies_matrices: bool = True  # otherwise products are dot products of two (PlainCore in gemm_cores.h)
     launch_microseconds: float | None = None  # a graph's node
     launch_source: str = ""
@@ -48,7 +48,7 @@ CARDS = [
          launch_microseconds=2.82, launch_source="legacy-rocm-build #6409", attention_cycles=2296),
     Card("gfx1201", "RX 9070 XT", 64, 2.97, 640, 64, Bandwidths(5740, 2937, 464), 1024, 32, 1, 2,
          launch_microseconds=2.15, launch_source="legacy-rocm-build #6409, R9700", attention_cycles=1634),
-    Card("gfx942", "MI300X", 304, 2.1, 5300, 256, Bandwidths(17000, 7313, 4000), 2048, 64, 1, 4, fuses=False,
+    Card("gfx942", "MI300X", 304, 2.1, 5300, 256, Bandwidths(17000, 7313, 4000), 2048, 64, 1, 4, fuses="smolgen",
          launch_microseconds=1.38, launch_source="rocm-systems #11282", attention_cycles=1176),
 ]
 # Cards whose steps are calculated, too, but not the time of a batch.

@@ -5,9 +5,9 @@ more it calculates the steps of a GEMM only.
 usage: expected_times.py RESOURCES.md > EXPECTED_TIMES.md
        expected_times.py --against REVISION [RESOURCES.md]
 
-With --against it prints the times with the kernels of a revision of git, and with those of RESOURCES.md (by default the
-stored one), by the same calculation. Where RESOURCES.md of that revision has no counts of instructions, it takes them
-from the revision's code objects, for which it needs llvm-objdump.
+With --against it prints the times with the kernels and the shared launches of a revision of git, and with those of
+RESOURCES.md (by default the stored one) and cards.py, by the same calculation. Where RESOURCES.md of that revision has no
+counts of instructions, it takes them from the revision's code objects, for which it needs llvm-objdump.
 
 Nothing here is measured on these kernels: every figure follows from the inputs below, each of which has its source. The
 calculation leaves out latencies, clocks that fall under load, and work of the host. A real card is slower.
@@ -19,8 +19,8 @@ from pathlib import Path
 
 from batch_time import (
     CHANNELS, ELEMENT, ENCODERS, GEMMS, GENERATED, HEAD_CHANNELS, HEAD_HIDDEN, HEADS, HIDDEN, INPUTS, LAUNCHES, POSITIONS,
-    SCALAR_HEADS, SMOLGEN_HIDDEN, SQUARES, WIDTH, at_revision, batch, gemm_choice, kernel_of, other_traffic, resources, step_of,
-    tiles_of,
+    SCALAR_HEADS, SMOLGEN_HIDDEN, SQUARES, WIDTH, at_revision, batch, fuses_at, gemm_choice, kernel_of, other_traffic, resources,
+    step_of, tiles_of,
 )
 from cards import CARDS, MORE_CARDS, Card, peak_of
 
@@ -209,7 +209,7 @@ def batch_table(known: dict) -> list[str]:
         of_these = f", of them {', '.join(memory)} MB from or to memory" if len(set(memory)) > 1 else " from or to memory"
         sources[rows[0][0]] = f"{total} MB{of_these}"
     sources["attention"] += "; the vector unit's cycles for a head (README.md)"
-    sources["launches"] = f"{LAUNCHES[True]} or {LAUNCHES[False]} (launches.rs); a graph's node below"
+    sources["launches"] = f"{LAUNCHES[True]} or {LAUNCHES['smolgen']} (launches.rs); a graph's node below"
     for name in times[0]:
         lines.append(f"| {name} | " + " | ".join(short(card[name]) for card in times) + f" | {sources[name]} |")
     totals = [sum(card.values()) for card in times]
@@ -287,6 +287,8 @@ def wrapped(text: str, head: str = "") -> list[str]:
 def against(revision: str, path: str) -> str:
     """The times with the kernels of a revision and with the present ones."""
     known = [at_revision(revision), stored_resources(path)]
+    before = fuses_at(revision)
+    former = [replace(card, fuses=before.get(card.architecture, card.fuses)) for card in CARDS]
     lines = [
         f"Calculated, not measured: {revision} -> {path}",
         "",
@@ -304,7 +306,7 @@ def against(revision: str, path: str) -> str:
             there = [next((t for t in tiles_of(card, k) if (t.rows, t.columns) == (tile.rows, tile.columns)), None) for k in known]
             cells.append(tuple(step_of(card, t, k).cycles() if t else 0.0 for t, k in zip(there, known)))
         row(f"cycles of a step, {tile.rows} x {tile.columns}", cells)
-    times = [[batch(card, k) for k in known] for card in CARDS]
+    times = [[batch(old, known[0]), batch(new, known[1])] for old, new in zip(former, CARDS)]
     for name in times[0][0]:
         row(f"{name}, us", [(old[name], new[name]) for old, new in times])
     row("all, us", [(sum(old.values()), sum(new.values())) for old, new in times])
@@ -358,8 +360,8 @@ def report(path: str) -> str:
         "",
         "Times are in microseconds for the whole batch. Blocks run in rounds: one block on each compute unit. A",
         "GEMM takes as long as its rounds or its traffic, whichever is longer, with the tile for which that is",
-        "shortest. GEMMs share launches with what follows them (`fuse`) as they do by default: not on gfx942. The",
-        "kernels for that have the shared memory and the waves of the kernels above.",
+        "shortest. GEMMs share launches with what follows them (`fuse`) as they do by default: on gfx942 only",
+        "smolgen's. The kernels for that have the shared memory and the waves of the kernels above.",
         "",
         "An encoder's buffer is in the last-level cache if, since its last use, no more bytes were used than the cache holds.",
         "All else that is moved comes from memory or goes there. One batch is in flight; with the usual three, the caches",

@@ -4,6 +4,7 @@
 use crate::rocm::libraries;
 use crate::rocm_doctor::{NETWORK, Report, doctor_with};
 use serde_json::Value;
+use std::collections::BTreeSet;
 
 /// Runs one stage without tuning.
 fn stage(name: &str, settings: &[(&str, &str)]) -> Report {
@@ -94,6 +95,30 @@ fn passes_that_cannot_be_captured_are_named() {
     assert_eq!((launches("launches"), launches("graph")), (3, 0), "{}", report.text);
     let failed = rows.iter().filter(|row| text(row, "item").contains("graph")).count();
     assert_eq!(failed, 5, "{}", report.text);
+}
+
+/// Only smolgen's GEMMs share launches by default on a card whose dies have caches of their own. Without smolgen that is the
+/// same as none.
+#[test]
+fn values_of_fuse_that_change_nothing_are_not_measured() {
+    let folder = libraries();
+    let tried = |network: &str, card: &str| -> BTreeSet<String> {
+        let network = format!("{}/tests/data/{network}.pb.gz", env!("CARGO_MANIFEST_DIR"));
+        let arguments = [
+            "--stage=speed",
+            "--backend=rocm-fp16",
+            "-o",
+            "gemm=own,max_batch=1,streams=1,wait=block,tune=off",
+        ];
+        let report = doctor_with(folder.path(), &network, &arguments, &[("RUKH_EMULATOR_ARCH", card)]);
+        let settings =
+            report.rows("speed").iter().map(|row| text(row, "setting").to_owned()).collect::<Vec<_>>();
+        settings.into_iter().filter(|text| text.starts_with("fuse=") && !text.contains(',')).collect()
+    };
+    let set = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<BTreeSet<_>>();
+    assert_eq!(tried("micro-smolgen", "gfx942"), set(&["fuse=false", "fuse=true"]));
+    assert_eq!(tried("micro-smolgen", "gfx1100"), set(&["fuse=false", "fuse=smolgen"]));
+    assert_eq!(tried("micro-attn", "gfx942"), set(&["fuse=true"]));
 }
 
 #[test]

@@ -60,6 +60,7 @@ pub use runtime::maker::Maker;
 pub use runtime::occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
 pub use runtime::precision::GpuPrecision;
 pub use runtime::progress::tell_progress_to;
+pub use runtime::shared_launches::SharedLaunches;
 pub use runtime::survey::{has_usable_card, makers};
 pub use runtime::weight_bits::WeightBits;
 pub use table::file::rewritten as rewritten_table;

@@ -8,6 +8,7 @@ use crate::runtime::ffi::wait::{DEFAULT_PATIENCE, Waiting};
 use crate::runtime::kernels::AttentionKernel;
 use crate::runtime::libraries::{GemmLibrary, Sources};
 use crate::runtime::maker::Maker;
+use crate::runtime::shared_launches::SharedLaunches;
 use crate::runtime::weight_bits::WeightBits;
 use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict, ParsedOptions};
 use rukh_backend::{BackendError, LARGEST_BATCH};
@@ -85,9 +86,9 @@ pub struct GpuOptions {
     /// smolgen and of the scalar heads, on architectures with matrix instructions. `None` means what `rukh tune` has
     /// measured on this card, or else 0: cuBLASLt was faster, and no other library was measured.
     pub few_rows: Option<usize>,
-    /// Whether GEMMs of our own share a launch with the LayerNorm or the GEMMs that follow. `None` means what
+    /// Which GEMMs of our own share a launch with the LayerNorm or the GEMMs that follow. `None` means what a start or
     /// `rukh tune` has measured on this card, or else the default of the architecture.
-    pub fuse: Option<bool>,
+    pub fuse: Option<SharedLaunches>,
     /// The kernel for attention, where there are several. `None` means the one that `rukh tune` has measured to be faster on
     /// this card, or else the one with matrix instructions.
     pub attention: Option<AttentionKernel>,
@@ -278,7 +279,19 @@ const TABLE: &[Row] = &[
         |of| of.few_rows.is_none(),
         |to, given| set(&mut to.few_rows, given.number(0..=given.largest_batch)),
     ),
-    free("fuse", |of| of.fuse.is_none(), |to, given| set(&mut to.fuse, given.choice(&YES_OR_NO))),
+    free(
+        "fuse",
+        |of| of.fuse.is_none(),
+        |to, given| {
+            let shared = [
+                ("auto", None),
+                ("true", Some(SharedLaunches::All)),
+                ("smolgen", Some(SharedLaunches::Smolgen)),
+                ("false", Some(SharedLaunches::None)),
+            ];
+            set(&mut to.fuse, given.choice(&shared))
+        },
+    ),
     free(
         "attention",
         |of| of.attention.is_none(),
@@ -400,8 +413,8 @@ impl GpuOptions {
     }
 
     /// [`GpuOptions::fuse`], or the default for a card.
-    pub(crate) fn settled_fuse(&self, facts: &Facts) -> bool {
-        self.fuse.unwrap_or(facts.fuses)
+    pub(crate) fn settled_fuse(&self, facts: &Facts) -> SharedLaunches {
+        self.fuse.unwrap_or(facts.shared_launches)
     }
 
     /// [`GpuOptions::waiting`], or a default for this machine. A thread spins by default only if it does not take a
@@ -419,7 +432,7 @@ mod tests {
 
     #[test]
     fn each_option_is_read_under_its_name() {
-        let text = "gpu=gfx1100,streams=5,max_batch=7,graph=false,fork=8,few_rows=9,fuse=true,attention=any,\
+        let text = "gpu=gfx1100,streams=5,max_batch=7,graph=false,fork=8,few_rows=9,fuse=smolgen,attention=any,\
                     wait=yield,timeout=2.5,longest_batch=0.25,gemm=own,libraries=c,target=sm_75,weight_bits=8,tune=full,tuning_file=a.csv,helper=b,\
                     helper_patience=11,warm_up=false,time_steps=12";
         let given: Vec<&str> = text.split(',').filter_map(|option| option.split('=').next()).collect();
@@ -427,7 +440,7 @@ mod tests {
         let read = GivenOptions::read(Maker::Nvidia, text).unwrap().options;
         let GpuOptions { streams, maximum_batch, graph, fork, few_rows, fuse, time_steps, .. } = read;
         assert_eq!((streams, maximum_batch, fork, few_rows), (Some(5), Some(7), Some(8), Some(9)));
-        assert_eq!((graph, fuse, time_steps), (Some(false), Some(true), Some(12)));
+        assert_eq!((graph, fuse, time_steps), (Some(false), Some(SharedLaunches::Smolgen), Some(12)));
         assert!(matches!(read.gpu, GpuChoice::Name(ref name) if name == "gfx1100"), "{:?}", read.gpu);
         assert_eq!((read.attention, read.waiting), (Some(AttentionKernel::Any), Some(Waiting::Yield)));
         assert_eq!((read.gemm, read.weight_bits), (GemmLibrary::Own, WeightBits::Eight));

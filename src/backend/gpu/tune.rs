@@ -13,10 +13,11 @@ use crate::runtime::precision::GpuPrecision;
 use crate::startup::prepare::{is_free, sized_maker, slot_maker};
 use crate::tuning::choices::{self, Control};
 use crate::tuning::defaults;
+use crate::tuning::kept_settings::{self, Kept};
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes::{self, PassTime};
-use crate::tuning::settings::{self, BATCH, Kept};
+use crate::tuning::settings::{self, BATCH};
 use crate::tuning::winners::winners;
 use rukh_backend::BackendError;
 use rukh_base::os_error::in_words;
@@ -134,7 +135,7 @@ fn tune_device(
     let mut tuned = choices::tune(&maker, options, &origin, kept, &mut control)?;
     notices.append(&mut tuned.notices);
     let mut ladder = passes::kept(&key).unwrap_or_default();
-    let mut measured = settings::kept(&key).unwrap_or_default().and_then(Kept::of_tuning);
+    let mut measured = kept_settings::kept(&key).unwrap_or_default().and_then(Kept::of_tuning);
     let mut compared = defaults::kept(&key).filter(|_| tuned.measured == 0);
     let mut times = Vec::new();
     let most = maker.maximum_batch;
@@ -152,7 +153,7 @@ fn tune_device(
             begin.elapsed() < budget && tell(TuneStage::Settings, done, all)
         })?;
         if let Some(settings) = found {
-            keep(settings::keep(&key, &Kept::tuned(settings.clone())), "the settings are", &mut notices);
+            keep(kept_settings::keep(&key, &Kept::tuned(settings.clone())), "the settings are", &mut notices);
             let maker = settings.applied(maker, |_| true);
             times = passes::times(&maker, &mut |done, all| {
                 begin.elapsed() < budget && tell(TuneStage::Passes, done, all)

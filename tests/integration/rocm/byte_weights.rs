@@ -3,7 +3,7 @@
 use super::int8::for_encoders;
 use super::*;
 use crate::rocm_errors::{search, stdout};
-use rukh_gpu::WeightBits;
+use rukh_gpu::{SharedLaunches, WeightBits};
 use rukh_net::discover::EMBEDDED_BYTES;
 
 /// The largest allowed differences from lc0: those of `rocm-int8`, which rounds the inputs, too, but chooses the weights by
@@ -18,7 +18,7 @@ const BF16_LIMIT: Limit = Limit { q: 0.08, m: 1.6, top: 0.06, divergence: 0.02 }
 /// The most positions in a batch, which has 256 rows.
 const BATCH: usize = 4;
 
-fn of_8_bits(maximum_batch: usize, fuse: bool) -> GpuOptions {
+fn of_8_bits(maximum_batch: usize, fuse: SharedLaunches) -> GpuOptions {
     GpuOptions {
         weight_bits: WeightBits::Eight,
         gemm: GemmLibrary::Own,
@@ -30,7 +30,7 @@ fn of_8_bits(maximum_batch: usize, fuse: bool) -> GpuOptions {
 /// Checks positions of a set in batches of 1 to [`BATCH`], with launches that GEMMs share and without.
 fn check_small_batches(set: &GoldenSet, (precision, limit): (GpuPrecision, &Limit)) {
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-    for fuse in [false, true] {
+    for fuse in [SharedLaunches::None, SharedLaunches::All] {
         let usual = GpuOptions { weight_bits: WeightBits::Sixteen, ..of_8_bits(BATCH, fuse) };
         let usual = backend(set, precision, &usual);
         let backend = backend(set, precision, &of_8_bits(BATCH, fuse));
@@ -48,7 +48,7 @@ fn check_small_batches(set: &GoldenSet, (precision, limit): (GpuPrecision, &Limi
             some.iter().zip(evaluations.iter()).for_each(|(sample, got)| distance.add(set, sample, got));
             assert!(!evaluations.iter().eq(evaluate(&usual, some).iter()), "the weights have 16 bits");
         }
-        let what = format!("{} in {precision:?} with weights of 8 bits, shared launches {fuse}", set.name);
+        let what = format!("{} in {precision:?} with weights of 8 bits, shared launches {fuse:?}", set.name);
         distance.check(&what, limit);
     }
 }
@@ -119,14 +119,14 @@ fn weights_of_8_bits_are_for_small_batches_in_16_bits() {
         let set = goldens::named("micro-smolgen");
         let samples: Vec<Sample> = set.positions.iter().take(1).map(sample).collect();
         let usual = |options: &GpuOptions| GpuOptions { weight_bits: WeightBits::Sixteen, ..options.clone() };
-        let fp32 = of_8_bits(1, false);
+        let fp32 = of_8_bits(1, SharedLaunches::None);
         let [found, expected] = [&fp32, &usual(&fp32)]
             .map(|options| evaluate(&backend(&set, GpuPrecision::Fp32, options), &samples));
         assert!(found.iter().eq(expected.iter()));
         let notices = backend(&set, GpuPrecision::Fp32, &fp32).notices().join("\n");
         assert!(notices.contains("weight_bits=8 changes nothing"), "{notices}");
         // Without a table of measured GEMMs, `auto` reads weights of 16 bits.
-        let auto = GpuOptions { weight_bits: WeightBits::Auto, ..of_8_bits(1, false) };
+        let auto = GpuOptions { weight_bits: WeightBits::Auto, ..of_8_bits(1, SharedLaunches::None) };
         let [found, expected] = [&auto, &usual(&auto)]
             .map(|options| evaluate(&backend(&set, GpuPrecision::Fp16, options), &samples));
         assert!(found.iter().eq(expected.iter()));
@@ -197,7 +197,7 @@ fn the_embedded_network_with_weights_of_8_bits_is_near_fp32() {
         let shared = Arc::new(network.clone());
         let exact = CpuBackend::new(shared, Precision::Fp32, &processor, 1.0, HistoryFill::FenOnly);
         let exact = values(&exact.expect("it can be made"));
-        let of_8_bits = of_8_bits(BATCH, true);
+        let of_8_bits = of_8_bits(BATCH, SharedLaunches::All);
         let of_16_bits = GpuOptions { weight_bits: WeightBits::Sixteen, ..of_8_bits.clone() };
         let [eight, sixteen] = [of_8_bits, of_16_bits].map(|options| {
             let found = values(&backend_of(&network, GpuPrecision::Fp16, &options));

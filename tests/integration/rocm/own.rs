@@ -3,6 +3,7 @@
 use super::*;
 use crate::rocm_errors::{search, stdout};
 use rocm_emulator::install::file_name;
+use rukh_gpu::SharedLaunches;
 
 /// A folder with the emulator as HIP alone.
 fn hip_alone() -> tempfile::TempDir {
@@ -19,7 +20,9 @@ fn hip_alone() -> tempfile::TempDir {
 fn check_buckets(set: &GoldenSet, (precision, limit): (GpuPrecision, &Limit), sizes: &[usize]) {
     let largest = sizes.iter().copied().max().unwrap_or(1);
     let samples: Vec<Sample> = set.positions.iter().map(sample).collect();
-    for fuse in [false, true] {
+    let network = Network::load_bytes(&set.network, &set.heads).expect("a committed network loads");
+    let of_smolgen = network.smolgen_global.is_some().then_some(SharedLaunches::Smolgen);
+    for fuse in [SharedLaunches::None, SharedLaunches::All].into_iter().chain(of_smolgen) {
         let backend = backend(set, precision, &GpuOptions { fuse: Some(fuse), ..options(largest) });
         assert!(backend.notices().is_empty(), "{:?}", backend.notices());
         for &size in sizes {
@@ -51,6 +54,13 @@ fn networks_need_no_library_but_hip() {
     // An encoder with smolgen in fp16, convolutions in bf16, and rows of odd length (the policy's 1858) in fp32.
     let sets = [("micro-smolgen", 1), ("micro-se-conv", 2), ("micro-se-old", 0)];
     check_card("own::networks_need_no_library_but_hip", "gfx1100", &sets, &[3]);
+}
+
+/// A card whose dies have caches of their own, and a size whose last rows fill no tile.
+#[test]
+fn smolgens_gemms_share_a_launch_on_gfx942() {
+    let sets = [("micro-smolgen", 1), ("micro-multihead", 2)];
+    check_card("own::smolgens_gemms_share_a_launch_on_gfx942", "gfx942", &sets, &[1, 3]);
 }
 
 /// Checks every committed network in every format and bucket.

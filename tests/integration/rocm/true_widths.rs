@@ -7,7 +7,7 @@
 use super::launches::{MARK, counted, with_depth};
 use super::{GpuPrecision, backend_of, options, sample};
 use rukh_backend::{Backend, EvalRequest};
-use rukh_gpu::{GemmLibrary, GpuOptions};
+use rukh_gpu::{GemmLibrary, GpuOptions, SharedLaunches};
 use rukh_net::Network;
 use rukh_net::network::{Body, Encoder, FeedForward, PolicyHead, ScalarHead, Smolgen, ValueError};
 use rukh_net::weights::{Convolution, Dense, HeadInput, LayerNorm};
@@ -183,7 +183,7 @@ fn with_true_widths(set: &GoldenSet, widths: &Widths, depth: usize) -> Network {
 }
 
 /// Evaluates batches of each size twice, with each network of two and of three encoders or blocks.
-fn evaluate_true_widths(fuse: bool) {
+fn evaluate_true_widths(fuse: SharedLaunches) {
     let sets = goldens::committed();
     for widths in &TRUE_WIDTHS {
         let set = sets.iter().find(|set| set.name == widths.small).expect("the set is committed");
@@ -216,7 +216,7 @@ fn evaluate_true_widths(fuse: bool) {
 }
 
 /// The launches of a batch of each size, for each network. Each encoder or block of a network takes as many as the others.
-fn count(test: &str, fuse: bool) -> Option<Vec<[usize; BATCHES.len()]>> {
+fn count(test: &str, fuse: SharedLaunches) -> Option<Vec<[usize; BATCHES.len()]>> {
     let found = counted(test, &[("RUKH_EMULATOR_WRONG", "kernels")], || evaluate_true_widths(fuse))?;
     let of_networks = found.chunks_exact(2 * BATCHES.len()).zip(&TRUE_WIDTHS);
     let of_network = |(counts, widths): (&[usize], &Widths)| {
@@ -228,7 +228,9 @@ fn count(test: &str, fuse: bool) -> Option<Vec<[usize; BATCHES.len()]>> {
 
 #[test]
 fn split_k_gemms_take_a_launch_more() {
-    let Some(found) = count("true_widths::split_k_gemms_take_a_launch_more", false) else { return };
+    let Some(found) = count("true_widths::split_k_gemms_take_a_launch_more", SharedLaunches::None) else {
+        return;
+    };
     // Without split-K a batch of any size takes 207, 213 and 57 launches. In launches.rs it is 214 for BT4, because the
     // small network has four values of a square, and a GEMM of so few inputs takes a launch more.
     assert_eq!(found, [[223, 223, 223], [247, 230, 230], [57, 57, 57]]);
@@ -236,7 +238,9 @@ fn split_k_gemms_take_a_launch_more() {
 
 #[test]
 fn batches_that_share_launches_take_few() {
-    let Some(found) = count("true_widths::batches_that_share_launches_take_few", true) else { return };
+    let Some(found) = count("true_widths::batches_that_share_launches_take_few", SharedLaunches::All) else {
+        return;
+    };
     for (Widths { name, most, .. }, counts) in TRUE_WIDTHS.iter().zip(&found) {
         assert!(counts.iter().all(|count| count <= most), "{name}: {counts:?}, more than {most}");
     }

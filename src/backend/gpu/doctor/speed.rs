@@ -7,9 +7,10 @@ use crate::pass::buckets::recommended_batch;
 use crate::pass::slot::SlotMaker;
 use crate::pass::timing;
 use crate::runtime::error::Result;
+use crate::tuning::kept_settings::Kept;
 use crate::tuning::load::Load;
 use crate::tuning::settings::{
-    Comparison, Kept, SETTINGS, Setting, best_of_each, compare, harmless, is_worth_it, option_of,
+    Comparison, SETTINGS, Setting, best_of_each, compare, harmless, is_worth_it, option_of,
 };
 use std::time::Duration;
 

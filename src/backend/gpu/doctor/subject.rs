@@ -12,9 +12,9 @@ use crate::runtime::kernels::Kernels;
 use crate::runtime::precision::GpuPrecision;
 use crate::startup::prepare::{MAXIMUM_BATCH, fitting_batch, slot_maker};
 use crate::tuning::choices;
+use crate::tuning::kept_settings::{self, Kept};
 use crate::tuning::kept_tables;
 use crate::tuning::passes;
-use crate::tuning::settings::{self, Kept};
 use rukh_net::{HeadSelection, Network, find_network};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -118,7 +118,7 @@ impl Subject {
     pub(crate) fn kept_settings(&self) -> Result<Kept> {
         let kept = match self.options.tuning {
             Tuning::Off => None,
-            _ => settings::kept(&self.passes_key()?).ok().flatten(),
+            _ => kept_settings::kept(&self.passes_key()?).ok().flatten(),
         };
         Ok(kept.unwrap_or_else(Kept::nothing))
     }

@@ -127,6 +127,11 @@ pub(crate) fn prefers_bytes(links: &[Link], choices: &[OwnChoice]) -> bool {
 }
 
 impl OwnKernels {
+    /// Whether there are kernels of chains.
+    pub(crate) fn has_chains(&self, element: ElementType) -> bool {
+        tile_sizes().into_iter().any(|size| self.has(&kernel_name(element, size, false)))
+    }
+
     /// The step of a chain; `None` if the kernels cannot compute it. All links have weights of 8 bits, or none has.
     /// `usual` has the choice for each GEMM by itself.
     pub(crate) fn chain(&self, name: &str, links: &[Link], usual: &[OwnChoice]) -> Option<Step> {

@@ -159,6 +159,11 @@ impl Gemms {
         }
     }
 
+    /// Whether our own kernels may compute several GEMMs in one launch.
+    pub(crate) fn has_chains(&self, element: ElementType) -> bool {
+        self.own.as_ref().is_some_and(|own| own.has_chains(element))
+    }
+
     /// Sets the GEMMs that a library is not asked for.
     pub(crate) fn avoid(&self, avoided: Avoided) {
         self.avoided.replace(avoided);

@@ -36,7 +36,9 @@ pub(crate) fn encoders(
         let logits = match (&encoder.smolgen, &pass.network.layers.smolgen_global) {
             (Some(smolgen), Some(global)) => {
                 let layers = (smolgen, global);
-                steps.branch(SMOLGEN_LANE, |steps| generate(&name, layers, stack, x, steps))?
+                steps.branch(SMOLGEN_LANE, |steps| {
+                    steps.smolgen(|steps| generate(&name, layers, stack, x, steps))
+                })?
             }
             _ => Address::NULL,
         };

@@ -22,6 +22,7 @@ use crate::runtime::ffi::program::{Lanes, Program, StepTime};
 use crate::runtime::ffi::stream::{Graph, Stream};
 use crate::runtime::ffi::wait::Waiting;
 use crate::runtime::kernels::{AttentionKernel, Kernels};
+use crate::runtime::shared_launches::SharedLaunches;
 use rukh_backend::Value;
 use rukh_net::input::InputPlanes;
 use std::sync::Arc;
@@ -107,8 +108,8 @@ pub(crate) struct SlotMaker<'a> {
     pub(crate) fork: usize,
     /// The most rows of a GEMM that our own kernel computes.
     pub(crate) few_rows: usize,
-    /// Whether GEMMs of our own share a launch with what follows them.
-    pub(crate) fuse: bool,
+    /// Which GEMMs of our own share a launch with what follows them, where they can.
+    pub(crate) fuse: SharedLaunches,
     pub(crate) attention: AttentionKernel,
     pub(crate) waiting: Waiting,
 }
@@ -181,6 +182,17 @@ impl SlotMaker<'_> {
         Some(function.name().to_owned())
     }
 
+    /// Which GEMMs of the network share launches: those of smolgen alone only if it has smolgen, and kernels for that.
+    pub(crate) fn shared_launches(&self) -> SharedLaunches {
+        let has_smolgen = self.network.layers.smolgen_global.is_some();
+        match self.fuse {
+            SharedLaunches::Smolgen if !has_smolgen || !self.gemms.has_chains(self.network.element) => {
+                SharedLaunches::None
+            }
+            other => other,
+        }
+    }
+
     /// The batch sizes that programs are laid out for, in ascending order.
     pub(crate) fn bucket_sizes(&self) -> Vec<usize> {
         bucket_sizes(self.ladder, self.maximum_batch)
@@ -209,7 +221,7 @@ impl SlotMaker<'_> {
             .forking(positions <= self.fork)
             .with_few_rows(self.few_rows)
             .with_attention(self.attention)
-            .fusing(self.fuse);
+            .sharing(self.shared_launches());
         forward(&pass, &mut steps)?;
         let memory = std::iter::once(scratch.buffer()).chain(self.gemms.memory()).collect();
         Ok(Program::new(steps.finish().0, memory))

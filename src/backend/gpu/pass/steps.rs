@@ -18,6 +18,7 @@ use crate::runtime::ffi::hipblaslt::ScaledFactors;
 use crate::runtime::ffi::module::{Function, Grid};
 use crate::runtime::ffi::program::{KernelArguments, Lane, MAIN_LANE, Step};
 use crate::runtime::kernels::{AttentionKernel, Kernels, activation_code, grid};
+use crate::runtime::shared_launches::SharedLaunches;
 use rukh_net::architecture::Activation;
 
 /// The number of side lanes: the first is for smolgen and the value head, the second for the moves-left head.
@@ -36,8 +37,10 @@ pub(crate) struct StepList<'a> {
     forks: bool,
     /// The most rows of a GEMM that our own kernel computes.
     few_rows: usize,
-    /// Whether GEMMs of our own share a launch with what follows them.
-    fuses: bool,
+    /// Which GEMMs of our own share a launch with what follows them.
+    shared_launches: SharedLaunches,
+    /// Whether the next steps are those of smolgen.
+    is_in_smolgen: bool,
     /// The lane of the next step.
     lane: Lane,
     sizes: ScratchSizes,
@@ -63,7 +66,8 @@ impl<'a> StepList<'a> {
             scratch,
             forks: false,
             few_rows: 0,
-            fuses: false,
+            shared_launches: SharedLaunches::None,
+            is_in_smolgen: false,
             lane: MAIN_LANE,
             sizes,
             steps: Vec::new(),
@@ -75,9 +79,9 @@ impl<'a> StepList<'a> {
         StepList { few_rows, ..self }
     }
 
-    /// Sets whether GEMMs of our own share a launch with the LayerNorm or the GEMM that follows, where they can.
-    pub(crate) fn fusing(self, fuses: bool) -> StepList<'a> {
-        StepList { fuses, ..self }
+    /// Sets which GEMMs of our own share a launch with the LayerNorm or the GEMM that follows, where they can.
+    pub(crate) fn sharing(self, shared_launches: SharedLaunches) -> StepList<'a> {
+        StepList { shared_launches, ..self }
     }
 
     /// Uses this kernel for attention.
@@ -102,6 +106,23 @@ impl<'a> StepList<'a> {
         let result = branch(self);
         self.lane = before;
         result
+    }
+
+    /// Appends the steps of `smolgen`, which may share launches even if no others do.
+    pub(crate) fn smolgen<R>(&mut self, smolgen: impl FnOnce(&mut StepList<'a>) -> R) -> R {
+        self.is_in_smolgen = true;
+        let result = smolgen(self);
+        self.is_in_smolgen = false;
+        result
+    }
+
+    /// Whether the next steps share launches.
+    fn shares(&self) -> bool {
+        match self.shared_launches {
+            SharedLaunches::None => false,
+            SharedLaunches::Smolgen => self.is_in_smolgen,
+            SharedLaunches::All => true,
+        }
     }
 
     /// Makes the following steps wait for all steps on lane `lane`.
@@ -317,7 +338,7 @@ impl<'a> StepList<'a> {
 
     /// Appends a chain of GEMMs, if our kernels are to compute all of them in one launch.
     fn chain(&mut self, name: &str, links: &[Link]) -> bool {
-        let step = if self.fuses { self.gemms.chain(name, links) } else { None };
+        let step = if self.shares() { self.gemms.chain(name, links) } else { None };
         self.push_if_some(step)
     }
 
@@ -357,7 +378,7 @@ impl<'a> StepList<'a> {
 
     /// Appends a convolution as one launch. Returns whether our kernels can do that; if not, nothing is appended.
     pub(crate) fn whole_convolution(&mut self, name: &str, convolution: &WholeConvolution) -> bool {
-        let step = if self.fuses { self.gemms.convolution(name, convolution) } else { None };
+        let step = if self.shares() { self.gemms.convolution(name, convolution) } else { None };
         self.push_if_some(step)
     }
 

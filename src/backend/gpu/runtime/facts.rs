@@ -1,6 +1,7 @@
 //! What follows from a card's architecture: all that the host code decides by its name.
 
 use super::fp8::Fp8Format;
+use super::shared_launches::SharedLaunches;
 
 /// Architectures that are always part of a processor. Some releases of HIP do not say so.
 const INTEGRATED: [&str; 13] = [
@@ -33,10 +34,11 @@ pub(crate) struct Facts {
     pub(crate) prefers_rocblas: bool,
     /// Whether branches of a forward pass run in parallel. HIP launches a graph with branches node by node.
     pub(crate) forks: bool,
-    /// Whether GEMMs share a launch with the steps that follow. Blocks that wait for each other need what others have
-    /// stored. The dies of gfx94x and gfx950 do not share their second-level caches, which are written back for that, and
-    /// what this costs is not known. On an NVIDIA card it was slower (`docs/benchmarks.md`).
-    pub(crate) fuses: bool,
+    /// Which GEMMs share a launch with the steps that follow. Blocks that wait for each other need what others have
+    /// stored. The dies of gfx94x and gfx950 do not share their second-level caches. Each block writes its die's back for
+    /// that, and what this costs is not known, so that only smolgen's GEMMs share launches there, which have few blocks.
+    /// On an NVIDIA card it was slower (`docs/benchmarks.md`).
+    pub(crate) shared_launches: SharedLaunches,
     /// The variant of e4m3 that the device multiplies.
     pub(crate) fp8: Option<Fp8Format>,
     /// Whether our kernels compute in fp16.
@@ -61,7 +63,7 @@ impl Facts {
                 is_integrated: false,
                 prefers_rocblas: false,
                 forks: true,
-                fuses: false,
+                shared_launches: SharedLaunches::None,
                 fp8: (number >= FIRST_WITH_FP8).then_some(Fp8Format::Ocp),
                 has_fp16: number >= FIRST_WITH_MATRICES,
                 has_bf16: number >= FIRST_WITH_BF16,
@@ -78,7 +80,11 @@ impl Facts {
                 is_integrated: INTEGRATED.contains(&architecture),
                 prefers_rocblas: ROCBLAS.contains(&architecture),
                 forks: false,
-                fuses: !["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start)),
+                shared_launches: match ["gfx94", "gfx95"].iter().any(|start| architecture.starts_with(start))
+                {
+                    true => SharedLaunches::Smolgen,
+                    false => SharedLaunches::All,
+                },
                 fp8: match architecture {
                     "gfx942" => Some(Fp8Format::Fnuz),
                     "gfx950" => Some(Fp8Format::Ocp),
@@ -122,10 +128,10 @@ mod tests {
     }
 
     #[test]
-    fn only_amds_cards_with_one_cache_fuse_and_only_nvidias_fork() {
-        let of = |architecture| (Facts::of(architecture).fuses, Facts::of(architecture).forks);
-        assert_eq!(of("gfx1100"), (true, false));
-        assert_eq!(of("gfx942"), (false, false));
-        assert_eq!(of("sm_86"), (false, true));
+    fn amds_cards_share_launches_and_those_of_many_caches_only_smolgens() {
+        let of = |architecture| (Facts::of(architecture).shared_launches, Facts::of(architecture).forks);
+        assert_eq!(of("gfx1100"), (SharedLaunches::All, false));
+        assert_eq!(["gfx942", "gfx950"].map(of), [(SharedLaunches::Smolgen, false); 2]);
+        assert_eq!(of("sm_86"), (SharedLaunches::None, true));
     }
 }

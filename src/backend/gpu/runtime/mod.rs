@@ -16,6 +16,7 @@
 //! | [`ffi`] | owning wrappers of the libraries' objects; the only `unsafe` code of the backend |
 //! | [`kernel_code`], [`ptx`] | our kernels' code; that for NVIDIA's cards, which the driver translates |
 //! | [`facts`], [`fp8`] | what follows from a card's architecture; numbers of 8 bits with an exponent |
+//! | [`shared_launches`] | which GEMMs share a launch with the steps around them |
 //! | [`maker`] | the makers of cards |
 //! | [`progress`] | what the user is told while a device is prepared |
 //! | [`error`] | the errors of libraries and devices |
@@ -42,5 +43,6 @@ pub(crate) mod occupancy;
 pub(crate) mod precision;
 pub(crate) mod progress;
 pub(crate) mod ptx;
+pub(crate) mod shared_launches;
 pub(crate) mod survey;
 pub(crate) mod weight_bits;

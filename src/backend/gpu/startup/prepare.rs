@@ -14,10 +14,11 @@ use crate::runtime::kernels::{AttentionKernel, Kernels};
 use crate::runtime::maker::Maker;
 use crate::runtime::precision::GpuPrecision;
 use crate::tuning::choices;
+use crate::tuning::kept_settings::{self, Kept, LADDER};
 use crate::tuning::kept_tables;
 use crate::tuning::load::Load;
 use crate::tuning::passes;
-use crate::tuning::settings::{self, BATCH, Kept, LADDER, MeasuredSettings};
+use crate::tuning::settings::{BATCH, MeasuredSettings};
 use rukh_net::Network;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -73,7 +74,7 @@ pub(crate) fn start(
             Ok(sizes) => measured.ladder = sizes,
             Err(notice) => notices.push(notice),
         }
-        match settings::kept(&key) {
+        match kept_settings::kept(&key) {
             Ok(kept) => settings = kept.unwrap_or(settings),
             Err(notice) => {
                 notices.push(notice);
@@ -123,7 +124,7 @@ pub(crate) fn start(
             }
         }
         if settings.to_string() != before {
-            let _ = settings::keep(&key, &settings);
+            let _ = kept_settings::keep(&key, &settings);
         }
         measured.settings = settings.settings;
     }
@@ -199,7 +200,7 @@ fn measure_passes(
     let operations = (8 * plain.streams * usual) as f64 * network.flops as f64;
     let seconds = operations / (gpu.peak_operations_per_second() / 4.0);
     let expected = Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX);
-    settings::at_first_start(&load, usual, known, is_free, (expected, goes_on))?;
+    kept_settings::at_first_start(&load, usual, known, is_free, (expected, goes_on))?;
     let mut ladder = None;
     if known.open(is_free) == [LADDER] {
         let maker = SlotMaker { streams: 1, ..known.settings.applied(plain, is_free) };

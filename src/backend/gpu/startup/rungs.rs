@@ -11,6 +11,7 @@ use crate::gemm::gemms::Gemms;
 use crate::options::GpuOptions;
 use crate::pass::slot::{Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
+use crate::runtime::shared_launches::SharedLaunches;
 use crate::runtime::weight_bits::WeightBits;
 use crate::tuning::settings::MeasuredSettings;
 use rukh_backend::BackendError;
@@ -74,7 +75,9 @@ impl Rung {
             Rung::AsAsked => true,
             Rung::WithoutByteWeights => maker.gemms.rounds_weights() && has(BlasLibrary::Own),
             Rung::WithoutGraphs => maker.has_graphs,
-            Rung::WithoutSharedLaunches => maker.fuse && has(BlasLibrary::Own),
+            Rung::WithoutSharedLaunches => {
+                maker.shared_launches() != SharedLaunches::None && has(BlasLibrary::Own)
+            }
             Rung::WithoutHipblasLt | Rung::WithoutRocblas => has_both,
             Rung::WithoutLibraries => has_one && has(BlasLibrary::Own),
         }
@@ -239,7 +242,7 @@ fn slots_on(
     let maker = SlotMaker {
         gemms: limited.as_ref().unwrap_or(maker.gemms),
         has_graphs: maker.has_graphs && rung != Rung::WithoutGraphs,
-        fuse: maker.fuse && rung != Rung::WithoutSharedLaunches,
+        fuse: if rung == Rung::WithoutSharedLaunches { SharedLaunches::None } else { maker.fuse },
         ..*maker
     };
     let mut slots = (0..maker.streams).map(|_| maker.slot()).collect::<Result<Vec<_>>>()?;

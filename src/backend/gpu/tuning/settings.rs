@@ -1,21 +1,14 @@
 //! The settings of passes that only a measurement can choose: how many are in flight, what runs in parallel, which kernels
-//! share a launch, and how a thread waits. This finds the fastest ones for a network, and keeps them for the next start.
+//! share a launch, and how a thread waits. This finds the fastest ones for a network.
 
 use super::load::Load;
-use super::passes::WORTH_AT_FIRST;
 use crate::pass::slot::SlotMaker;
 use crate::runtime::error::Result;
 use crate::runtime::ffi::wait::Waiting;
 use crate::runtime::kernels::AttentionKernel;
 use crate::runtime::precision::tolerance;
-use rukh_base::cache_folder;
-use rukh_base::quote::quoted;
+use crate::runtime::shared_launches::SharedLaunches;
 use std::fmt;
-use std::io;
-use std::time::{Duration, Instant};
-
-/// The first part of the names of the files that keep the settings.
-const NAME: &str = "settings";
 
 /// A setting is worth a change if it is faster by this factor.
 const WORTH: f64 = 1.02;
@@ -23,12 +16,8 @@ const WORTH: f64 = 1.02;
 /// It must not make batches of another size slower than this factor.
 const TOLERATED: f64 = 0.98;
 
-/// What first starts measure, the largest expected differences first: options of which no card of AMD's has confirmed the default,
-/// smaller batches than usual, and the ladder of batch sizes, which [`super::passes`] times.
-const AT_FIRST: [&str; 7] = ["fuse", "graph", "fork", "few_rows", STREAMS, BATCH, LADDER];
-const STREAMS: &str = "streams";
+pub(super) const STREAMS: &str = "streams";
 pub(crate) const BATCH: &str = "batch";
-pub(crate) const LADDER: &str = "ladder";
 
 /// The smaller batches to try, in quarters of the usual size, and the settings to try them with. Batches that fit into a
 /// last-level cache may be faster than larger ones: with 64 positions, the attention of one of T82's encoders moves 38 MB,
@@ -49,7 +38,7 @@ pub(crate) struct Setting {
 }
 
 /// The settings to try, each instead of the present one.
-pub(crate) const SETTINGS: [Setting; 17] = [
+pub(crate) const SETTINGS: [Setting; 18] = [
     Setting { text: "streams=1", change: |maker| maker.streams = 1 },
     Setting { text: "streams=2", change: |maker| maker.streams = 2 },
     Setting { text: "streams=3", change: |maker| maker.streams = 3 },
@@ -58,8 +47,9 @@ pub(crate) const SETTINGS: [Setting; 17] = [
     Setting { text: "fork=1024", change: |maker| maker.fork = 1024 },
     Setting { text: "few_rows=0", change: |maker| maker.few_rows = 0 },
     Setting { text: "few_rows=64", change: |maker| maker.few_rows = 64 },
-    Setting { text: "fuse=true", change: |maker| maker.fuse = true },
-    Setting { text: "fuse=false", change: |maker| maker.fuse = false },
+    Setting { text: "fuse=false", change: |maker| maker.fuse = SharedLaunches::None },
+    Setting { text: "fuse=smolgen", change: |maker| maker.fuse = SharedLaunches::Smolgen },
+    Setting { text: "fuse=true", change: |maker| maker.fuse = SharedLaunches::All },
     Setting { text: "wait=spin", change: |maker| maker.waiting = Waiting::Spin },
     Setting { text: "wait=yield", change: |maker| maker.waiting = Waiting::Yield },
     Setting { text: "wait=block", change: |maker| maker.waiting = Waiting::Block },
@@ -98,11 +88,12 @@ impl Setting {
                 has_graphs,
                 fork,
                 few_rows,
-                fuse,
+                fuse: _,
                 attention: _,
                 waiting,
             } = *maker;
-            (streams, has_graphs, fork, few_rows, fuse, maker.attention_kernel(), waiting)
+            let kernels = (maker.shared_launches(), maker.attention_kernel());
+            (streams, has_graphs, fork, few_rows, kernels, waiting)
         };
         facts(&self.applied(maker)) == facts(maker)
     }
@@ -140,12 +131,12 @@ impl MeasuredSettings {
     }
 
     /// These settings with `setting` in place of any other value of its option.
-    fn with(&self, setting: Setting) -> MeasuredSettings {
+    pub(super) fn with(&self, setting: Setting) -> MeasuredSettings {
         let others = self.settings.iter().filter(|other| other.option() != setting.option());
         MeasuredSettings { settings: others.copied().chain([setting]).collect(), ..*self }
     }
 
-    fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<MeasuredSettings> {
+    pub(super) fn from_words<'a>(words: impl Iterator<Item = &'a str>) -> Option<MeasuredSettings> {
         let mut read = MeasuredSettings::default();
         for word in words.filter(|word| !word.is_empty()) {
             match word.strip_prefix("batch=") {
@@ -163,88 +154,6 @@ impl fmt::Display for MeasuredSettings {
         let words: Vec<&str> = self.texts().into_iter().chain(batch.as_deref()).collect();
         f.write_str(&words.join(","))
     }
-}
-
-/// What is kept from one start to the next.
-#[derive(Clone)]
-pub(crate) struct Kept {
-    pub(crate) settings: MeasuredSettings,
-    /// What of [`AT_FIRST`] no first start has measured yet, for lack of time or because the user had chosen it. `None` after
-    /// `rukh tune`.
-    pub(crate) left: Option<Vec<&'static str>>,
-}
-
-impl Kept {
-    /// What is kept before the first start.
-    pub(crate) fn nothing() -> Kept {
-        Kept { settings: MeasuredSettings::default(), left: Some(AT_FIRST.to_vec()) }
-    }
-
-    /// What `rukh tune` keeps.
-    pub(crate) fn tuned(settings: MeasuredSettings) -> Kept {
-        Kept { settings, left: None }
-    }
-
-    /// What `rukh tune` has measured; `None` if only first starts have measured something.
-    pub(crate) fn of_tuning(self) -> Option<MeasuredSettings> {
-        self.left.is_none().then_some(self.settings)
-    }
-
-    /// Notes that a first start has measured something.
-    pub(crate) fn has_measured(&mut self, what: &str) {
-        self.left.iter_mut().for_each(|left| left.retain(|other| *other != what));
-    }
-
-    /// What a start may still measure: of what is left, the ladder and all that the user has not chosen.
-    pub(crate) fn open(&self, is_free: impl Fn(&str) -> bool) -> Vec<&'static str> {
-        let left = self.left.iter().flatten().copied();
-        left.filter(|&what| what == LADDER || is_free(what)).collect()
-    }
-
-    fn from_text(text: &str) -> Option<Kept> {
-        let (settings, left) = match text.split_once(LEFT) {
-            Some((settings, left)) => (settings, Some(left)),
-            None => (text, None),
-        };
-        let named = |word: &str| AT_FIRST.into_iter().find(|known| *known == word);
-        let words = |left: &str| -> Option<Vec<&'static str>> {
-            left.split(',').filter(|word| !word.is_empty()).map(named).collect()
-        };
-        let left = match left {
-            Some(left) => Some(words(left)?),
-            None => None,
-        };
-        Some(Kept { settings: MeasuredSettings::from_words(settings.split(','))?, left })
-    }
-}
-
-/// What stands between the settings and what is left, in the file.
-const LEFT: &str = ";left=";
-
-impl fmt::Display for Kept {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Kept { settings, left } = self;
-        write!(f, "{settings}")?;
-        left.as_ref().map_or(Ok(()), |left| write!(f, "{LEFT}{}", left.join(",")))
-    }
-}
-
-/// What was kept under `key`; `None` if nothing was.
-///
-/// # Errors
-/// A message about a damaged file.
-pub(crate) fn kept(key: &str) -> std::result::Result<Option<Kept>, String> {
-    let Some(line) = cache_folder::kept_line(NAME, key) else { return Ok(None) };
-    let kept = Kept::from_text(&line);
-    kept.map(Some).ok_or_else(|| format!("the kept settings {} are ignored", quoted(&line)))
-}
-
-/// Keeps what was measured for the next start.
-///
-/// # Errors
-/// There is no cache folder, or it cannot be written.
-pub(crate) fn keep(key: &str, kept: &Kept) -> io::Result<()> {
-    cache_folder::keep_line(NAME, key, &kept.to_string())
 }
 
 /// Tries each setting alone with batches of each size, and then the best of each option together. Returns those that are
@@ -321,55 +230,8 @@ pub(crate) fn fastest(
     Ok(Some(best))
 }
 
-/// Measures each open item of `known` once, on top of the better values found so far, beside batches of `usual` positions.
-/// `goes_on` gets the time that the next measurement may take, at first `expected`; when it returns false, the remaining
-/// items stay open. The caller compares the figures, and measures the ladder.
-///
-/// # Errors
-/// The memory for the slots is missing, or a pass fails.
-pub(crate) fn at_first_start(
-    load: &Load<'_>,
-    usual: usize,
-    known: &mut Kept,
-    is_free: impl Fn(&str) -> bool,
-    (expected, goes_on): (Duration, impl Fn(Duration) -> bool),
-) -> Result<()> {
-    let mut last = expected;
-    for what in known.open(&is_free).into_iter().filter(|&what| what != LADDER) {
-        let chosen = &known.settings;
-        let base = Load { maker: chosen.applied(load.maker, &is_free), ..*load };
-        let others: Vec<(usize, MeasuredSettings)> = match what {
-            BATCH => smaller_batches(&base, chosen, usual, &is_free),
-            option => SETTINGS
-                .into_iter()
-                .filter(|setting| setting.option() == option && !setting.is_that_of(&base.maker))
-                .map(|setting| (usual, chosen.with(setting)))
-                .collect(),
-        };
-        let mut fastest: Option<(f64, MeasuredSettings)> = None;
-        for (size, changed) in others {
-            if !goes_on(last) {
-                return Ok(());
-            }
-            let begin = Instant::now();
-            let before = base.positions_per_second(usual)?;
-            let maker = changed.applied(load.maker, &is_free);
-            let gain = Load { maker, ..*load }.positions_per_second(size)? / before;
-            last = begin.elapsed();
-            if gain >= fastest.as_ref().map_or(WORTH_AT_FIRST, |(most, _)| *most) {
-                fastest = Some((gain, changed));
-            }
-        }
-        if let Some((_, better)) = fastest {
-            known.settings = better;
-        }
-        known.has_measured(what);
-    }
-    Ok(())
-}
-
 /// Smaller batches than usual, each with `chosen` and, if the number of batches in flight is free, with others of that.
-fn smaller_batches(
+pub(super) fn smaller_batches(
     load: &Load<'_>,
     chosen: &MeasuredSettings,
     usual: usize,
@@ -514,33 +376,5 @@ mod tests {
         assert!(!is_worth_it(&comparison(&[1.01, 1.5])));
         assert!(!is_worth_it(&comparison(&[1.5, 0.9])));
         assert!(!is_worth_it(&[]));
-    }
-
-    #[test]
-    fn settings_are_read_as_they_are_written() {
-        for text in [
-            "",
-            "streams=2",
-            "streams=4,few_rows=64,wait=yield,batch=48",
-            "batch=32;left=",
-            "fuse=false;left=streams,batch,ladder",
-        ] {
-            assert_eq!(Kept::from_text(text).map(|kept| kept.to_string()).as_deref(), Some(text));
-        }
-        for damaged in ["streams=99", "streams", "fork=0;fuse=true", "batch=0", ";left=wait", "\u{0}"] {
-            assert!(Kept::from_text(damaged).is_none(), "{damaged}");
-        }
-    }
-
-    #[test]
-    fn a_start_measures_what_is_left_and_free() {
-        let mut kept = Kept::from_text("fuse=false;left=streams,batch,ladder").unwrap();
-        assert_eq!(kept.open(|_| true), ["streams", "batch", "ladder"]);
-        assert_eq!(kept.open(|_| false), ["ladder"]);
-        kept.has_measured("batch");
-        assert_eq!(kept.to_string(), "fuse=false;left=streams,ladder");
-        assert!(kept.of_tuning().is_none());
-        let tuned = Kept::from_text("fuse=false").unwrap();
-        assert!(tuned.open(|_| true).is_empty() && tuned.of_tuning().is_some());
     }
 }

@@ -84,6 +84,15 @@ step_test() {
     tests --test integration -- "${others[@]}"
 }
 
+# The library with each of its features alone, and the examples of its pages.
+step_library() {
+    local features
+    for features in '' embedded engine gpu; do
+        cargo clippy --quiet --package librukh --features "$features" -- -D warnings
+    done
+    tests --doc --features librukh/embedded,librukh/engine,librukh/gpu
+}
+
 # The integration tests of GPU backends: they need the emulator, and most of the time.
 GPU_TESTS=(rocm:: rocm_ the_steps_of_a_pass_on_a_card of_8_bits_are_rated_by_a_ceiling batches_are_filled_as_far_as_the_card)
 
@@ -257,4 +266,4 @@ step_nightly() {
 
 STEPS_BESIDE="kernels second_emulator ptx_emulator kernels_host"
 STEPS_ON_REQUEST="quick nightly long signature cpu_speed"
-run_steps "format lint docs test gpu onnx models training" "$@"
+run_steps "format lint docs test library gpu onnx models training" "$@"

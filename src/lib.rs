@@ -12,7 +12,8 @@
 //! | [`selfplay`] | tournaments of the engine against itself |
 //! | [`concurrent`] | many searches at once that share a backend |
 //!
-//! The packages below, also from the top down:
+//! The packages below, also from the top down. The package `librukh` (`src/library`) is the front of
+//! [`rukh_engine`] and [`rukh_registry`] for other programs.
 //!
 //! | package | what it holds |
 //! |---|---|

@@ -15,6 +15,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+#[cfg(feature = "embedded")]
 use prost::bytes::Bytes;
 
 use super::error::{NetworkError, Reason};
@@ -43,6 +44,7 @@ const APPENDED_MAGIC: &[u8; 4] = b"Lc0!";
 const MINIMUM_SIZE: u64 = 64 << 10;
 
 /// The embedded network as a `.pb.gz` file. The project trained it; see `weights/README.md`.
+#[cfg(feature = "embedded")]
 pub const EMBEDDED_BYTES: &[u8] = include_bytes!("../../weights/rukh-128x6.pb.gz");
 
 /// Opens the network at `location`, as [`Candidates`] understands it. `tell` receives a message for the user about each
@@ -147,8 +149,14 @@ pub(super) fn is_in_the_binary(location: &str) -> bool {
     [EMBEDDED, BUILT_IN, APPENDED, OWN_NETWORK].contains(&location)
 }
 
+#[cfg(feature = "embedded")]
 fn own_network(name: &str) -> Result<NetworkFile, NetworkError> {
     NetworkFile::from_bytes(Path::new(name), Bytes::from_static(EMBEDDED_BYTES))
+}
+
+#[cfg(not(feature = "embedded"))]
+fn own_network(name: &str) -> Result<NetworkFile, NetworkError> {
+    Err(NetworkError { path: name.into(), reason: Reason::NotEmbedded })
 }
 
 /// Whether a network is appended to this program's binary. A binary that cannot be read is treated like one without a

@@ -25,6 +25,9 @@ pub enum Reason {
     /// The file does not exist, or the operating system cannot open or read it.
     #[error("{}", in_words(.0))]
     Io(#[from] io::Error),
+    /// The program was built without a network of its own.
+    #[error("no network was compiled into this program (feature `embedded`)")]
+    NotEmbedded,
     /// The path names a directory.
     #[error("it is a directory, not a file")]
     Directory,

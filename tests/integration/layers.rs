@@ -54,7 +54,8 @@ fn packages_only_look_down() {
     let mut uses = 0;
     for (at, (package, folder)) in packages.iter().enumerate() {
         let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
-        for used in manifest.lines().filter_map(|line| line.strip_suffix(".workspace = true")) {
+        for line in manifest.lines().filter(|line| line.contains("workspace = true")) {
+            let used = line.split(['.', ' ']).next().unwrap_or(line);
             if !used.starts_with("rukh-") {
                 continue;
             }

@@ -31,6 +31,7 @@ mod interrupts;
 mod layers;
 mod lc0_names;
 mod leela2onnx;
+mod library;
 mod memory;
 mod named_network;
 mod network_bytes;

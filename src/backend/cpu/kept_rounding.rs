@@ -13,7 +13,10 @@ use rukh_net::digest::digest;
 use std::path::{Path, PathBuf};
 
 /// How the weights of the embedded network are rounded. `scripts/training/round.sh` writes it.
+#[cfg(feature = "embedded")]
 const EMBEDDED: &[u8] = include_bytes!("../../../weights/rukh-128x6.int8.gz");
+#[cfg(not(feature = "embedded"))]
+const EMBEDDED: &[u8] = &[];
 
 /// The first word of the names of the cached files with what the CPU's own products use.
 const NAME: &str = "int8-weights";

@@ -6,6 +6,7 @@ use super::maker::{Findings, Made, Maker, MissingDevices};
 use rukh_backend::options_dict::ParsedOptions;
 use rukh_backend::wrap::{BatchSplittingBackend, CachingBackend, RecoveringBackend};
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
+use rukh_net::NetworkFile;
 use rukh_options::{AUTODISCOVER, BackendName, lc0};
 use std::path::Path;
 use std::sync::Arc;
@@ -48,6 +49,17 @@ pub fn create(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
 pub fn create_without_cache(config: &BackendConfig) -> Result<CreatedBackend, BackendError> {
     let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
     let backend = make_splitting(config, &maker)?;
+    Ok(without_cache(backend, maker.into_findings()))
+}
+
+/// Does the same as [`create`](create()) without the cache and the batch splitter, with a network whose file was read.
+///
+/// # Errors
+/// As for [`create`](create()).
+pub fn create_for_file(config: &BackendConfig, file: NetworkFile) -> Result<CreatedBackend, BackendError> {
+    let maker = Maker::new(config, BACKENDS, MissingDevices::Fail);
+    maker.set_file(file);
+    let backend = make_checked(config, &maker)?;
     Ok(without_cache(backend, maker.into_findings()))
 }
 

@@ -1,5 +1,6 @@
 //! The list of all backends, and a function for each that makes it from its options.
 
+use super::cards;
 use super::maker::{BackendKind, Made, Maker, Selection};
 use rukh_backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict};
@@ -7,7 +8,6 @@ use rukh_backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
 use rukh_backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use rukh_backend::{BackendError, LARGEST_BATCH};
 use rukh_cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
-use rukh_gpu::{GpuBackend, GpuOptions, GpuPrecision, Maker as CardMaker};
 use rukh_net::Network;
 use rukh_options::BackendName;
 use std::path::Path;
@@ -19,10 +19,10 @@ const CPU_OPTIONS: &[&[&str]] = &[&["threads", "batch_size", "isa"], &HEAD_OPTIO
 
 /// The row of a backend on graphics cards.
 const fn card(name: BackendName, selection: Selection, description: &'static str) -> BackendKind {
-    BackendKind { name, description, options: GpuOptions::LISTS, selection, make: make_gpu }
+    BackendKind { name, description, options: cards::OPTIONS, selection, make: make_gpu }
 }
 
-/// Every backend. `auto` tries the backends with [`Selection::Automatic`] in this order, except that [`rukh_gpu::makers`] says
+/// Every backend. `auto` tries the backends with [`Selection::Automatic`] in this order, except that `cards::makers` says
 /// which maker's cards come first.
 pub const BACKENDS: &[BackendKind] = &[
     card(BackendName::RocmAuto, Selection::Automatic, "AMD GPU through ROCm, in fp16"),
@@ -199,31 +199,17 @@ fn make_cpu(
     )?))
 }
 
-/// The options are read before the device is opened, so that a wrong option is reported even without a device. If the
-/// device computes wrong figures, the processor takes its place, whether the user named the backend or not.
+/// If the device computes wrong figures, the processor takes its place, whether the user named the backend or not.
 fn make_gpu(maker: &Maker<'_>, name: BackendName, options: OptionsDict<'_>) -> Made {
-    let precision = GpuPrecision::of_backend(name).unwrap_or(GpuPrecision::Auto);
-    let maker_of_card = CardMaker::of_backend(name).unwrap_or_default();
-    let gpu_options = GpuOptions::read(maker_of_card, options, LARGEST_BATCH)?;
-    let device = GpuBackend::open(name.name(), &gpu_options)?;
-    let made = GpuBackend::new(
-        device,
-        Arc::unwrap_or_clone(maker.network(options)?),
-        precision,
-        &gpu_options,
-        maker.config().policy_softmax_temperature,
-        maker.config().history_fill,
-    );
-    let backend = match made {
+    match cards::make(maker.config(), name, options, || maker.network(options), |notice| maker.notice(notice))
+    {
         Err(BackendError::WrongFigures { name, reason, notices }) => {
             notices.into_iter().for_each(|notice| maker.notice(notice));
             maker.notice(format!("backend {name}: {reason}; using cpu instead"));
-            return make_cpu(maker, options.listed_in(CPU_OPTIONS), |_, _| Precision::Fp32);
+            make_cpu(maker, options.listed_in(CPU_OPTIONS), |_, _| Precision::Fp32)
         }
-        made => made?,
-    };
-    backend.notices().iter().for_each(|notice| maker.notice(notice.clone()));
-    Ok(Arc::new(backend))
+        made => made,
+    }
 }
 
 fn make_random(_: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made {

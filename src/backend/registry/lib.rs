@@ -10,8 +10,11 @@
 //! | [`create`](mod@create) | makes the backend that a [`BackendConfig`] asks for, inside its batch splitter and cache |
 //! | [`kinds`] | lists every backend, and makes each from its options |
 //! | [`maker`] | makes a backend by its name, together with its children; reads the network once for all |
+//! | [`cards`] | makes the backends on graphics cards |
 //! | [`config`] | holds the user's choice of a backend, a network and a cache |
 
+#[cfg_attr(not(feature = "gpu"), path = "no_cards.rs")]
+mod cards;
 mod config;
 mod create;
 mod fallback;
@@ -21,7 +24,7 @@ mod recovery;
 
 pub use config::BackendConfig;
 pub use config::memory_limit;
-pub use create::{CreatedBackend, create, create_alone, create_without_cache};
+pub use create::{CreatedBackend, create, create_alone, create_for_file, create_without_cache};
 pub use fallback::ProcessorFallback;
 pub use fallback::priors;
 pub use kinds::BACKENDS;

@@ -2,12 +2,12 @@
 //!
 //! Several backends can share a network, which is then read only once. It is not read at all if no backend needs it.
 
+use super::cards::{self, CardMaker};
 use super::config::BackendConfig;
 use rukh_backend::multi::Child;
 use rukh_backend::options_dict::OptionsDict;
 use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
 use rukh_base::quote::quoted;
-use rukh_gpu::GpuPrecision;
 use rukh_net::discover::Candidates;
 use rukh_net::{HeadSelection, Network, NetworkError, NetworkFile};
 use rukh_options::BackendName;
@@ -23,7 +23,7 @@ const MAXIMUM_DEPTH: usize = 8;
 const MULTIPLEXING_BATCH: usize = 256;
 
 /// The maker some of whose backends have lc0's names.
-const NVIDIA: rukh_gpu::Maker = rukh_gpu::Maker::Nvidia;
+const NVIDIA: CardMaker = CardMaker::Nvidia;
 
 /// One backend that the user can name.
 pub struct BackendKind {
@@ -109,7 +109,7 @@ pub(super) enum MissingDevices {
 
 /// Whether a backend evaluates on a device that may be lost.
 pub(super) fn is_device(name: BackendName) -> bool {
-    GpuPrecision::of_backend(name).is_some()
+    CardMaker::of_backend(name).is_some()
 }
 
 /// Whether a backend of Rukh or of lc0 has this name.
@@ -210,7 +210,7 @@ impl<'a> Maker<'a> {
     pub(super) fn make(&self, name: &str, options: OptionsDict<'_>) -> Made {
         let (name, options, is_of_lc0) = match (BackendName::from_name(name), backend_in_place_of(name)) {
             // lc0 has some of the names for NVIDIA's cards, too.
-            (Some(name), _) => (name, options, rukh_gpu::Maker::of_backend(name) == Some(NVIDIA)),
+            (Some(name), _) => (name, options, CardMaker::of_backend(name) == Some(NVIDIA)),
             (None, Some(ours)) => {
                 self.notice(format!("{ours} takes the place of lc0's backend {}", quoted(name)));
                 (ours, options.only(lc0::KEPT_BACKEND_OPTIONS), true)
@@ -225,9 +225,9 @@ impl<'a> Maker<'a> {
         };
         // lc0's users name these backends on machines of every kind. Without a card they mean `auto`; with one, its error
         // must be seen.
-        let maker = rukh_gpu::Maker::of_backend(name).filter(|_| is_of_lc0);
+        let maker = CardMaker::of_backend(name).filter(|_| is_of_lc0);
         match (self.make_kind(kind, options), maker) {
-            (Err(error @ BackendError::Create { .. }), Some(maker)) if !rukh_gpu::has_usable_card(maker) => {
+            (Err(error @ BackendError::Create { .. }), Some(maker)) if !cards::has_usable_card(maker) => {
                 self.notice(format!("{error}; using auto instead"));
                 self.make_auto_without(Some(maker), options.only(lc0::KEPT_BACKEND_OPTIONS))
             }
@@ -258,7 +258,7 @@ impl<'a> Maker<'a> {
     }
 
     /// Makes the best backend that can run the network on this machine, and that is not on a card of the maker `missing`.
-    fn make_auto_without(&self, missing: Option<rukh_gpu::Maker>, options: OptionsDict<'_>) -> Made {
+    fn make_auto_without(&self, missing: Option<CardMaker>, options: OptionsDict<'_>) -> Made {
         let file = self.network_file().map_err(|error| BackendError::Network(error.to_string()))?;
         *self.file.borrow_mut() = Some(file);
         let mut first_failure = None;
@@ -291,13 +291,13 @@ impl<'a> Maker<'a> {
     }
 
     /// The backends that `auto` tries, in order: on cards, and then those of the processor.
-    fn candidates(&self, missing: Option<rukh_gpu::Maker>) -> Vec<&'a BackendKind> {
+    fn candidates(&self, missing: Option<CardMaker>) -> Vec<&'a BackendKind> {
         let mut makers = Vec::new();
         if !self.avoids_devices() && self.kinds.iter().any(|kind| is_device(kind.name)) {
-            let (found, notice) = rukh_gpu::makers();
+            let (found, notice) = cards::makers();
             self.has_no_card.set(found.is_empty());
             // Without any, the error of the first says what is missing, for users who ask.
-            let found = if found.is_empty() { vec![rukh_gpu::Maker::Amd] } else { found };
+            let found = if found.is_empty() { vec![CardMaker::Amd] } else { found };
             makers = found.into_iter().filter(|&maker| Some(maker) != missing).collect();
             if makers.len() > 1 {
                 notice.into_iter().for_each(|notice| self.notice(notice));
@@ -305,7 +305,7 @@ impl<'a> Maker<'a> {
         }
         let automatic = || self.kinds.iter().filter(|kind| kind.selection == Selection::Automatic);
         let of_maker =
-            |maker| automatic().filter(move |kind| rukh_gpu::Maker::of_backend(kind.name) == Some(maker));
+            |maker| automatic().filter(move |kind| CardMaker::of_backend(kind.name) == Some(maker));
         let others = automatic().filter(|kind| !is_device(kind.name));
         makers.into_iter().flat_map(of_maker).chain(others).collect()
     }
@@ -398,9 +398,19 @@ impl<'a> Maker<'a> {
             return Ok(file);
         }
         let file = self.with_candidates(Candidates::open_best)?;
+        self.note_file(&file);
+        Ok(file)
+    }
+
+    /// Uses `file` as if it had been found.
+    pub(super) fn set_file(&self, file: NetworkFile) {
+        self.note_file(&file);
+        *self.file.borrow_mut() = Some(file);
+    }
+
+    fn note_file(&self, file: &NetworkFile) {
         *self.found.borrow_mut() = Some(file.path().to_owned());
         self.imitates_people.set(file.imitates_people());
-        Ok(file)
     }
 
     /// The network with these heads, and its file. A network that was discovered and turns out to be damaged is passed

@@ -1,0 +1,361 @@
+//! Searches.
+//!
+//! The engine lives on a thread of its own, which takes commands and never waits for a search, so that any thread can stop
+//! one at any time.
+
+use crate::error::Error;
+use crate::network::Network;
+use crate::position::Position;
+use rukh_chess::{Move, uci_move};
+use rukh_engine::EngineError;
+use rukh_options::Options;
+use rukh_search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+/// How an engine searches.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct EngineOptions {
+    /// The backend, as in [`crate::EvaluatorOptions`].
+    pub backend: String,
+    /// Options by their UCI names (`docs/options.md`) with their values, such as `("MultiPV", "3")`, in the order in which
+    /// they are set.
+    pub uci: Vec<(String, String)>,
+}
+
+impl Default for EngineOptions {
+    fn default() -> EngineOptions {
+        EngineOptions { backend: "auto".to_owned(), uci: Vec::new() }
+    }
+}
+
+impl EngineOptions {
+    /// The defaults with another backend.
+    pub fn on(backend: &str) -> EngineOptions {
+        EngineOptions { backend: backend.to_owned(), ..EngineOptions::default() }
+    }
+
+    /// The same with another option.
+    #[must_use]
+    pub fn with(mut self, name: &str, value: &str) -> EngineOptions {
+        self.uci.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// When a search ends: at the first of its limits. Without any, it ends when it is stopped.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Limits {
+    /// Visits of the root, with those that an earlier search of the game has left.
+    pub nodes: Option<u64>,
+    /// Time.
+    pub time: Option<Duration>,
+    /// Average depth.
+    pub depth: Option<u32>,
+    /// The moves to search; all if there are none.
+    pub moves: Vec<Move>,
+}
+
+impl Limits {
+    /// So many nodes.
+    pub fn nodes(nodes: u64) -> Limits {
+        Limits { nodes: Some(nodes), ..Limits::default() }
+    }
+
+    /// So much time.
+    pub fn time(time: Duration) -> Limits {
+        Limits { time: Some(time), ..Limits::default() }
+    }
+
+    fn to_go(&self) -> GoParams {
+        let is_limited = self.nodes.is_some() || self.time.is_some() || self.depth.is_some();
+        GoParams {
+            infinite: !is_limited,
+            nodes: self.nodes,
+            movetime: self.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            depth: self.depth,
+            searchmoves: self.moves.iter().map(|&m| uci_move::text(m, true)).collect(),
+            ..GoParams::default()
+        }
+    }
+}
+
+/// The score of a line, for the side to move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Score {
+    /// Centipawns, as the option `ScoreType` defines them.
+    Centipawns(i32),
+    /// Moves to the mate; negative if the side to move is mated.
+    Mate(i32),
+}
+
+/// What a search has found so far: one line of play.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct Info {
+    /// The rank of the line, from 1.
+    pub rank: u32,
+    /// The average depth of the visits.
+    pub depth: u32,
+    /// The depth of the deepest visit.
+    pub deepest: u32,
+    /// Visits of the root.
+    pub nodes: u64,
+    /// Visits per second.
+    pub nodes_per_second: u64,
+    /// Since the search began.
+    pub time: Duration,
+    /// The score, if there is one yet.
+    pub score: Option<Score>,
+    /// The probabilities of win, draw and loss, 0 to 1, for the side to move.
+    pub wdl: Option<[f32; 3]>,
+    /// The expected number of moves to the end of the game.
+    pub moves_left: Option<u32>,
+    /// Positions found in tablebases.
+    pub tablebase_hits: u64,
+    /// The line of play.
+    pub line: Vec<Move>,
+}
+
+impl Info {
+    fn new(info: &ThinkingInfo) -> Info {
+        Info {
+            rank: info.multipv.unwrap_or(1),
+            depth: info.depth.unwrap_or(0),
+            deepest: info.seldepth.unwrap_or(0),
+            nodes: info.nodes.unwrap_or(0),
+            nodes_per_second: info.nps.unwrap_or(0),
+            time: Duration::from_millis(info.time_ms.unwrap_or(0)),
+            score: info.score.map(|score| match score {
+                rukh_search::Score::Cp(centipawns) => Score::Centipawns(centipawns),
+                rukh_search::Score::Mate(moves) => Score::Mate(moves),
+            }),
+            wdl: info.wdl.map(|wdl| wdl.map(|permille| f32::from(permille) / 1000.0)),
+            moves_left: info.moves_left,
+            tablebase_hits: info.tb_hits.unwrap_or(0),
+            line: info.pv.clone(),
+        }
+    }
+}
+
+/// Searches one position at a time with a network, and keeps the tree from one move of a game to the next.
+#[derive(Debug)]
+pub struct Engine {
+    commands: Sender<Command>,
+    /// The number of the last search.
+    search: u64,
+    thread: Option<JoinHandle<()>>,
+}
+
+enum Command {
+    Analyse { search: u64, position: PositionCommand, go: Box<GoParams>, events: Sender<Event> },
+    Stop { search: u64 },
+    NewGame,
+    End,
+}
+
+enum Event {
+    Found(Vec<Info>),
+    Best(Option<Move>),
+    Failed(Error),
+}
+
+impl Engine {
+    /// Prepares a network for searches. The engine reads the network's file again.
+    ///
+    /// # Errors
+    /// An option is unknown or wrong, the backend is unavailable, or the network does not fit.
+    pub fn new(network: &Network, options: &EngineOptions) -> Result<Engine, Error> {
+        let relay = Arc::new(Relay(Mutex::new(None)));
+        let responder = Arc::clone(&relay) as Arc<dyn Responder>;
+        let mut engine = rukh_engine::Engine::new(Options::default(), responder).without_recovery();
+        let network = network.path().display().to_string();
+        let first = [("WeightsFile", network.as_str()), ("Backend", &options.backend)];
+        let further = options.uci.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        for (name, value) in first.into_iter().chain(further) {
+            engine.set_option(name, value).map_err(in_words)?;
+        }
+        engine.ensure_ready().map_err(in_words)?;
+        let (commands, received) = channel();
+        let thread = thread::Builder::new()
+            .name("engine".to_owned())
+            .spawn(move || obey(&received, engine, &relay))
+            .map_err(|error| Error::Search(format!("cannot start a thread: {error}")))?;
+        Ok(Engine { commands, search: 0, thread: Some(thread) })
+    }
+
+    /// Begins a search, which the previous one, if it still runs, makes room for. If the position comes some moves after
+    /// that of the previous search, it begins with what that one has found.
+    pub fn analyse(&mut self, position: &Position, limits: &Limits) -> Analysis<'_> {
+        self.search += 1;
+        let (events, received) = channel();
+        let (fen, moves) = position.origin();
+        self.send(Command::Analyse {
+            search: self.search,
+            position: PositionCommand { start: StartPosition::Fen(fen), moves },
+            go: Box::new(limits.to_go()),
+            events,
+        });
+        Analysis { engine: self, received, found: VecDeque::new(), end: None }
+    }
+
+    /// Forgets the tree and the evaluations of earlier searches.
+    pub fn new_game(&mut self) {
+        self.send(Command::NewGame);
+    }
+
+    fn send(&self, command: Command) {
+        // The thread lives as long as this engine; if it has panicked, the analysis has no events.
+        let _ = self.commands.send(command);
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        self.send(Command::End);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// A search. It is an iterator of what it finds, which ends with the search. Dropping it stops the search.
+#[derive(Debug)]
+pub struct Analysis<'a> {
+    engine: &'a Engine,
+    received: Receiver<Event>,
+    /// Lines that came together with others and were not asked for yet.
+    found: VecDeque<Info>,
+    /// How the search ended, if it has.
+    end: Option<Result<Option<Move>, Error>>,
+}
+
+impl Analysis<'_> {
+    /// Waits for the end of the search, and returns the best move; `None` if there is no legal move.
+    ///
+    /// # Errors
+    /// The search could not begin.
+    pub fn best_move(mut self) -> Result<Option<Move>, Error> {
+        while self.next().is_some() {}
+        self.end.take().unwrap_or_else(|| Err(lost()))
+    }
+
+    /// Stops this search from any thread.
+    pub fn stopper(&self) -> Stopper {
+        Stopper { commands: self.engine.commands.clone(), search: self.engine.search }
+    }
+}
+
+impl Iterator for Analysis<'_> {
+    type Item = Info;
+
+    fn next(&mut self) -> Option<Info> {
+        loop {
+            if let Some(info) = self.found.pop_front() {
+                return Some(info);
+            }
+            if self.end.is_some() {
+                return None;
+            }
+            match self.received.recv() {
+                Ok(Event::Found(infos)) => self.found.extend(infos),
+                Ok(Event::Best(best)) => self.end = Some(Ok(best)),
+                Ok(Event::Failed(error)) => self.end = Some(Err(error)),
+                Err(_) => self.end = Some(Err(lost())),
+            }
+        }
+    }
+}
+
+impl Drop for Analysis<'_> {
+    fn drop(&mut self) {
+        if self.end.is_none() {
+            self.stopper().stop();
+        }
+    }
+}
+
+/// Stops a search.
+#[derive(Clone, Debug)]
+pub struct Stopper {
+    commands: Sender<Command>,
+    search: u64,
+}
+
+impl Stopper {
+    /// Stops the search, which then has its best move. Does nothing if it has ended.
+    pub fn stop(&self) {
+        // Without an engine there is no search.
+        let _ = self.commands.send(Command::Stop { search: self.search });
+    }
+}
+
+fn lost() -> Error {
+    Error::Search("the search ended without a move".to_owned())
+}
+
+fn in_words(error: EngineError) -> Error {
+    match error {
+        EngineError::Backend(error) => error.into(),
+        EngineError::Option(_) | EngineError::TimeManager(_) => Error::Option(error.to_string()),
+        EngineError::Fen(_) => Error::Fen(error.to_string()),
+        EngineError::Move(_) => Error::Move(error.to_string()),
+        EngineError::Thread(_) | EngineError::NotPondering => Error::Search(error.to_string()),
+    }
+}
+
+/// The body of the engine's thread.
+fn obey(commands: &Receiver<Command>, mut engine: rukh_engine::Engine, relay: &Relay) {
+    let mut current = 0;
+    for command in commands {
+        match command {
+            Command::Analyse { search, position, go, events } => {
+                current = search;
+                // This ends the last search, whose move still goes to its own analysis.
+                let set = engine.set_position(&position);
+                *relay.lock() = Some(events);
+                if let Err(error) = set.and_then(|()| engine.go(&go)) {
+                    relay.send(Event::Failed(in_words(error)));
+                }
+            }
+            Command::Stop { search } if search == current => engine.stop(),
+            Command::Stop { .. } => {}
+            Command::NewGame => engine.new_game(),
+            Command::End => return,
+        }
+    }
+}
+
+/// Passes what a search finds on to its analysis.
+struct Relay(Mutex<Option<Sender<Event>>>);
+
+impl Relay {
+    fn lock(&self) -> MutexGuard<'_, Option<Sender<Event>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn send(&self, event: Event) {
+        if let Some(events) = &*self.lock() {
+            // The analysis may have been dropped.
+            let _ = events.send(event);
+        }
+    }
+}
+
+impl Responder for Relay {
+    fn thinking(&self, infos: &[ThinkingInfo]) {
+        let lines = infos.iter().filter(|info| info.comment.is_empty());
+        self.send(Event::Found(lines.map(Info::new).collect()));
+    }
+
+    fn best_move(&self, best: &BestMove) {
+        self.send(Event::Best(best.best));
+    }
+
+    fn message(&self, _: &str) {}
+}

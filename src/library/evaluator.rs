@@ -3,9 +3,8 @@
 use crate::error::Error;
 use crate::network::Network;
 use crate::position::{Outcome, Position};
-use rukh_backend::owned_request::OwnedRequest;
-use rukh_backend::{Attributes, Backend, Ticket, Value};
-use rukh_chess::Move;
+use rukh_backend::{Attributes, Backend, EvalRequest, Ticket, Value};
+use rukh_chess::{Move, PackedMove};
 use rukh_registry::{BackendConfig, create_for_file};
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -147,19 +146,21 @@ impl Evaluator {
     /// Begins to evaluate positions, and returns at once. On the processor the work is done in [`Pending::wait`].
     pub fn submit(&self, positions: &[Position]) -> Pending {
         let mut parts = Vec::new();
+        let mut packed = Vec::new();
         for part in positions.chunks(self.backend.attributes().maximum_batch_size.max(1)) {
             let mut batch = self.backend.new_batch();
-            let moves = part.iter().map(|position| {
+            let mut ask = |position: &Position| {
                 let moves = position.legal_moves();
-                if let Some(request) = OwnedRequest::about(position.history().clone()) {
-                    // Without a cache, nothing is ready at once.
-                    batch.add(request.as_request());
-                    Asked::Network(moves)
-                } else {
-                    Asked::Ended(position.outcome().unwrap_or(Outcome::Draw))
+                if moves.is_empty() {
+                    return Asked::Ended(position.outcome().unwrap_or(Outcome::Draw));
                 }
-            });
-            let asked: Vec<_> = moves.collect();
+                packed.clear();
+                packed.extend(moves.iter().copied().map(PackedMove::new));
+                // Without a cache, nothing is ready at once.
+                batch.add(EvalRequest { history: position.history(), moves: &packed });
+                Asked::Network(moves)
+            };
+            let asked: Vec<_> = part.iter().map(&mut ask).collect();
             parts.push((asked, batch.submit()));
         }
         Pending { parts, backend: Arc::clone(&self.backend) }

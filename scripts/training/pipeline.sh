@@ -13,6 +13,10 @@
 #   LABEL_SECONDS=570  TRAIN_SECONDS=960  SEED=101
 #   PROCESSES=(number of cores, less two for each network)
 #   LABEL_ARGUMENTS=(more arguments for `label`), for example --nodes 2000 --multipv-nodes 2500 --multipv-share 0.2
+#   RUKH=(path of the engine)  REFERENCE=weights/rukh-128x6.pb.gz
+#                         with RUKH, each network in the end plays a tournament against REFERENCE
+#   MATCH_ARGUMENTS='--visits=100 --games=480 --minibatch-size=4'  for `rukh selfplay`
+#   OPENINGS=tests/data/openings.epd
 set -euo pipefail
 if [ $# -lt 2 ]; then
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
@@ -55,13 +59,26 @@ done
 
 failed=0
 wait "$labelling" || { echo "labelling failed: see $directory/label.log" >&2; failed=1; }
+trained=()
 for training in "${trainings[@]}"; do
     read -r process name <<<"$training"
     if wait "$process"; then
         grep held-out "$directory/$name.log" | tail -n 1
+        trained+=("$name")
     else
         echo "the training of $name failed: see $directory/$name.log" >&2
         failed=1
     fi
+done
+
+for name in "${trained[@]}"; do
+    [ -n "${RUKH:-}" ] || break
+    # shellcheck disable=SC2086
+    "$RUKH" selfplay --player1.weights="$directory/$name.pb.gz" \
+        --player2.weights="${REFERENCE:-$here/../../weights/rukh-128x6.pb.gz}" --mirror-openings \
+        --openings-pgn="${OPENINGS:-$here/../../tests/data/openings.epd}" \
+        ${MATCH_ARGUMENTS:---visits=100 --games=480 --minibatch-size=4} >"$directory/$name.match.log" 2>&1 ||
+        { echo "the tournament of $name failed: see $directory/$name.match.log" >&2; failed=1; }
+    echo "$name: $(grep -E '^(player 1|Elo)' "$directory/$name.match.log" | tr '\n' ' ')"
 done
 exit "$failed"

@@ -190,10 +190,15 @@ impl Engine {
     }
 
     /// Begins a search, which the previous one, if it still runs, makes room for. If the position comes some moves after
-    /// that of the previous search, it begins with what that one has found.
+    /// that of the previous search, it begins with what that one has found. What is wrong, [`Analysis::best_move`] says.
     pub fn analyse(&mut self, position: &Position, limits: &Limits) -> Analysis<'_> {
         self.search += 1;
         let (events, received) = channel();
+        let legal = position.legal_moves();
+        if let Some(m) = limits.moves.iter().find(|m| !legal.contains(m)) {
+            let error = Error::Move(format!("{m} is not legal in {position}"));
+            return Analysis { engine: self, received, found: VecDeque::new(), end: Some(Err(error)) };
+        }
         let (fen, moves) = position.origin();
         self.send(Command::Analyse {
             search: self.search,
@@ -239,7 +244,7 @@ impl Analysis<'_> {
     /// Waits for the end of the search, and returns the best move; `None` if there is no legal move.
     ///
     /// # Errors
-    /// The search could not begin.
+    /// A move to search is not legal, the search could not begin, or an evaluation failed.
     pub fn best_move(mut self) -> Result<Option<Move>, Error> {
         while self.next().is_some() {}
         self.end.take().unwrap_or_else(|| Err(lost()))
@@ -274,7 +279,8 @@ impl Iterator for Analysis<'_> {
 
 impl Drop for Analysis<'_> {
     fn drop(&mut self) {
-        if self.end.is_none() {
+        // After an error the search may still run.
+        if !matches!(self.end, Some(Ok(_))) {
             self.stopper().stop();
         }
     }
@@ -357,5 +363,10 @@ impl Responder for Relay {
         self.send(Event::Best(best.best));
     }
 
-    fn message(&self, _: &str) {}
+    /// What a user of a chess program would read. Only failures matter to a program.
+    fn message(&self, text: &str) {
+        if let Some(reason) = text.strip_prefix("error: ") {
+            self.send(Event::Failed(Error::Search(reason.to_owned())));
+        }
+    }
 }

@@ -122,6 +122,10 @@ fn a_search_finds_the_mate_and_tells_its_lines() {
     let only = engine.analyse(&mate_in_one, &limits).best_move().unwrap();
     assert_eq!(only.as_ref(), limits.moves.first());
 
+    let elsewhere = Position::start().legal_moves();
+    limits.moves = elsewhere[..1].to_vec();
+    assert!(matches!(engine.analyse(&mate_in_one, &limits).best_move(), Err(Error::Move(_))));
+
     let ended = position("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1", &[""; 0]);
     assert_eq!(engine.analyse(&ended, &Limits::default()).stopper().stop(), ());
     assert_eq!(engine.analyse(&ended, &Limits::nodes(1)).best_move().unwrap(), None::<Move>);
@@ -153,6 +157,27 @@ fn any_thread_stops_a_search_and_the_next_begins_with_its_tree() {
     engine.new_game();
     let kept = engine.analyse(&game, &Limits::nodes(1)).map(|info| info.nodes).max().unwrap();
     assert_eq!(kept, 1);
+}
+
+/// A move that is chosen without its evaluation must not be taken for the network's.
+#[test]
+fn an_evaluation_that_fails_is_the_error_of_the_search() {
+    let network = Network::embedded().unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let engine = |what: &str| {
+        let file = folder.path().join("recording");
+        let options = EngineOptions::on("recordreplay")
+            .with("BackendOptions", &format!("{what}={}", file.display()))
+            .with("NNCacheSize", "0");
+        Engine::new(&network, &options).unwrap()
+    };
+    let start = Position::start();
+    assert!(engine("record_file").analyse(&start, &Limits::nodes(3)).best_move().is_ok());
+    let mut engine = engine("replay_file");
+    assert!(engine.analyse(&start, &Limits::nodes(3)).best_move().is_ok());
+    // No more than these positions were recorded.
+    let found = engine.analyse(&start, &Limits::nodes(300)).best_move();
+    assert!(matches!(&found, Err(Error::Search(reason)) if reason.contains("recording")), "{found:?}");
 }
 
 #[test]

@@ -37,7 +37,7 @@ impl OutputFormat {
 ///
 /// In `lines` and `policy`, words such as `e2e4:0.65` are divided by spaces: the first moves of the best lines with the
 /// expected scores, and the legal moves with the network's probabilities.
-pub const CSV_HEADER: &str = "id,turn,fen,played,best,score_cp,score_mate,win,draw,loss,expected_score,lost_by_played,visits,pv,network,limit,prior,lines,policy\n";
+pub const CSV_HEADER: &str = "id,turn,fen,played,best,score_cp,score_mate,win,draw,loss,expected_score,lost_by_played,visits,pv,prior,lines,policy,network,limit\n";
 
 /// The text of a document. `number` counts the documents of all files from 1.
 pub(super) fn text(
@@ -138,8 +138,6 @@ fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis, analyst: Ana
         row.loss.map(|loss| rounded(loss).to_string()).unwrap_or_default(),
         analysis.nodes.to_string(),
         best.map(|line| line.pv.join(" ")).unwrap_or_default(),
-        analyst.network(),
-        analyst.limit(),
         best.and_then(|line| line.prior).map(|prior| rounded_prior(prior).to_string()).unwrap_or_default(),
         words(
             analysis
@@ -148,6 +146,8 @@ fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis, analyst: Ana
                 .filter_map(|line| Some((line.pv.first()?, rounded(expected_score(line.wdl))))),
         ),
         words(analysis.policy.iter().map(|(m, prior)| (m, rounded_prior(*prior)))),
+        analyst.network(),
+        analyst.limit(),
     ];
     let mut line = fields.map(|field| csv_field(&field)).join(",");
     line.push('\n');
@@ -307,7 +307,7 @@ mod tests {
         assert!(
             first.starts_with("3,0,rnbqkbnr/") && first.contains(",d2d4,e2e4,35,,0.4,0.5,0.1,0.65,0.3,100,")
         );
-        assert!(first.ends_with(",0.25,e2e4:0.65,d2d4:0.75 e2e4:0.25"), "{first}");
+        assert!(first.contains(",0.25,e2e4:0.65,d2d4:0.75 e2e4:0.25,net,"), "{first}");
         let json: Value =
             serde_json::from_str(written(OutputFormat::Jsonl, &document, &results).lines().next().unwrap())
                 .unwrap();

@@ -59,6 +59,7 @@ const ALLOWED: &[Allowed] = &[
         value: Value::Plain,
         flags: &["nodes", "movetime", "moves", "side", "variations", "line-plies", "glyphs"],
     },
+    Allowed { value: Value::Switch, flags: &["policy"] },
     // How games are played: numbers and words, which the engine checks.
     Allowed {
         value: Value::Plain,

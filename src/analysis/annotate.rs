@@ -3,6 +3,7 @@
 //! The loss of a move is the expected score of the position before it less that of the position after it, both in the
 //! view of the side that moves. The best move of the search loses nothing.
 
+use super::accuracy::{Accuracy, Judged, accuracies};
 use super::document::{Document, Origin};
 use super::pool::Limits;
 use super::report::{Analysis, LineScore, san, san_of};
@@ -93,6 +94,25 @@ pub(super) fn loss(document: &Document, results: &Results, index: usize) -> Opti
     Some((expected - after).max(0.0))
 }
 
+/// How well White and Black have played the moves that are annotated; `None` without one.
+pub(super) fn players(document: &Document, results: &Results) -> [Option<Accuracy>; 2] {
+    let scored = results.iter().filter_map(|(&index, analysis)| {
+        Some((index, of_white(analysis.expected_score()?, document.position(index).side_to_move())))
+    });
+    let (indices, white): (Vec<usize>, Vec<f64>) = scored.unzip();
+    let judged = document.annotated.iter().filter_map(|&index| {
+        let after = indices.binary_search(&(index + 1)).ok()?;
+        let side = document.position(index).side_to_move();
+        Some(Judged { side, after, loss: loss(document, results, index)? })
+    });
+    accuracies(&white, &judged.collect::<Vec<_>>())
+}
+
+/// The expected score of White, for that of `side`.
+fn of_white(expected: f64, side: Color) -> f64 {
+    if side == Color::White { expected } else { 1.0 - expected }
+}
+
 /// The score as pawns in White's view, or as moves to mate: `0.35`, `#-4`. `None` after mate, where it says nothing.
 pub(super) fn eval_text(analysis: &Analysis, side: Color) -> Option<String> {
     analysis.score().and_then(|score| score_text(score, side))
@@ -122,8 +142,7 @@ pub struct GraphPoint {
 /// The positions of a document that were searched.
 pub(super) fn graph(document: &Document, results: &Results, style: &Style) -> Vec<GraphPoint> {
     let points = results.iter().filter_map(|(&ply, analysis)| {
-        let own = analysis.expected_score()?;
-        let is_white = document.position(ply).side_to_move() == Color::White;
+        let white = of_white(analysis.expected_score()?, document.position(ply).side_to_move());
         let last = ply.checked_sub(1);
         let played = last.map_or_else(String::new, |last| {
             let position = document.position(last);
@@ -136,7 +155,7 @@ pub(super) fn graph(document: &Document, results: &Results, style: &Style) -> Ve
             .and_then(|last| loss(document, results, last));
         let severity = lost.and_then(|lost| style.severity(lost));
         let moves = f64::from(document.position(ply).game_ply()) / 2.0;
-        Some(GraphPoint { moves, played, white: if is_white { own } else { 1.0 - own }, severity })
+        Some(GraphPoint { moves, played, white, severity })
     });
     points.collect()
 }
@@ -185,6 +204,12 @@ pub(super) fn annotated(document: &Document, results: &Results, style: &Style, a
     if !matches!(document.origin, Origin::Game(_)) {
         for (&index, analysis) in results {
             annotate_position(document, analysis, style, index, &mut game.line);
+        }
+    }
+    for (color, player) in ["White", "Black"].iter().zip(players(document, results)) {
+        if let Some(Accuracy { accuracy, loss }) = player {
+            game.set_tag(&format!("{color}Accuracy"), &format!("{accuracy:.1}"));
+            game.set_tag(&format!("{color}AverageLoss"), &format!("{loss:.1}"));
         }
     }
     if !results.is_empty() {
@@ -344,8 +369,9 @@ mod tests {
             visits: 1,
             moves_left: None,
             pv: pv.split(' ').map(str::to_owned).collect(),
+            prior: None,
         };
-        Analysis { nodes: 9, depth: 2, lines: pvs.iter().map(line).collect(), end: None }
+        Analysis { nodes: 9, depth: 2, lines: pvs.iter().map(line).collect(), ..Analysis::default() }
     }
 
     /// White loses 0.4 with 1. g4, and Black nothing with the best answer.

@@ -4,7 +4,8 @@
 //! document when all its positions are done, and notes in the journal what is done. Only so many documents are in memory
 //! as that needs.
 
-use super::annotate::{Analyst, GraphPoint, Results, graph, title};
+use super::accuracy::Accuracy;
+use super::annotate::{Analyst, GraphPoint, Results, graph, players, title};
 use super::config::BatchConfig;
 use super::document::Document;
 use super::feed::{Fed, Feed, Held, Input};
@@ -69,6 +70,8 @@ pub enum Notice<'a> {
         title: &'a str,
         /// What else is known about it.
         facts: &'a [String],
+        /// How well White and Black have played.
+        players: [Option<Accuracy>; 2],
         /// Its positions.
         points: &'a [GraphPoint],
     },
@@ -300,7 +303,9 @@ impl<'a> Batch<'a> {
     }
 
     fn wants_more(&self) -> bool {
-        self.in_flight < WAITING_FOR_EACH * self.pool.parallelism() && self.open.len() < DOCUMENTS_AHEAD
+        // A document that is not done has a position in flight.
+        self.in_flight < WAITING_FOR_EACH * self.pool.positions_at_once(self.config.limits)
+            && self.open.len() < DOCUMENTS_AHEAD + self.in_flight
     }
 
     /// Takes the next document of the input.
@@ -378,6 +383,8 @@ impl<'a> Batch<'a> {
                 ply: index,
                 limits: document.limits.unwrap_or(self.config.limits),
                 multipv: document.multipv.unwrap_or(self.config.multipv),
+                includes_policy: document.includes_policy.unwrap_or(self.config.includes_policy),
+                searchmoves: document.searchmoves.get(&index).cloned().unwrap_or_default(),
                 chess960: document.chess960,
                 priority: 0,
                 report_every: None,
@@ -423,10 +430,12 @@ impl<'a> Batch<'a> {
             while self.done.contains(self.next) {
                 self.next += 1;
             }
-            let mut ready =
-                self.open.iter().filter(|(_, open)| open.missing == 0).map(|(&sequence, _)| sequence);
-            let ready = ready.find(|&sequence| !self.config.is_ordered || sequence == self.next);
-            let Some(sequence) = ready else { return Ok(()) };
+            let mut candidates = match self.config.is_ordered {
+                true => self.open.range(self.next..=self.next),
+                false => self.open.range(..),
+            };
+            let ready = candidates.find(|(_, open)| open.missing == 0);
+            let Some(sequence) = ready.map(|(&sequence, _)| sequence) else { return Ok(()) };
             let Some(open) = self.open.remove(&sequence) else { return Ok(()) };
             self.write(sequence, &open, notify)?;
         }
@@ -448,7 +457,13 @@ impl<'a> Batch<'a> {
                 self.sink.write(&text)?;
                 let points = graph(document, results, style);
                 let (title, facts) = title(document);
-                notify(Notice::Document { number: *number, title: &title, facts: &facts, points: &points });
+                notify(Notice::Document {
+                    number: *number,
+                    title: &title,
+                    facts: &facts,
+                    players: players(document, results),
+                    points: &points,
+                });
             }
             Content::Rejected(raw, reason) => {
                 self.rejected += 1;

@@ -38,6 +38,8 @@ pub struct BatchConfig {
     pub limits: Limits,
     /// The number of best lines.
     pub multipv: usize,
+    /// Whether JSON and CSV have the policy.
+    pub includes_policy: bool,
     /// Whether documents are written in the order of the input.
     pub is_ordered: bool,
     /// Which documents are analysed: those whose number leaves this remainder (first) after the division by the number of
@@ -100,7 +102,8 @@ impl BatchConfig {
     /// # Errors
     /// The network's file cannot be read.
     pub(super) fn analysis(&self, network: &str) -> io::Result<String> {
-        let BatchConfig { inputs, format, selection, style, limits, multipv, common_settings, .. } = self;
+        let BatchConfig { inputs, format, selection, style, limits, multipv, .. } = self;
+        let BatchConfig { includes_policy, common_settings, .. } = self;
         // `network` is no path if the network is the one in the binary, or if the backend has none.
         let network = match InputState::of(Path::new(network)) {
             Some(_) => format!("{:016x}", digest(Path::new(network))?),
@@ -109,7 +112,8 @@ impl BatchConfig {
         let sizes: Vec<u64> =
             inputs.iter().map(|path| InputState::of(path).map_or(0, |state| state.bytes)).collect();
         let text = format!(
-            "{} {network} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv} {common_settings}",
+            "{} {network} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv} \
+             {includes_policy} {common_settings}",
             rukh_base::VERSION
         );
         let mut hasher = DefaultHasher::new();
@@ -120,8 +124,10 @@ impl BatchConfig {
     /// Everything that the results depend on, as text.
     pub(super) fn settings_text(&self) -> String {
         let BatchConfig { inputs, input_format, output, format, rejected, selection, style, .. } = self;
-        let BatchConfig { limits, multipv, is_ordered, shard, settings, .. } = self;
+        let BatchConfig { limits, multipv, includes_policy, is_ordered, shard, settings, .. } = self;
         let files = (inputs, input_format, output, format, rejected);
-        format!("{files:?} {selection:?} {style:?} {limits:?} {multipv} {is_ordered} {shard:?} {settings}")
+        format!(
+            "{files:?} {selection:?} {style:?} {limits:?} {multipv} {includes_policy} {is_ordered} {shard:?} {settings}"
+        )
     }
 }

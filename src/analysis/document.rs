@@ -2,12 +2,13 @@
 
 use super::message::Request;
 use super::pool::Limits;
+use rukh_base::quote::quoted;
 use rukh_chess::epd::Epd;
-use rukh_chess::{Color, Move, Position, PositionHistory, uci_move};
+use rukh_chess::{Color, Move, PackedMove, Position, PositionHistory, uci_move};
 use rukh_pgn::game::Game;
 use rukh_pgn::limits::MOST_PLIES;
 use rukh_pgn::read::read_game;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::Arc;
 
 /// Which moves of a game are analysed.
@@ -49,6 +50,10 @@ pub(super) struct Document {
     pub(super) limits: Option<Limits>,
     /// The number of best lines, if the document has its own.
     pub(super) multipv: Option<usize>,
+    /// Whether the answers have the policy, if the document says it.
+    pub(super) includes_policy: Option<bool>,
+    /// The root moves that are searched, by the index of the position; all in the other positions.
+    pub(super) searchmoves: BTreeMap<usize, Vec<PackedMove>>,
     /// Whether castling is written as king takes rook.
     pub(super) chess960: bool,
 }
@@ -72,7 +77,7 @@ impl Document {
         }
         let chess960 = game.chess960;
         let origin = Origin::Game(game);
-        Ok(Document { origin, history, moves, wanted, annotated, limits: None, multipv: None, chess960 })
+        Ok(Document { wanted, annotated, chess960, ..Document::whole(origin, history, moves) })
     }
 
     /// Reads a line of EPD, or a FEN.
@@ -83,16 +88,8 @@ impl Document {
         let epd = Epd::parse(line).map_err(|error| error.to_string())?;
         let position = Position::from_fen(&epd.fen).map_err(|error| error.to_string())?;
         let wanted = selection.includes(&position).then_some(0).into_iter().collect();
-        Ok(Document {
-            origin: Origin::Epd(epd),
-            history: Arc::new(PositionHistory::new(position)),
-            moves: Vec::new(),
-            wanted,
-            annotated: Vec::new(),
-            limits: None,
-            multipv: None,
-            chess960: false,
-        })
+        let history = Arc::new(PositionHistory::new(position));
+        Ok(Document { wanted, ..Document::whole(Origin::Epd(epd), history, Vec::new()) })
     }
 
     /// Reads a request. The selection does not apply to requests, because they say themselves which positions they mean.
@@ -117,17 +114,37 @@ impl Document {
         if let Some(turn) = turns.iter().find(|&&turn| turn > moves.len()) {
             return Err(format!("analyzeTurns: there are {} moves and no turn {turn}", moves.len()));
         }
-        let limits = request.limits();
+        let (limits, wanted) = (request.limits(), turns.into_iter().collect());
+        let searchmoves = match request.restricts_moves() {
+            true => searchmoves(&request, &history, &wanted)?,
+            false => BTreeMap::new(),
+        };
+        let Request { multi_pv, include_policy, chess960, .. } = request;
         Ok(Document {
-            history: Arc::new(history),
-            moves,
-            wanted: turns.into_iter().collect(),
-            annotated: Vec::new(),
+            wanted,
             limits: (limits != Limits::default()).then_some(limits),
-            multipv: request.multi_pv,
-            chess960: request.chess960,
-            origin: Origin::Request(Box::new(request)),
+            multipv: multi_pv,
+            includes_policy: include_policy,
+            searchmoves,
+            chess960,
+            ..Document::whole(Origin::Request(Box::new(request)), Arc::new(history), moves)
         })
+    }
+
+    /// A document of which nothing is searched yet.
+    fn whole(origin: Origin, history: Arc<PositionHistory>, moves: Vec<Option<Move>>) -> Document {
+        Document {
+            origin,
+            history,
+            moves,
+            wanted: BTreeSet::new(),
+            annotated: Vec::new(),
+            limits: None,
+            multipv: None,
+            includes_policy: None,
+            searchmoves: BTreeMap::new(),
+            chess960: false,
+        }
     }
 
     /// The move at an index, in UCI notation. `None` after the last one.
@@ -139,6 +156,45 @@ impl Document {
     /// The position at an index of `wanted`.
     pub(super) fn position(&self, index: usize) -> &Position {
         &self.history.positions()[index]
+    }
+}
+
+/// The root moves that `allowMoves` and `avoidMoves` leave in each position that is searched.
+///
+/// # Errors
+/// They leave none, or one of them is legal nowhere.
+fn searchmoves(
+    request: &Request,
+    history: &PositionHistory,
+    wanted: &BTreeSet<usize>,
+) -> Result<BTreeMap<usize, Vec<PackedMove>>, String> {
+    let words = |moves: &[String]| moves.iter().map(|text| text.to_ascii_lowercase()).collect();
+    let allowed: Option<HashSet<String>> = request.allow_moves.as_deref().map(words);
+    let avoided: HashSet<String> = words(&request.avoid_moves);
+    let mut unknown: HashSet<&String> = allowed.iter().flatten().chain(&avoided).collect();
+    let mut left = BTreeMap::new();
+    for &turn in wanted {
+        let legal = history.positions()[turn].legal_moves();
+        let mut searched = Vec::new();
+        for &m in &legal {
+            // Castling is written in two ways.
+            let texts = [false, true].map(|chess960| uci_move::text(m, chess960));
+            texts.iter().for_each(|text| {
+                unknown.remove(text);
+            });
+            let is_in = |words: &HashSet<String>| texts.iter().any(|text| words.contains(text));
+            if allowed.as_ref().is_none_or(is_in) && !is_in(&avoided) {
+                searched.push(PackedMove::new(m));
+            }
+        }
+        if searched.is_empty() && !legal.is_empty() {
+            return Err(format!("allowMoves and avoidMoves leave no move after {turn} moves"));
+        }
+        left.insert(turn, searched);
+    }
+    match unknown.into_iter().min() {
+        Some(text) => Err(format!("allowMoves and avoidMoves: {} is legal nowhere", quoted(text))),
+        None => Ok(left),
     }
 }
 

@@ -7,7 +7,7 @@ use rukh_base::quote::quoted;
 use rukh_chess::{Color, Position};
 use serde::de::Error;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 /// A request to search some positions of a game.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -48,6 +48,13 @@ pub struct Request {
     pub document: Option<String>,
     /// The format of `document`: `pgn`, `epd` or `jsonl`. Its first characters say it if this is absent.
     pub document_format: Option<String>,
+    /// Whether the answer has the network's probabilities of all legal moves; the flag `--policy` says it if this is absent.
+    pub include_policy: Option<bool>,
+    /// The only moves that are searched in the positions themselves, in UCI notation; all if it is absent.
+    pub allow_moves: Option<Vec<String>>,
+    /// Moves that are not searched there.
+    #[serde(default)]
+    pub avoid_moves: Vec<String>,
     /// The number of the document, which rows and answers carry as `id`; 1 if it is absent.
     #[serde(default, deserialize_with = "whole_number")]
     pub document_number: Option<u64>,
@@ -96,11 +103,20 @@ impl Request {
             return Err("reportDuringSearchEvery is not a number of seconds from 0 to 1000000".to_owned());
         }
         if request.document.is_some()
-            && (request.fen.is_some() || !request.moves.is_empty() || request.analyze_turns.is_some())
+            && (request.fen.is_some()
+                || !request.moves.is_empty()
+                || request.analyze_turns.is_some()
+                || request.restricts_moves())
         {
-            return Err("a document has its own fen, moves and analyzeTurns".to_owned());
+            let fields = "fen, moves and analyzeTurns, and neither allowMoves nor avoidMoves";
+            return Err(format!("a document has its own {fields}"));
         }
         Ok(request)
+    }
+
+    /// Whether some root moves are not searched.
+    pub(super) fn restricts_moves(&self) -> bool {
+        self.allow_moves.is_some() || !self.avoid_moves.is_empty()
     }
 
     /// When its searches end.
@@ -129,6 +145,9 @@ pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value 
         add_value(&mut info, line.score, line.wdl);
         info["move"] = line.pv.first().map_or(Value::Null, |text| json!(text));
         info["san"] = san_of(&line.pv, position, 1).first().map_or(Value::Null, |text| json!(text));
+        if let Some(prior) = line.prior {
+            info["prior"] = json!(rounded(prior));
+        }
         if let Some(moves_left) = line.moves_left {
             info["movesLeft"] = json!(moves_left);
         }
@@ -151,10 +170,19 @@ pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value 
         "rootInfo": root,
         "moveInfos": lines.collect::<Vec<_>>(),
     });
+    if !analysis.policy.is_empty() {
+        let policy = analysis.policy.iter().map(|(m, prior)| (m.clone(), json!(rounded(*prior))));
+        answer["policy"] = Value::Object(Map::from_iter(policy));
+    }
     if analysis.is_empty() {
         answer["noResults"] = json!(true);
     }
     answer
+}
+
+/// A probability with six decimals, which is more than a network's number formats have.
+pub(super) fn rounded(prior: f32) -> f64 {
+    (f64::from(prior) * 1e6).round() / 1e6
 }
 
 /// Adds a score and probabilities, in the view of the side to move.
@@ -212,8 +240,9 @@ mod tests {
             visits: 40,
             moves_left: None,
             pv: vec!["e2e4".to_owned(), "e7e5".to_owned()],
+            prior: None,
         };
-        let analysis = Analysis { nodes: 50, depth: 3, lines: vec![line], end: None };
+        let analysis = Analysis { nodes: 50, depth: 3, lines: vec![line], ..Analysis::default() };
         let (id, position) = (json!("x"), Position::startpos());
         let value = answer(Place { id: &id, turn: 0, position: &position }, &analysis, false);
         assert_eq!(value["moveInfos"][0]["san"], "e4");

@@ -19,12 +19,14 @@
 //! | [`ranges`] | a set of numbers that are mostly consecutive |
 //! | [`output`] | writes an analysed document as PGN, EPD, JSON lines or CSV |
 //! | [`annotate`] | puts evaluations, glyphs and variations into a game |
+//! | [`accuracy`] | how well each player has played |
 //! | [`input`] | reads the documents of a file |
 //! | [`document`] | holds a game or a position, and says which positions are searched |
 //! | [`message`] | the requests and answers in JSON |
 //! | [`pool`] | searches positions, many at once |
 //! | [`report`] | what a search has found out |
 
+pub mod accuracy;
 pub mod annotate;
 pub mod batch;
 pub mod config;

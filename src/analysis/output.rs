@@ -3,8 +3,8 @@
 use super::annotate::{Analyst, Results, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::input::InputFormat;
-use super::message::{Place, answer};
-use super::report::{Analysis, LineScore, san, san_of};
+use super::message::{Place, answer, rounded as rounded_prior};
+use super::report::{Analysis, LineScore, expected_score, san, san_of};
 use rukh_pgn::write::text as pgn_text;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -34,7 +34,10 @@ impl OutputFormat {
 }
 
 /// The columns of CSV. Scores and probabilities are in the view of the side to move.
-pub const CSV_HEADER: &str = "id,turn,fen,played,best,score_cp,score_mate,win,draw,loss,expected_score,lost_by_played,visits,pv,network,limit\n";
+///
+/// In `lines` and `policy`, words such as `e2e4:0.65` are divided by spaces: the first moves of the best lines with the
+/// expected scores, and the legal moves with the network's probabilities.
+pub const CSV_HEADER: &str = "id,turn,fen,played,best,score_cp,score_mate,win,draw,loss,expected_score,lost_by_played,visits,pv,prior,lines,policy,network,limit\n";
 
 /// The text of a document. `number` counts the documents of all files from 1.
 pub(super) fn text(
@@ -135,12 +138,25 @@ fn csv_row(document: &Document, row: &Row<'_>, analysis: &Analysis, analyst: Ana
         row.loss.map(|loss| rounded(loss).to_string()).unwrap_or_default(),
         analysis.nodes.to_string(),
         best.map(|line| line.pv.join(" ")).unwrap_or_default(),
+        best.and_then(|line| line.prior).map(|prior| rounded_prior(prior).to_string()).unwrap_or_default(),
+        words(
+            analysis
+                .lines
+                .iter()
+                .filter_map(|line| Some((line.pv.first()?, rounded(expected_score(line.wdl))))),
+        ),
+        words(analysis.policy.iter().map(|(m, prior)| (m, rounded_prior(*prior)))),
         analyst.network(),
         analyst.limit(),
     ];
     let mut line = fields.map(|field| csv_field(&field)).join(",");
     line.push('\n');
     line
+}
+
+/// Moves with numbers, as in `e2e4:0.65 d2d4:0.6`.
+fn words<'a>(moves: impl Iterator<Item = (&'a String, f64)>) -> String {
+    moves.map(|(m, number)| format!("{m}:{number}")).collect::<Vec<_>>().join(" ")
 }
 
 /// A field of CSV, in quotes if it needs them (RFC 4180).
@@ -225,8 +241,10 @@ mod tests {
             visits: 60,
             moves_left: Some(40),
             pv: vec!["e2e4".to_owned(), "e7e5".to_owned()],
+            prior: Some(0.25),
         };
-        Analysis { nodes: 100, depth: 4, lines: vec![line], end: None }
+        let policy = vec![("d2d4".to_owned(), 0.75), ("e2e4".to_owned(), 0.25)];
+        Analysis { nodes: 100, depth: 4, lines: vec![line], end: None, policy }
     }
 
     fn written(format: OutputFormat, document: &Document, results: &Results) -> String {
@@ -289,6 +307,7 @@ mod tests {
         assert!(
             first.starts_with("3,0,rnbqkbnr/") && first.contains(",d2d4,e2e4,35,,0.4,0.5,0.1,0.65,0.3,100,")
         );
+        assert!(first.contains(",0.25,e2e4:0.65,d2d4:0.75 e2e4:0.25,net,"), "{first}");
         let json: Value =
             serde_json::from_str(written(OutputFormat::Jsonl, &document, &results).lines().next().unwrap())
                 .unwrap();

@@ -3,6 +3,9 @@
 //! Each thread searches one position at a time in a tree of its own. All share the evaluation cache, because positions of
 //! one game lead to each other. Positions wait in a queue: those with a higher priority come first, and among equals the
 //! one that came first.
+//!
+//! A search of one visit asks for a single evaluation. So a thread takes several such positions at a time, and evaluates
+//! them together; then their searches find everything in the cache.
 
 use super::report::Analysis;
 use crate::concurrent::evaluator::{SharedEvaluator, searches_at_once};
@@ -10,9 +13,10 @@ use crate::concurrent::memory::Shares;
 use crate::concurrent::run::{FlagStopper, run_to_end};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use rukh_backend::multi::BatchCounts;
-use rukh_backend::{Backend, BackendError};
-use rukh_chess::PositionHistory;
+use rukh_backend::ticket::evaluate_one;
+use rukh_backend::{Backend, BackendError, EvalRequest};
 use rukh_chess::tablebase::{TablebaseError, Tablebases};
+use rukh_chess::{PackedMove, PositionHistory, uci_move};
 use rukh_options::Options;
 use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
 use rukh_search::{
@@ -48,6 +52,10 @@ pub(super) struct Task {
     pub(super) limits: Limits,
     /// The number of best lines.
     pub(super) multipv: usize,
+    /// Whether the result has the policy.
+    pub(super) includes_policy: bool,
+    /// The root moves to search; empty means all.
+    pub(super) searchmoves: Vec<PackedMove>,
     /// Whether castling is written as king takes rook.
     pub(super) chess960: bool,
     /// Tasks with a higher priority come first.
@@ -56,6 +64,27 @@ pub(super) struct Task {
     pub(super) report_every: Option<Duration>,
     /// Ends the search with what it has found so far.
     pub(super) is_cancelled: Arc<AtomicBool>,
+}
+
+impl Task {
+    /// The game up to the position.
+    fn history_to_ply(&self) -> PositionHistory {
+        let mut history = PositionHistory::clone(&self.history);
+        history.truncate(self.ply + 1);
+        history
+    }
+
+    /// Whether the network's evaluation of the position is the whole search.
+    fn needs_one_evaluation(&self) -> bool {
+        self.limits.needs_one_evaluation() && self.report_every.is_none()
+    }
+}
+
+impl Limits {
+    /// Whether a search ends with the evaluation of its position.
+    pub(super) fn needs_one_evaluation(self) -> bool {
+        self.nodes.is_some_and(|nodes| nodes <= 1)
+    }
 }
 
 /// What the pool says about a task.
@@ -101,6 +130,8 @@ struct Shared {
     params: SearchParams,
     tablebases: Option<Arc<Tablebases>>,
     shares: Shares,
+    /// The most positions that a thread takes at a time if each needs one evaluation.
+    positions_at_once: usize,
     queue: Mutex<Queue>,
     changed: Condvar,
     /// Set when all searches should end. It is only a flag, so its orderings are Relaxed.
@@ -114,6 +145,8 @@ struct Queue {
     count: u64,
     /// The flags of the tasks that are being searched.
     running: Vec<Arc<AtomicBool>>,
+    /// The number of threads that take tasks.
+    threads: usize,
 }
 
 /// A task with its place in the order of arrival.
@@ -149,16 +182,26 @@ impl Shared {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Blocks until there is a task. `None` if the pool is closing.
-    fn next(&self) -> Option<Task> {
+    /// Blocks until there is a task. Returns several if each needs one evaluation. `None` if the pool is closing.
+    fn next(&self) -> Option<Vec<Task>> {
         let mut queue = self.lock();
         loop {
             if self.is_closing.load(Ordering::Relaxed) {
                 return None;
             }
-            if let Some(Queued { task, .. }) = queue.tasks.pop() {
-                queue.running.push(Arc::clone(&task.is_cancelled));
-                return Some(task);
+            let Queue { tasks, running, threads, .. } = &mut *queue;
+            if let Some(Queued { task, .. }) = tasks.pop() {
+                let mut taken = vec![task];
+                // The others get their share.
+                let most = (tasks.len() / (*threads).max(1) + 1).min(self.positions_at_once);
+                while taken.len() < most
+                    && taken[0].needs_one_evaluation()
+                    && tasks.peek().is_some_and(|next| next.task.needs_one_evaluation())
+                {
+                    taken.extend(tasks.pop().map(|next| next.task));
+                }
+                running.extend(taken.iter().map(|task| Arc::clone(&task.is_cancelled)));
+                return Some(taken);
             }
             queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
@@ -166,17 +209,24 @@ impl Shared {
 }
 
 impl Pool {
-    /// Loads the network, and starts `parallelism` threads; `None` chooses a number that keeps the backend busy.
+    /// Loads the network, and starts `parallelism` threads; `None` chooses a number that keeps the backend busy with
+    /// searches that usually have these limits.
     ///
     /// # Errors
     /// The network, the backend or the tablebases cannot be used, or no thread can be started.
-    pub fn new(options: &Options, parallelism: Option<usize>) -> Result<Pool, PoolError> {
+    pub fn new(options: &Options, parallelism: Option<usize>, usual: Limits) -> Result<Pool, PoolError> {
         // A limit on nodes is one on visits, whatever `go nodes` means. Each line shows the visits of its move.
         let options = Options { nodes_as_playouts: false, per_pv_counters: true, ..options.clone() };
         let evaluator = SharedEvaluator::new(&options)?;
-        let parallelism =
-            parallelism.unwrap_or_else(|| searches_at_once(evaluator.searches_to_fill(&options))).max(1);
+        let minibatch = (options.minibatch_size as usize).max(1);
+        let to_fill = match usual.needs_one_evaluation() && options.nncache > 0 {
+            true => evaluator.threads_to_fill(minibatch),
+            false => evaluator.searches_to_fill(&options),
+        };
+        let parallelism = parallelism.unwrap_or_else(|| searches_at_once(to_fill)).max(1);
         let shares = Shares::new(&options, options.nncache, parallelism, 1);
+        // What the threads evaluate ahead must stay in the cache until they come to it.
+        let has_room = shares.cache_entries / 4 >= parallelism * minibatch;
         let backend = evaluator.with_cache(&options, shares.cache_entries);
         let params = SearchParams::from_options(&options, evaluator.attributes(), None);
         let path = &options.syzygy_paths;
@@ -187,6 +237,7 @@ impl Pool {
             params,
             tablebases,
             shares,
+            positions_at_once: if has_room { minibatch } else { 1 },
             queue: Mutex::default(),
             changed: Condvar::new(),
             is_closing: AtomicBool::new(false),
@@ -202,6 +253,7 @@ impl Pool {
                 Err(_) => break,
             }
         }
+        pool.shared.lock().threads = pool.threads.len();
         Ok(pool)
     }
 
@@ -220,6 +272,12 @@ impl Pool {
     /// The number of searches that run at once.
     pub fn parallelism(&self) -> usize {
         self.threads.len()
+    }
+
+    /// The number of positions with these limits that are searched or prepared at once.
+    pub(super) fn positions_at_once(&self, limits: Limits) -> usize {
+        let of_each = if limits.needs_one_evaluation() { self.shared.positions_at_once } else { 1 };
+        self.parallelism() * of_each
     }
 
     /// The path of the network, or the name of a backend without one.
@@ -289,21 +347,43 @@ struct Searcher {
 
 impl Searcher {
     fn search_all(&mut self) {
-        while let Some(task) = self.shared.next() {
-            let searched = catch_unwind(AssertUnwindSafe(|| self.search(&task)));
-            if searched.is_err() {
-                // The panic may have left the tree in any state.
-                self.tree = Arc::new(Tree::new());
+        while let Some(tasks) = self.shared.next() {
+            if tasks.len() > 1 {
+                self.evaluate_ahead(&tasks);
             }
-            let event = match searched {
-                Ok(Ok(analysis)) => PoolEvent::Done(task.key, analysis),
-                Ok(Err(reason)) => PoolEvent::Failed(task.key, reason),
-                Err(_) => PoolEvent::Failed(task.key, "the thread of the search panicked".to_owned()),
-            };
-            self.shared.lock().running.retain(|flag| !Arc::ptr_eq(flag, &task.is_cancelled));
-            // If the pool is closing, nobody listens.
-            let _ = self.events.send(event);
+            tasks.into_iter().for_each(|task| self.search_and_report(&task));
         }
+    }
+
+    /// Lets the evaluations of the positions into the cache. If that fails, so will the searches, which report it.
+    fn evaluate_ahead(&self, tasks: &[Task]) {
+        let _searching = self.shared.evaluator.begin_search();
+        let mut batch = self.shared.backend.new_batch();
+        let mut moves = Vec::new();
+        for task in tasks {
+            let history = task.history_to_ply();
+            history.last().packed_moves(&mut moves);
+            if !moves.is_empty() {
+                let _ = batch.add(EvalRequest { history: &history, moves: &moves });
+            }
+        }
+        let _ = batch.submit().wait();
+    }
+
+    fn search_and_report(&mut self, task: &Task) {
+        let searched = catch_unwind(AssertUnwindSafe(|| self.search(task)));
+        if searched.is_err() {
+            // The panic may have left the tree in any state.
+            self.tree = Arc::new(Tree::new());
+        }
+        let event = match searched {
+            Ok(Ok(analysis)) => PoolEvent::Done(task.key, analysis),
+            Ok(Err(reason)) => PoolEvent::Failed(task.key, reason),
+            Err(_) => PoolEvent::Failed(task.key, "the thread of the search panicked".to_owned()),
+        };
+        self.shared.lock().running.retain(|flag| !Arc::ptr_eq(flag, &task.is_cancelled));
+        // If the pool is closing, nobody listens.
+        let _ = self.events.send(event);
     }
 
     /// Searches the position of `task`.
@@ -311,8 +391,7 @@ impl Searcher {
         if task.is_cancelled.load(Ordering::Relaxed) {
             return Ok(Analysis::default());
         }
-        let mut history = PositionHistory::clone(&task.history);
-        history.truncate(task.ply + 1);
+        let history = task.history_to_ply();
         if let Some(end) = Analysis::of_end(history.last()) {
             return Ok(end);
         }
@@ -324,16 +403,24 @@ impl Searcher {
         let go = GoParams { nodes, movetime: movetime_ms, ..GoParams::default() };
         let start = SearchStart { prunes_as_lc0: true, ..SearchStart::new(history.last(), 0) };
         let stopper = build_stoppers(&shared.options, &go, &start, &mut *self.time_manager);
+        let root = Root {
+            moves: history.last().legal_moves().into_iter().map(PackedMove::new).collect(),
+            history: history.clone(),
+            backend: Arc::clone(&shared.backend),
+            chess960: task.chess960,
+            includes_policy: task.includes_policy,
+        };
         let listener = Arc::new(Listener {
             tree: Arc::clone(&self.tree),
             key: task.key,
-            chess960: task.chess960,
+            root,
             partial: task.report_every.map(|every| (every, self.events.clone())),
             state: Mutex::new(ListenerState { last_report: Instant::now(), result: None }),
         });
         let setup = SearchSetup {
             params: SearchParams { multi_pv: task.multipv.max(1), ..shared.params.clone() },
             score_type: shared.options.score_type,
+            searchmoves: task.searchmoves.clone(),
             tablebases: shared.tablebases.clone(),
             memory_limit: shared.shares.tree_bytes_for(nodes),
             // A root without visits gets one, so that there is a move.
@@ -350,9 +437,51 @@ impl Searcher {
             .map_err(|error| format!("cannot start a search: {error}"))?;
         match (ended.failure, listener.take()) {
             (Some(failure), _) => Err(failure),
-            (None, Some(analysis)) => Ok(analysis),
+            (None, Some(mut analysis)) => {
+                if !analysis.is_empty() && !listener.root.add_cached(&mut analysis) {
+                    listener.root.add_evaluated(&mut analysis, &shared.evaluator);
+                }
+                Ok(analysis)
+            }
             (None, None) => Err("the search has no result".to_owned()),
         }
+    }
+}
+
+/// The position that is searched, for the network's own opinion of its moves.
+struct Root {
+    history: PositionHistory,
+    /// The legal moves.
+    moves: Vec<PackedMove>,
+    backend: Arc<dyn Backend>,
+    chess960: bool,
+    includes_policy: bool,
+}
+
+impl Root {
+    fn request(&self) -> EvalRequest<'_> {
+        EvalRequest { history: &self.history, moves: &self.moves }
+    }
+
+    /// Adds what the cache has. Nearly always, that is the evaluation which the search has begun with.
+    fn add_cached(&self, analysis: &mut Analysis) -> bool {
+        let cached = self.backend.cached(self.request());
+        cached.inspect(|evaluation| self.add(analysis, &evaluation.priors)).is_some()
+    }
+
+    /// Evaluates the position once more. If that fails, the analysis stays without priors.
+    fn add_evaluated(&self, analysis: &mut Analysis, evaluator: &SharedEvaluator) {
+        let _searching = evaluator.begin_search();
+        if let Ok(evaluation) = evaluate_one(&*self.backend, self.request()) {
+            self.add(analysis, &evaluation.priors);
+        }
+    }
+
+    fn add(&self, analysis: &mut Analysis, priors: &[f32]) {
+        let position = self.history.last();
+        let text = |m: &PackedMove| uci_move::text(m.unpack(position), self.chess960);
+        let priors = self.moves.iter().map(text).zip(priors.iter().copied()).collect();
+        analysis.add_priors(priors, self.includes_policy);
     }
 }
 
@@ -360,7 +489,7 @@ impl Searcher {
 struct Listener {
     tree: Arc<Tree>,
     key: u64,
-    chess960: bool,
+    root: Root,
     /// The least time between two partial reports, and where they go.
     partial: Option<(Duration, Sender<PoolEvent>)>,
     state: Mutex<ListenerState>,
@@ -382,7 +511,7 @@ impl Listener {
 
     fn analysis(&self, infos: &[ThinkingInfo]) -> Analysis {
         let nodes = u64::from(self.tree.node(self.tree.root()).visits());
-        Analysis::of_infos(infos, nodes, self.chess960)
+        Analysis::of_infos(infos, nodes, self.root.chess960)
     }
 }
 
@@ -392,7 +521,9 @@ impl Responder for Listener {
         let mut state = self.state();
         if state.last_report.elapsed() >= *every {
             state.last_report = Instant::now();
-            let _ = events.send(PoolEvent::Partial(self.key, self.analysis(infos)));
+            let mut analysis = self.analysis(infos);
+            self.root.add_cached(&mut analysis);
+            let _ = events.send(PoolEvent::Partial(self.key, analysis));
         }
     }
 

@@ -36,6 +36,8 @@ pub struct Defaults {
     pub limits: Limits,
     /// The number of best lines.
     pub multipv: usize,
+    /// Whether answers have the policy.
+    pub includes_policy: bool,
     /// Which positions of a document are searched.
     pub selection: Selection,
     /// How games are annotated.
@@ -192,6 +194,7 @@ impl Server<'_> {
         };
         document.limits = document.limits.or((asked != Limits::default()).then_some(asked));
         document.multipv = document.multipv.or(request.multi_pv);
+        document.includes_policy = document.includes_policy.or(request.include_policy);
         if document.limits.unwrap_or(self.defaults.limits) == Limits::default() {
             return self.refuse(&id, "say when the search ends: maxVisits or maxTime");
         }
@@ -246,6 +249,8 @@ impl Server<'_> {
                 ply: turn,
                 limits,
                 multipv: document.multipv.unwrap_or(self.defaults.multipv),
+                includes_policy: document.includes_policy.unwrap_or(self.defaults.includes_policy),
+                searchmoves: document.searchmoves.get(&turn).cloned().unwrap_or_default(),
                 chess960: document.chess960,
                 priority,
                 report_every,

@@ -25,7 +25,7 @@ impl LineScore {
 }
 
 /// One of the best lines of a position.
-#[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Serialize, Deserialize)]
 pub struct Line {
     /// The score.
     pub score: LineScore,
@@ -37,10 +37,13 @@ pub struct Line {
     pub moves_left: Option<u32>,
     /// The moves, in UCI notation.
     pub pv: Vec<String>,
+    /// The network's probability of the first move, 0 … 1; `None` if its evaluation of the position is not known.
+    #[serde(default)]
+    pub prior: Option<f32>,
 }
 
 /// The result of the search of a position.
-#[derive(Clone, PartialEq, Eq, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Analysis {
     /// The visits of the root; 0 if there is no legal move.
     pub nodes: u64,
@@ -50,6 +53,9 @@ pub struct Analysis {
     pub lines: Vec<Line>,
     /// The result of the position without a legal move.
     pub end: Option<End>,
+    /// The legal moves in UCI notation with the network's probabilities, the highest first. Empty if nobody asked for it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub policy: Vec<(String, f32)>,
 }
 
 /// Why a position has no legal move.
@@ -89,9 +95,22 @@ impl Analysis {
             visits: info.nodes.unwrap_or_default(),
             moves_left: info.moves_left,
             pv: info.pv.iter().map(|&m| uci_move::text(m, chess960)).collect(),
+            prior: None,
         });
         let depth = infos.iter().find_map(|info| info.depth).unwrap_or_default();
-        Analysis { nodes, depth, lines: lines.collect(), end: None }
+        Analysis { nodes, depth, lines: lines.collect(), ..Analysis::default() }
+    }
+
+    /// Adds the network's probabilities of the legal moves. All of them become the policy if it `is_wanted`.
+    pub(super) fn add_priors(&mut self, mut priors: Vec<(String, f32)>, is_wanted: bool) {
+        for line in &mut self.lines {
+            let of_line = priors.iter().find(|(m, _)| line.pv.first() == Some(m));
+            line.prior = of_line.map(|&(_, prior)| prior);
+        }
+        if is_wanted {
+            priors.sort_by(|a, b| b.1.total_cmp(&a.1));
+            self.policy = priors;
+        }
     }
 
     /// Whether nothing is known about the position.

@@ -40,6 +40,9 @@ pub(super) struct AnalyzeArgs {
     /// File to which games and lines go that cannot be read; by default the output's name with .rejected
     #[arg(long, value_name = "FILE")]
     rejected: Option<PathBuf>,
+    /// Adds the network's probabilities of all legal moves to JSON lines and CSV
+    #[arg(long)]
+    policy: bool,
     /// Numbers of the first and the last move to analyse in each game, as in 10-30, 10- or 12
     #[arg(long, value_name = "A-B", value_parser = move_range)]
     moves: Option<(u32, u32)>,
@@ -156,7 +159,7 @@ impl AnalyzeArgs {
     }
 
     /// When a search ends.
-    fn limits(&self) -> Limits {
+    pub(super) fn limits(&self) -> Limits {
         Limits { nodes: self.nodes, movetime_ms: self.movetime }
     }
 
@@ -199,6 +202,7 @@ impl AnalyzeArgs {
         Defaults {
             limits: self.limits(),
             multipv: options.multipv as usize,
+            includes_policy: self.policy,
             selection: self.selection(),
             style: self.style(),
             format: self.format.map(Format::output),
@@ -234,6 +238,7 @@ impl AnalyzeArgs {
             style: self.style(),
             limits,
             multipv: options.multipv as usize,
+            includes_policy: self.policy,
             is_ordered: !self.unordered,
             shard: self.shard.unwrap_or((0, 1)),
             settings: settings_text(options),

@@ -41,7 +41,7 @@ pub(super) struct Invocation {
 /// the configuration file, and over UCI. A switch is turned on by `--name`, and off by `--no-name` or
 /// `--name=false`.
 #[derive(Parser, Debug)]
-#[command(name = "rukh", version = rukh_base::VERSION, args_override_self = true)]
+#[command(name = "rukh", version = rukh_base::VERSION, args_override_self = true, styles = flags::STYLES)]
 struct Cli {
     #[command(subcommand)]
     mode: Option<Mode>,
@@ -349,6 +349,9 @@ pub(super) struct DoctorArgs {
     /// Seconds after which a stage is ended; by default 30 to 60, depending on the stage
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=86_400))]
     pub time_limit: Option<u64>,
+    /// Prints the report as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 /// Flags of `tune`.
@@ -559,6 +562,17 @@ mod tests {
         policy-mode-size value-mode-size tournament-results-file move-thinking resign-playthrough \
         discarded-start-chance openings-pgn mirror-openings openings-mode reuse-tree resign-wdlstyle \
         resign-percentage resign-earliest-move minimum-allowed-visits opening-stop-prob";
+
+    #[test]
+    fn every_tool_has_json() {
+        let command = command(true);
+        let without =
+            |mode: &&clap::Command| !mode.get_arguments().any(|flag| flag.get_long() == Some("json"));
+        let modes = command.get_subcommands().filter(without).map(clap::Command::get_name);
+        let helpers = [gpu::HELPER_ARGUMENT, gpu::doctor::STAGE_ARGUMENT];
+        let modes: Vec<&str> = modes.filter(|mode| !helpers.contains(mode)).collect();
+        assert_eq!(modes, ["uci", "man", "completions"]);
+    }
 
     /// Every flag of lc0 is a flag here, or there is a text that says what to use instead.
     #[test]

@@ -3,9 +3,13 @@
 //! Each row of the table becomes a flag `--name <value>` (or `--name=value`). A switch becomes `--name`, `--no-name`
 //! and `--name=true`. clap reads the flags, prints the help and suggests corrections; the row checks the values.
 
+use clap::builder::styling::{Style, Styles};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use rukh_base::word_wrap::wrap_words;
 use rukh_options::{Kind, OptionError, Options, Setting, Spec, TABLE, Visibility};
+
+/// How messages look on a terminal. clap's own green for words such as `mistakes` would praise them.
+pub(super) const STYLES: Styles = Styles::styled().valid(Style::new().bold());
 
 /// Adds to `command` the flags of the rows that `applies` selects. The help shows `defaults` as the default values.
 pub(super) fn add(

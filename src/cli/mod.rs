@@ -1,7 +1,8 @@
 //! The command line. Without a mode the program is the UCI engine; the modes are tools.
 //!
-//! The tools have lc0's output formats and flags, so that scripts made for lc0 work. Every tool also has `--json`. The
-//! exit code is 0 after success, 1 after a failure (the reason is on stderr), and 2 after wrong arguments.
+//! The tools have lc0's output formats and flags, so that scripts made for lc0 work. All tools but `man` and
+//! `completions` also have `--json`. The exit code is 0 after success, 1 after a failure (the reason is on stderr), and 2
+//! after wrong arguments.
 //!
 //! | module | what it does |
 //! |---|---|

@@ -245,7 +245,10 @@ impl SelfplayArgs {
         for (prefix, flags) in PREFIXES.iter().zip(flags) {
             // The name appears in clap's messages.
             let name = format!("rukh selfplay {}", prefix.trim_end_matches('.'));
-            let command = clap::Command::new(name).args_override_self(true).disable_help_flag(true);
+            let command = clap::Command::new(name)
+                .styles(flags::STYLES)
+                .args_override_self(true)
+                .disable_help_flag(true);
             let command = flags::add(PlayerArgs::augment_args(command), options, false, |_| true);
             let mut command = command.no_binary_name(true).after_help(format!(
                 "These flags follow {prefix}, as in {prefix}visits=800. The tournament's flags have no player."

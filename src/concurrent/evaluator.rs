@@ -76,10 +76,14 @@ impl SharedEvaluator {
     pub(crate) fn searches_to_fill(&self, options: &Options) -> Option<usize> {
         /// A small tree fills its minibatch only to this part.
         const PART_OF_MINIBATCH: usize = 4;
+        self.threads_to_fill(options.minibatch_size as usize / PART_OF_MINIBATCH)
+    }
+
+    /// The number of threads that keep the backend busy if each asks for so many positions at a time.
+    pub(crate) fn threads_to_fill(&self, positions_of_each: usize) -> Option<usize> {
         let gathering = self.gathering.as_ref()?;
-        let minibatch = (options.minibatch_size as usize).max(1);
         let positions = 2 * gathering.batch_size() * gathering.slots();
-        Some(positions / (minibatch / PART_OF_MINIBATCH).max(1))
+        Some(positions.div_ceil(positions_of_each.max(1)))
     }
 }
 

@@ -67,8 +67,16 @@ impl Game {
     /// Adds a tag, unless the game has one of this name.
     pub fn add_tag(&mut self, name: &str, value: &str) {
         if self.tag(name).is_none() {
-            let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-            self.tags.push((name.as_bytes().to_vec(), value.into_bytes()));
+            self.set_tag(name, value);
+        }
+    }
+
+    /// Adds a tag, in the place of one of this name.
+    pub fn set_tag(&mut self, name: &str, value: &str) {
+        let value = value.replace('\\', "\\\\").replace('"', "\\\"").into_bytes();
+        match self.tags.iter_mut().find(|(found, _)| found.eq_ignore_ascii_case(name.as_bytes())) {
+            Some((_, old)) => *old = value,
+            None => self.tags.push((name.as_bytes().to_vec(), value)),
         }
     }
 }

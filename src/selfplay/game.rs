@@ -10,8 +10,10 @@ use super::training::decision::{Decision, Outcome, records};
 use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{Color, GameResult, Move, PackedMove, PositionHistory};
 use rukh_net::InputFormat;
+use rukh_search::Score;
 use rukh_tree::Tree;
 use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime};
 
 /// A game with this many plies, counted from the start position, is drawn. lc0 ends games at the same length.
 const MOST_PLIES: usize = 450;
@@ -58,6 +60,15 @@ impl Ending {
     }
 }
 
+/// What a game notes of a move that a player has chosen.
+#[derive(Clone, Copy, PartialEq, Debug)]
+pub struct Thought {
+    /// The score of the best line from the player's view, and the average depth of the search; `None` without a search.
+    pub report: Option<(Score, u32)>,
+    /// How long the player took.
+    pub time: Duration,
+}
+
 /// A finished game.
 #[derive(Clone, Debug)]
 pub struct FinishedGame {
@@ -75,6 +86,10 @@ pub struct FinishedGame {
     pub moves: Vec<Move>,
     /// How many of the moves are the opening.
     pub opening_plies: usize,
+    /// What the players thought of each move after the opening.
+    pub thoughts: Vec<Thought>,
+    /// When the game began.
+    pub began: SystemTime,
     /// The result.
     pub score: GameScore,
     /// The reason for the result.
@@ -141,6 +156,7 @@ pub(super) fn play(
     let mut moves = assignment.opening.moves.clone();
     let (mut playouts, mut extremes) = (0, Extremes::default());
     let (mut decisions, mut discarded) = (Vec::new(), Vec::new());
+    let (mut thoughts, began) = (Vec::new(), SystemTime::now());
     let (score, ending) = loop {
         if let Some(end) = end_of_game(&history, tablebases) {
             break end;
@@ -151,7 +167,9 @@ pub(super) fn play(
         if !player.config().reuse_tree && !trees.are_shared() {
             trees.clear();
         }
+        let search_began = Instant::now();
         let searched = player.search(&trees.0[index], &history)?;
+        let time = search_began.elapsed();
         playouts += searched.playouts;
         let value = searched.value();
         extremes.add(value, side);
@@ -177,6 +195,7 @@ pub(super) fn play(
                 fill: options.history_fill,
             });
         }
+        thoughts.push(Thought { report: searched.report, time });
         history.push(chosen);
         moves.push(chosen);
         trees.advance(PackedMove::new(chosen));
@@ -194,6 +213,8 @@ pub(super) fn play(
         player1_is_black: assignment.player1_is_black,
         fen: assignment.opening.fen.clone(),
         opening_plies: assignment.opening.moves.len(),
+        thoughts,
+        began,
         false_positive_threshold: assignment
             .plays_through
             .then(|| extremes.false_positive_threshold(score, wdl_style)),

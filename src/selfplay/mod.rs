@@ -36,6 +36,6 @@ pub mod summary;
 mod tournament;
 pub mod training;
 
-pub use game::{Ending, FinishedGame};
+pub use game::{Ending, FinishedGame, Thought};
 pub use summary::Finish;
 pub use tournament::{Interrupter, Progress, Tournament, TournamentError};

@@ -10,8 +10,8 @@ use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{Color, Move, PackedMove, PositionHistory};
 use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
 use rukh_search::{
-    BestMove, GoParams, Responder, RootReport, Search, SearchParams, SearchSetup, SearchStart, ThinkingInfo,
-    build_stoppers,
+    BestMove, GoParams, Responder, RootReport, Score, Search, SearchParams, SearchSetup, SearchStart,
+    ThinkingInfo, build_stoppers,
 };
 use rukh_tree::{Sample, Tree};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -36,6 +36,8 @@ pub(super) struct Searched {
     pub(super) chosen: Move,
     /// The moves that were chosen before it and refused, because they had too few visits.
     pub(super) refused: Vec<Move>,
+    /// The score that the search has reported, and its average depth; `None` without a search.
+    pub(super) report: Option<(Score, u32)>,
     /// What the search has found out.
     pub(super) root: RootReport,
     /// The network's own evaluation of the position, for training data.
@@ -158,10 +160,10 @@ impl Player {
         if let Some(failure) = ended.failure {
             return Err(NoMove::Failed(failure));
         }
-        let Some((chosen, refused)) = choice else {
+        let Some((Answer { chosen, report }, refused)) = choice else {
             return Err(NoMove::Failed(format!("no move in {}", position.to_fen())));
         };
-        Ok(Searched { chosen, refused, root, evaluation, playouts: ended.playouts })
+        Ok(Searched { chosen, refused, report, root, evaluation, playouts: ended.playouts })
     }
 
     /// Chooses a move without a search.
@@ -182,17 +184,24 @@ impl Player {
             return Err(NoMove::Failed(format!("no move in {}", history.last().to_fen())));
         };
         let root = RootReport { visits: 1, sample: value, moves: Vec::new() };
-        Ok(Searched { chosen, refused: Vec::new(), root, evaluation: None, playouts: evaluations })
+        Ok(Searched {
+            chosen,
+            refused: Vec::new(),
+            report: None,
+            root,
+            evaluation: None,
+            playouts: evaluations,
+        })
     }
 
     /// The move that an ended search has sent, or another one if it has too few visits, and the moves that were refused.
-    fn choose(&self, search: &Search) -> Option<(Move, Vec<Move>)> {
+    fn choose(&self, search: &Search) -> Option<(Answer, Vec<Move>)> {
         /// After so many refusals the chosen move is played all the same. It takes so many only if nearly none is allowed.
         const MOST_REFUSALS: usize = 1000;
-        let mut chosen = self.listener.take()?;
+        let Answer { mut chosen, report } = self.listener.take()?;
         let (mut refused, mut refusals) = (Vec::new(), 0);
         if self.config.minimum_allowed_visits == 0 {
-            return Some((chosen, refused));
+            return Some((Answer { chosen, report }, refused));
         }
         let root = search.root_report();
         let needed = self.config.minimum_allowed_visits.min(root.most_visits());
@@ -208,7 +217,7 @@ impl Player {
             refusals += 1;
             chosen = search.choose_again()?;
         }
-        Some((chosen, refused))
+        Some((Answer { chosen, report }, refused))
     }
 
     /// The network's own evaluation of the last position of `history`. The search then finds it in the cache, so that it
@@ -219,13 +228,26 @@ impl Player {
     }
 }
 
-/// Receives the move of a search.
+/// What a search has sent.
+#[derive(Clone, Copy)]
+struct Answer {
+    chosen: Move,
+    /// The score of the best line, and the average depth.
+    report: Option<(Score, u32)>,
+}
+
+/// Receives the answer of a search.
 #[derive(Default)]
-struct Listener(Mutex<Option<Move>>);
+struct Listener(Mutex<Option<Answer>>);
 
 impl Listener {
-    fn take(&self) -> Option<Move> {
+    fn take(&self) -> Option<Answer> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    fn put(&self, best: &BestMove, report: Option<(Score, u32)>) {
+        let answer = best.best.map(|chosen| Answer { chosen, report });
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = answer;
     }
 }
 
@@ -233,7 +255,11 @@ impl Responder for Listener {
     fn thinking(&self, _infos: &[ThinkingInfo]) {}
 
     fn best_move(&self, best: &BestMove) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = best.best;
+        self.put(best, None);
+    }
+
+    fn answer(&self, infos: &[ThinkingInfo], best: &BestMove) {
+        self.put(best, infos.iter().find_map(|info| Some((info.score?, info.depth?))));
     }
 
     // A failure is read from the search, and nobody needs the other messages of hundreds of searches.

@@ -17,6 +17,8 @@ use rukh_chess::tablebase::{TablebaseError, Tablebases};
 use rukh_net::InputFormat;
 use rukh_search::WORKER_STACK_BYTES;
 use rukh_search::time::TimeManagerError;
+use std::collections::HashSet;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -93,6 +95,8 @@ impl From<PlayerError> for TournamentError {
 pub struct Progress {
     /// The results.
     pub score: Score,
+    /// The games that differ in a move, in the opening or in the players' colours.
+    pub distinct_games: u32,
     /// The moves that the players searched.
     pub moves: u64,
     /// The visits that their searches made.
@@ -244,12 +248,14 @@ impl Tournament {
         let schedule = Schedule::new(&self.config);
         let mut progress = Progress {
             score: Score::default(),
+            distinct_games: 0,
             moves: 0,
             nodes: 0,
             total: schedule.total(),
             elapsed: Duration::ZERO,
             evaluated: None,
         };
+        let mut known = HashSet::new();
         let begun = Instant::now();
         let schedule = Arc::new(Mutex::new(schedule));
         let mut threads = Threads { running: Vec::new(), tournament: &self };
@@ -275,6 +281,7 @@ impl Tournament {
                 }
                 Event::Finished(game) => {
                     progress.score.add(game.score, game.player1_is_black, game.pair);
+                    progress.distinct_games += u32::from(known.insert(identity(&game)));
                     progress.moves += (game.moves.len() - game.opening_plies) as u64;
                     progress.nodes += game.playouts;
                     self.update(&mut progress, begun);
@@ -331,6 +338,13 @@ impl Tournament {
         let builder = Builder::new().name("game".to_owned()).stack_size(WORKER_STACK_BYTES);
         builder.spawn(move || table.play_all()).map_err(TournamentError::Thread)
     }
+}
+
+/// What identical games have in common, as a number.
+fn identity(game: &FinishedGame) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (game.player1_is_black, &game.fen, &game.moves).hash(&mut hasher);
+    hasher.finish()
 }
 
 /// The threads of the games. Dropping this ends the games.

@@ -3,12 +3,14 @@
 
 use super::output::Output;
 use rukh_backend::owned_request::{OwnedRequest, evaluate};
+use rukh_backend::{Backend, BackendError};
 use rukh_base::sync::start_system_thread;
 use rukh_chess::perft::divide;
-use rukh_chess::{Position, PositionHistory, Square, uci_move};
+use rukh_chess::{Color, Position, PositionHistory, Square, uci_move};
 use rukh_engine::Engine;
 use rukh_search::report::score::wdl_permille;
-use shakmaty::Position as _;
+use shakmaty::fen::Fen;
+use shakmaty::{EnPassantMode, Position as _, Role, Setup};
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,6 +32,8 @@ quit                       ends the engine
 
 /// How long `quit`, `wait` and the end of stdin wait for a count. Scripts send `quit` right behind `go perft`.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// A table of the pieces that would take longer is left out.
+const PATIENCE_FOR_PIECES: Duration = Duration::from_secs(5);
 /// The time between two looks at a count.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 
@@ -69,8 +73,10 @@ pub(super) fn evaluation(engine: &mut Engine) -> Result<Vec<String>, String> {
         return Err("there is no legal move".to_owned());
     };
     let backend = engine.backend().map_err(|error| error.to_string())?;
+    let began = Instant::now();
     let evaluations =
         evaluate(&*backend, std::slice::from_ref(&request)).map_err(|error| error.to_string())?;
+    let time = began.elapsed();
     let (value, priors) = evaluations.get(0);
     let attributes = backend.attributes();
     let network = engine.network().unwrap_or("no network");
@@ -87,10 +93,65 @@ pub(super) fn evaluation(engine: &mut Engine) -> Result<Vec<String>, String> {
     if attributes.has_mlh {
         lines.push(format!("moves left  {:.1}", value.m / 2.0));
     }
+    let position = request.history.last();
+    if time * position.piece_count() as u32 <= PATIENCE_FOR_PIECES {
+        lines.push("pieces      change of White's q by each piece".to_owned());
+        lines.extend(pieces(&*backend, position).map_err(|error| error.to_string())?);
+    }
     let options = engine.options();
     lines.push(format!("policy      at temperature {}", options.policy_softmax_temp));
     lines.extend(policy(&request.history, priors, options.chess960));
     Ok(lines)
+}
+
+/// A board with the change of White's q by each piece: the network's q of the position less that of the position without
+/// the piece. Both are without history.
+fn pieces(backend: &dyn Backend, position: &Position) -> Result<Vec<String>, BackendError> {
+    let alone = |position: Position| OwnedRequest::about(PositionHistory::new(position));
+    let board = position.board().board();
+    let (mut squares, mut requests) = (vec![None], Vec::from_iter(alone(position.clone())));
+    for square in board.occupied() & !board.kings() {
+        if let Some(request) = without(position, square).and_then(alone) {
+            squares.push(Some(square));
+            requests.push(request);
+        }
+    }
+    let sign = if position.side_to_move() == Color::White { 1.0 } else { -1.0 };
+    let mut q = Vec::new();
+    for part in requests.chunks(backend.attributes().maximum_batch_size.max(1)) {
+        let evaluations = evaluate(backend, part)?;
+        q.extend(evaluations.iter().map(|(value, _)| sign * value.q));
+    }
+    let cell = |square: Square| {
+        let Some(piece) = board.piece_at(square) else { return "   .   ".to_owned() };
+        let index = squares.iter().position(|&known| known == Some(square));
+        let change = index.and_then(|index| Some(q.first()? - q.get(index)?));
+        change.map_or_else(
+            || format!("   {}   ", piece.char()),
+            |change| format!("{}{change:+.2} ", piece.char()),
+        )
+    };
+    let rank = |rank: u32| {
+        let cells: String = (0..8).map(|file| cell(Square::new(8 * rank + file))).collect();
+        format!("{}  {}", rank + 1, cells.trim_end())
+    };
+    Ok((0..8).rev().map(rank).collect())
+}
+
+/// The position without the piece on `square`; `None` if the side to move could then take the king.
+fn without(position: &Position, square: Square) -> Option<Position> {
+    let mut setup: Setup = position.board().to_setup(EnPassantMode::Legal);
+    let piece = setup.board.remove_piece_at(square)?;
+    let king = setup.board.king_of(!setup.turn)?;
+    if setup.board.attacks_to(king, setup.turn, setup.board.occupied()).any() {
+        return None;
+    }
+    setup.castling_rights.discard(square);
+    if piece.role == Role::Pawn {
+        // It may be the one that would be taken, or the one that would take.
+        setup.ep_square = None;
+    }
+    Position::from_fen(&Fen::try_from_setup(setup).ok()?.to_string()).ok()
 }
 
 /// The legal moves of the last position with their priors, the highest first.

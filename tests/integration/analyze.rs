@@ -93,6 +93,18 @@ fn a_game_comes_back_annotated_with_all_that_it_had() {
         assert!(flat.contains(word), "{word}: {written}");
     }
     assert!(written.contains("[Annotator \"Rukh "), "{written}");
+    // White has played as well as the search knows. Black's second move loses the game.
+    let tag = |name: &str| -> f64 {
+        let (_, rest) =
+            written.split_once(&format!("[{name} \"")).unwrap_or_else(|| panic!("{name}: {written}"));
+        rest.split_once('"').unwrap().0.parse().unwrap()
+    };
+    let accuracies = [tag("WhiteAccuracy"), tag("BlackAccuracy")];
+    assert!(accuracies[0] > accuracies[1] && accuracies[0] <= 100.0, "{written}");
+    assert!(tag("BlackAverageLoss") > 10.0 && tag("WhiteAverageLoss") < tag("BlackAverageLoss"), "{written}");
+    let (_, stderr) = analyze_any(&[&input]);
+    let line = format!("accuracy of White {:.1} % (loses {:.1} %", accuracies[0], tag("WhiteAverageLoss"));
+    assert!(stderr.contains(&line), "{line}: {stderr}");
     // What was written can be read again.
     assert_eq!(events(&analyze(&[&folder.file("b.pgn", &written)])), events(&written));
 }
@@ -327,6 +339,35 @@ fn a_reader_that_has_enough_is_no_error() {
     drop(process.stdout.take());
     let output = process.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// With a visit for each position, the positions themselves fill the batches, although each line has only one.
+#[test]
+fn the_network_alone_evaluates_full_batches() {
+    let folder = Folder::new();
+    let row = |piece: &str, file: usize| {
+        let blank = |count: usize| if count > 0 { count.to_string() } else { String::new() };
+        format!("{}{piece}{}", blank(file), blank(7 - file))
+    };
+    let line = |number: usize| {
+        let [black, white, own, other] = [number % 8, number / 8 % 8, number / 64 % 8, number / 512];
+        let (black, white) = (row("p", black), row("P", white));
+        format!("{}/8/{black}/8/8/{white}/8/{} w - -\n", row("k", other), row("K", own))
+    };
+    let lines: String = (0..4096).map(line).collect();
+    let input = folder.file("a.epd", lines);
+    let output = folder.name("o.jsonl");
+    let device = ["analyze", "--backend=random", "--backend-opts=delay=200", "--history-fill=no"];
+    let flags = ["--nodes=1", "--policy", "--json", &input, "--output", &output];
+    let figures = run_json(&[&device[..], &flags].concat());
+    let mean = figures["evaluations"].as_f64().unwrap() / figures["batches"].as_f64().unwrap();
+    assert_eq!(figures["positions"], 4096);
+    assert!(mean > 130.0, "{figures}");
+    let answers = folder.text("o.jsonl");
+    let answer: Value = serde_json::from_str(answers.lines().next().unwrap()).unwrap();
+    let policy = answer["policy"].as_object().unwrap();
+    let sum: f64 = policy.values().filter_map(Value::as_f64).sum();
+    assert!((sum - 1.0).abs() < 1e-3 && answer["moveInfos"][0]["prior"].is_number(), "{answer}");
 }
 
 #[test]

@@ -95,6 +95,9 @@ fn fields(value: &Value, path: &str, found: &mut BTreeSet<String>) {
         Value::Object(object) => {
             for (name, value) in object {
                 found.insert(format!("{path}{name}"));
+                if name == "policy" {
+                    continue;
+                }
                 fields(value, &format!("{path}{name}."), found);
             }
         }
@@ -152,7 +155,7 @@ fn the_schema_has_every_field() {
     described(&schema, &schema["$defs"]["answer"], "", &mut known);
     let mut client = Client::start(&["--nodes=40"]);
     for request in [
-        json!({ "id": 1 }),
+        json!({ "id": 1, "includePolicy": true }),
         json!({ "id": 2, "fen": "7k/8/6K1/8/8/8/8/R7 w - - 0 1", "maxVisits": 3000 }),
         json!({ "id": 3, "fen": "7k/5Q2/6K1/8/8/8/8/8 b - - 0 1" }),
     ] {
@@ -175,6 +178,77 @@ fn the_schema_has_every_field() {
         assert!(!answer.to_string().contains("unknown field"), "{name}: {answer}");
     }
     assert!(error.contains("unknown field `unknown`"), "{error}");
+}
+
+/// The policy is what `eval` shows, with the cache, which rounds it, and without it.
+#[test]
+fn the_policy_has_all_moves_and_each_line_has_its_prior() {
+    let mut console = Driver::start(&["--backend=cpu", "--weights=<embedded>"]);
+    console.ask("position startpos moves e2e4");
+    let shown = console.ask("eval");
+    let shown: Vec<(&str, f64)> = shown
+        .iter()
+        .filter(|line| line.starts_with("  "))
+        .map(|line| line.trim().split_once(' ').unwrap())
+        .map(|(m, share)| (m, share.trim().trim_end_matches(" %").parse::<f64>().unwrap() / 100.0))
+        .collect();
+    for cache in ["--nncache=10000", "--nncache=0"] {
+        let network = ["--backend=cpu", "--weights=<embedded>", "--parallelism=2", cache];
+        let mut client = Client::start(&network);
+        client.send(
+            &json!({ "id": 1, "moves": ["e2e4"], "maxVisits": 30, "multiPv": 500, "includePolicy": true }),
+        );
+        let answer = client.next();
+        let policy = answer["policy"].as_object().unwrap();
+        assert_eq!(policy.len(), 20, "{answer}");
+        for (m, share) in &shown {
+            assert!((policy[*m].as_f64().unwrap() - share).abs() < 2e-4, "{m} {share}: {answer}");
+        }
+        let lines = answer["moveInfos"].as_array().unwrap();
+        assert!(
+            lines.len() > 1
+                && lines.iter().all(|line| line["prior"] == policy[line["move"].as_str().unwrap()])
+        );
+        // The network alone: its first choice, and its value.
+        client.send(&json!({ "id": 2, "moves": ["e2e4"], "maxVisits": 1, "includePolicy": true }));
+        let alone = client.next();
+        assert_eq!((&alone["rootInfo"]["visits"], &alone["policy"]), (&json!(1), &answer["policy"]));
+        assert_eq!(alone["moveInfos"][0]["move"], shown[0].0);
+        client.send(&json!({ "id": 3, "maxVisits": 1 }));
+        let plain = client.next();
+        assert!(plain["policy"].is_null() && plain["moveInfos"][0]["prior"].is_number(), "{plain}");
+    }
+}
+
+#[test]
+fn allowed_and_avoided_moves_restrict_the_positions_that_are_searched() {
+    let mut client = Client::start(&["--nodes=30", "--multipv=500"]);
+    let mut moves = |request: Value| -> Vec<String> {
+        client.send(&request);
+        let answer = client.next();
+        let Some(lines) = answer["moveInfos"].as_array() else { return vec![answer["error"].to_string()] };
+        let mut moves: Vec<_> = lines.iter().map(|line| line["move"].as_str().unwrap().to_owned()).collect();
+        moves.sort();
+        moves
+    };
+    assert_eq!(moves(json!({ "allowMoves": ["g1f3", "a2a3"] })), ["a2a3", "g1f3"]);
+    assert_eq!(moves(json!({ "allowMoves": ["g1f3", "a2a3"], "avoidMoves": ["a2a3"] })), ["g1f3"]);
+    let castling = "4k3/8/8/8/8/8/8/4K2R w K - 0 1";
+    for text in ["e1g1", "e1h1"] {
+        assert_eq!(moves(json!({ "fen": castling, "allowMoves": [text] })), ["e1g1"]);
+        assert!(!moves(json!({ "fen": castling, "avoidMoves": [text] })).contains(&"e1g1".to_owned()));
+    }
+    for (request, error) in [
+        (json!({ "allowMoves": ["e2e5"] }), "leave no move after 0 moves"),
+        (json!({ "avoidMoves": ["e2e5"] }), "`e2e5` is legal nowhere"),
+        (json!({ "allowMoves": [] }), "leave no move"),
+        (json!({ "document": "1. e4 *", "avoidMoves": ["e2e4"] }), "neither allowMoves"),
+    ] {
+        assert!(moves(request.clone())[0].contains(error), "{request}");
+    }
+    // A mate is not found where it must not be played.
+    let mate = "6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1";
+    assert!(!moves(json!({ "fen": mate, "avoidMoves": ["a1a8"] })).contains(&"a1a8".to_owned()));
 }
 
 /// The client of the documentation, if Python is there.

@@ -63,9 +63,35 @@ fn eval_shows_the_networks_opinion_of_all_moves() {
     assert_eq!(policy.len(), 20);
     assert!(policy.is_sorted_by(|a, b| a.1 >= b.1), "{policy:?}");
     assert!((policy.iter().map(|(_, percent)| percent).sum::<f64>() - 100.0).abs() < 0.2, "{policy:?}");
+    // A table of the pieces from White's view. Nobody can say what a king adds.
+    let table = |lines: &[String]| -> Vec<String> {
+        let start = lines.iter().position(|line| line.starts_with("pieces ")).expect("a table") + 1;
+        lines[start..start + 8].to_vec()
+    };
+    let ranks = table(&lines);
+    assert!(ranks[0].starts_with("8  r-") && ranks[7].starts_with("1  R+"), "{ranks:#?}");
+    assert_eq!(ranks.concat().matches(['+', '-']).count(), 30, "{ranks:#?}");
+    let queen: f64 = ranks[7].split('Q').nth(1).unwrap()[..5].parse().unwrap();
+    let pawn: f64 = ranks[6].split('P').nth(1).unwrap()[..5].parse().unwrap();
+    assert!(queen > 2.0 * pawn && pawn > 0.0, "{ranks:#?}");
+    // Without the bishop, the side to move could take the king.
+    engine.ask("position fen 4k3/4b3/8/8/8/8/4R3/4K3 w - - 0 1");
+    let ranks = table(&engine.ask("eval"));
+    assert!(!ranks[1].contains(['+', '-']) && ranks[6].contains("R+"), "{ranks:#?}");
     // Mated and stalemated sides have nothing to evaluate.
     engine.ask("position fen 7k/5K2/6Q1/8/8/8/8/8 b - - 0 1");
     assert_eq!(engine.ask("eval"), ["info string error: eval: there is no legal move"]);
+}
+
+/// Green would say that all is well.
+#[test]
+fn no_word_about_mistakes_is_green() {
+    for wrong in [&["analyze", "--variations=mistake"][..], &["analyse"], &["selfplay", "--player1.cpukt=3"]]
+    {
+        let output = rukh(wrong).env("CLICOLOR_FORCE", "1").output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(text.contains("\u{1b}[1m") && !text.contains("\u{1b}[32m"), "{text:?}");
+    }
 }
 
 #[test]

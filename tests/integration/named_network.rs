@@ -43,7 +43,7 @@ fn an_analysis_names_its_network_and_its_limit() {
     let pgn = written("pgn");
     assert!(pgn.contains(", micro-attn.pb.gz, 3 nodes\"]"), "{pgn}");
     let csv = written("csv");
-    assert!(csv.lines().next().unwrap().ends_with(",pv,network,limit"), "{csv}");
+    assert!(csv.lines().next().unwrap().ends_with(",policy,network,limit"), "{csv}");
     assert!(csv.lines().skip(1).all(|row| row.ends_with(",micro-attn.pb.gz,3 nodes")), "{csv}");
     let answer: Value = serde_json::from_str(written("jsonl").lines().next().unwrap()).unwrap();
     assert_eq!((&answer["network"], &answer["limit"]), (&"micro-attn.pb.gz".into(), &"3 nodes".into()));

@@ -129,6 +129,8 @@ fn without_rocm_the_report_says_how_to_get_it() {
     for stage in ["kernels", "gemms", "graphs", "network", "floors", "speed"] {
         assert_eq!(report.state(stage), "passed over: there is no card that can be used");
     }
+    let printed = doctor_with(nowhere(), NETWORK, &["--stage=devices", "--json"], &[]);
+    assert_eq!(serde_json::from_str::<Value>(&printed.stdout).expect("JSON alone"), printed.value);
     for shown in ["HIP, the runtime of ROCm, is not installed", "Ubuntu", "Fedora", "Arch", "Windows"] {
         assert!(report.stdout.contains(shown) && report.text.contains(shown), "{shown}: {}", report.text);
     }

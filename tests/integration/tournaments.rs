@@ -12,10 +12,16 @@ pub(crate) fn trivial<'a>(more: &[&'a str]) -> Vec<&'a str> {
     [&["selfplay", "--backend=trivial", OPENINGS, "--mirror-openings"], more].concat()
 }
 
-/// The games of a PGN file, by their number.
+/// The games of a PGN file, by their number, without comments and times.
 fn games_of(pgn: &str) -> Vec<String> {
-    let mut games: Vec<String> =
-        pgn.split("[Event ").skip(1).map(|game| game.split_once("[Round ").unwrap().1.to_owned()).collect();
+    let timeless = |game: &str| {
+        let game = game.split_once("[Round ").unwrap().1;
+        let lines: Vec<&str> = game.lines().filter(|line| !line.starts_with("[UTCTime ")).collect();
+        let text = lines.join(" ");
+        let parts = text.split('{').map(|part| part.split_once('}').map_or(part, |(_, rest)| rest));
+        parts.collect::<String>()
+    };
+    let mut games: Vec<String> = pgn.split("[Event ").skip(1).map(timeless).collect();
     games.sort_by_key(|game| game.split('"').nth(1).unwrap().parse::<u32>().unwrap());
     games
 }
@@ -56,6 +62,44 @@ fn a_short_tournament_ends_with_the_right_counts() {
     let replayed =
         run(&["selfplay", "--backend=trivial", "--visits=2", "--games=-2", &format!("--openings-pgn={pgn}")]);
     assert!(replayed.contains("6 games"), "{replayed}");
+}
+
+/// Four games of one opening, between players that choose nothing at random, are two.
+#[test]
+fn identical_games_are_told_and_players_are_named() {
+    let folder = TempDir::new().unwrap();
+    let pgn = folder.path().join("games.pgn").display().to_string();
+    let opening = folder.path().join("one.epd");
+    fs::write(&opening, "rnbqkbnr/pppp1ppp/8/4p3/4P3/8/PPPP1PPP/RNBQKBNR w KQkq - 0 2\n").unwrap();
+    let settings = [
+        "selfplay",
+        "--backend=trivial",
+        &format!("--openings-pgn={}", opening.display()),
+        "--mirror-openings",
+        "--games=4",
+        "--visits=20",
+        "--player2.cpuct=3",
+        "--player2.visits=5",
+    ];
+    let output = run(&[&settings[..], &[&format!("--pgn={pgn}")]].concat());
+    assert!(output.contains("distinct games: 2 of 4; the others repeat them"), "{output}");
+    assert_eq!(play_as_json(&settings)["distinct_games"], 2);
+    let written = fs::read_to_string(&pgn).unwrap();
+    let first = written.split("[Event ").find(|game| game.contains("[Round \"1\"]")).unwrap();
+    let tag = |name: &str| first.split_once(&format!("[{name} \"")).unwrap().1.split('"').next().unwrap();
+    assert_eq!((tag("White"), tag("Black")), ("trivial CPuct=1.745 20 visits", "trivial CPuct=3 5 visits"));
+    let date: Vec<u32> = tag("Date").split('.').map(|part| part.parse().unwrap()).collect();
+    assert!(date[0] >= 2026 && (1..=12).contains(&date[1]) && (1..=31).contains(&date[2]), "{date:?}");
+    // Each move has a score of the mover, the depth and the time.
+    let moves: String = first.split_once("\n\n").unwrap().1.replace('\n', " ");
+    let comments: Vec<&str> = moves.split('{').skip(1).map(|rest| rest.split('}').next().unwrap()).collect();
+    assert_eq!(comments.len(), tag("PlyCount").parse::<usize>().unwrap(), "{moves}");
+    for comment in comments {
+        let (score, time) = comment.split_once(' ').unwrap();
+        let (score, depth) = score.split_once('/').unwrap();
+        assert!(score.trim_start_matches(['+', '-', 'M']).parse::<f64>().is_ok(), "{comment}");
+        assert!(depth.parse::<u32>().unwrap() > 0 && time.ends_with('s'), "{comment}");
+    }
 }
 
 #[test]
@@ -215,7 +259,7 @@ fn games_by_the_policy_are_those_of_one_visit() {
     assert_eq!(result["pairs"], serde_json::json!([0, 0, 6, 0, 0]), "equal players: {result}");
     assert_eq!(result["nodes"], result["moves"], "one evaluation for each move");
     let (_, searched) = play("visits.pgn", &["--visits=1", "--no-reuse-tree"]);
-    let limits = ["White", "Black"].map(|color| format!("[{color}Limit \"1 visits\"]\n"));
+    let limits = ["White", "Black"].map(|color| format!("[{color}Limit \"1 visits\"] "));
     let without_limits = |game: String| limits.iter().fold(game, |game, limit| game.replace(limit, ""));
     assert_eq!(games, searched.into_iter().map(without_limits).collect::<Vec<_>>());
     let (result, by_value) = play("value.pgn", &["--value-mode-size=3"]);

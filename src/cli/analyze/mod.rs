@@ -55,7 +55,7 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         });
         metadata.map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
     }
-    let pool = Pool::new(options, arguments.parallelism())?;
+    let pool = Pool::new(options, arguments.parallelism(), arguments.limits())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
     if std::io::stdin().is_terminal() && config.inputs.iter().any(|path| path.as_os_str() == "-") {
         print_error_line("reading games in PGN or positions as FEN from standard input, to its end (ctrl-D)");
@@ -65,10 +65,14 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
     catch_interrupt(move || flag.store(true, Ordering::Relaxed))?;
     let mut bar = ProgressBar::new(pool.parallelism());
     let mut has_lost_pictures = false;
+    // A database would bury the figures of its games.
+    let (mut games, mut of_game) = (0, None);
     let finished = batch::run(&config, &pool, &is_interrupted, &mut |notice| match notice {
         Notice::Progress(progress) => bar.show(progress),
         Notice::Trouble(text) => bar.message(text),
-        Notice::Document { number, title, facts, points } => {
+        Notice::Document { number, title, facts, players, points } => {
+            games += 1;
+            of_game = progress::players_in_words(title, players);
             let Some(path) = &arguments.svg else { return };
             let path = picture::path_of(path, number);
             let drawn = config
@@ -96,6 +100,9 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
             None => print_error_line(&text),
         }
     } else {
+        if games == 1 {
+            of_game.iter().for_each(|line| print_error_line(line));
+        }
         print_error_line(&progress::summary(&finished.progress));
     }
     if finished.is_interrupted {
@@ -115,7 +122,7 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
 
 /// Answers requests on stdin.
 fn serve(arguments: &AnalyzeArgs, options: &Options, output: &Output) -> Result<(), CliError> {
-    let pool = Pool::new(options, arguments.parallelism())?;
+    let pool = Pool::new(options, arguments.parallelism(), arguments.limits())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
     print_error_line(&format!("ready, {} searches at once", pool.parallelism()));
     let (defaults, write) = (arguments.defaults(options), |line: &str| output.line(line));

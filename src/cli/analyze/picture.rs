@@ -4,9 +4,10 @@ use crate::analysis::annotate::GraphPoint;
 use crate::cli::chart::{Chart, Mark, Panel, Places, Shape};
 use std::path::{Path, PathBuf};
 
-/// The names of the mistakes, their glyphs and the radii of their dots, by their severity.
-const MISTAKES: [(&str, &str, f64); 3] =
-    [("?! inaccuracy", "?!", 4.5), ("? mistake", "?", 5.5), ("?? blunder", "??", 6.5)];
+/// The names of the mistakes, their glyphs, and the radii and colours of their dots, by their severity: yellow, orange
+/// and purple.
+const MISTAKES: [(&str, &str, f64, usize); 3] =
+    [("?! inaccuracy", "?!", 4.5, 4), ("? mistake", "?", 5.5, 1), ("?? blunder", "??", 6.5, 3)];
 
 /// The path of the picture of a document: `path` for the first, and `name-2.svg` for the second.
 pub(super) fn path_of(path: &Path, number: u64) -> PathBuf {
@@ -31,13 +32,13 @@ pub(super) fn chart(title: &str, facts: Vec<String>, points: &[GraphPoint]) -> C
         Mark { name: String::new(), shape: Shape::Band(area) },
         Mark { name: "expected score".to_owned(), shape: Shape::Line(points.iter().map(percent).collect()) },
     ];
-    for (severity, (name, _, radius)) in MISTAKES.into_iter().enumerate() {
+    for (severity, (name, _, radius, colour)) in MISTAKES.into_iter().enumerate() {
         let of_point = |point: &GraphPoint| match point.severity == Some(severity) {
             true => percent(point),
             false => f64::NAN,
         };
         let dots = points.iter().map(of_point).collect();
-        marks.push(Mark { name: name.to_owned(), shape: Shape::Dots(dots, radius) });
+        marks.push(Mark { name: name.to_owned(), shape: Shape::Dots(dots, radius, Some(colour)) });
     }
     Chart {
         title: title.to_owned(),
@@ -72,5 +73,6 @@ mod tests {
         assert!(svg.contains("0 percent for white, 2. g4??</title>"), "{svg}");
         assert_eq!(svg.matches("r=\"6.5\"").count(), 2, "the legend and the blunder: {svg}");
         assert_eq!(svg.matches("r=\"5.5\"").count(), 1, "only the legend: {svg}");
+        assert!(!svg.contains("<circle class=\"f2\""), "no mistake is green: {svg}");
     }
 }

@@ -1,5 +1,6 @@
 //! Shows on stderr how far an analysis is.
 
+use crate::analysis::accuracy::Accuracy;
 use crate::analysis::batch::Progress;
 use std::fmt::Write as _;
 use std::io::{IsTerminal, Write};
@@ -99,6 +100,16 @@ pub(super) fn summary(progress: &Progress) -> String {
         let _ = write!(text, "; {} could not be read", progress.rejected);
     }
     text
+}
+
+/// How well the players of the game `title` have played; `None` if no move was judged.
+pub(super) fn players_in_words(title: &str, players: [Option<Accuracy>; 2]) -> Option<String> {
+    let words = ["White", "Black"].iter().zip(players).filter_map(|(color, player)| {
+        let Accuracy { accuracy, loss } = player?;
+        Some(format!("{color} {accuracy:.1} % (loses {loss:.1} % of a point with each move)"))
+    });
+    let words = words.collect::<Vec<_>>().join(", ");
+    (!words.is_empty()).then(|| format!("{title}: accuracy of {words}"))
 }
 
 /// A time in words: `12 s`, `3 min 20 s`, `5 h 7 min`, `2 d 3 h`.

@@ -57,6 +57,7 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,Arial,sans-serif;font
 .f1{fill:#d55e00}.s1{stroke:#d55e00}
 .f2{fill:#007a5a}.s2{stroke:#007a5a}
 .f3{fill:#a8457f}.s3{stroke:#a8457f}
+.f4{fill:#d9a300}
 .line{fill:none;stroke-width:2.5;stroke-linejoin:round}
 .band{fill-opacity:.2}
 .level{stroke-width:2.5;stroke-dasharray:8 5}
@@ -74,6 +75,7 @@ text{fill:#e6edf3}
 .f1{fill:#e69f00}.s1{stroke:#e69f00}
 .f2{fill:#2ec39a}.s2{stroke:#2ec39a}
 .f3{fill:#e08fbf}.s3{stroke:#e08fbf}
+.f4{fill:#f0e442}
 }";
 
 /// Writes the text of a picture into a file.

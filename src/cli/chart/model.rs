@@ -51,8 +51,8 @@ pub(in crate::cli) struct Mark {
 pub(in crate::cli) enum Shape {
     /// A line with a dot at each place.
     Line(Vec<f64>),
-    /// A dot of this radius at each place.
-    Dots(Vec<f64>, f64),
+    /// A dot of this radius at each place, in the colour of this number, or else in the next one.
+    Dots(Vec<f64>, f64, Option<usize>),
     /// The area between lower and upper values.
     Band(Vec<(f64, f64)>),
     /// A bar at each place.
@@ -76,7 +76,7 @@ impl Panel {
     /// The largest value of all marks.
     pub(super) fn largest(&self) -> f64 {
         let values = self.marks.iter().flat_map(|mark| match &mark.shape {
-            Shape::Line(values) | Shape::Bars(values) | Shape::Dots(values, _) => values.clone(),
+            Shape::Line(values) | Shape::Bars(values) | Shape::Dots(values, ..) => values.clone(),
             Shape::Band(pairs) => pairs.iter().map(|&(_, upper)| upper).collect(),
             Shape::Level(value) => vec![*value],
         });

@@ -40,7 +40,7 @@ pub(super) fn draw(chart: &Chart, panel: &Panel, scale: &Scale, frame: &Frame, c
         let drawing = Drawing { chart, panel, mark, colour, frame };
         match &mark.shape {
             Shape::Line(values) => drawing.line(values, y_of, canvas),
-            Shape::Dots(values, radius) => drawing.dots(values, *radius, y_of, canvas),
+            Shape::Dots(values, radius, _) => drawing.dots(values, *radius, y_of, canvas),
             Shape::Band(pairs) => drawing.band(pairs, y_of, canvas),
             Shape::Bars(values) => drawing.bars(values, y_of, canvas),
             Shape::Level(value) => drawing.level(*value, y_of, canvas),
@@ -102,7 +102,7 @@ fn draw_legend(panel: &Panel, frame: &Frame, canvas: &mut Canvas) {
                 let path = format_args!("class=\"{class} s{colour}\" d=\"M{x:.1} {y:.1}h{SAMPLE}\"");
                 canvas.shape("path", path, None);
             }
-            Shape::Dots(_, radius) => {
+            Shape::Dots(_, radius, _) => {
                 let (x, class) = (x + SAMPLE / 2.0, format_args!("f{colour}"));
                 let circle = format_args!("class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{radius}\"");
                 canvas.shape("circle", circle, None);
@@ -122,6 +122,9 @@ fn draw_legend(panel: &Panel, frame: &Frame, canvas: &mut Canvas) {
 fn colours(panel: &Panel) -> Vec<usize> {
     let mut next = 0;
     let colour = |mark: &Mark| {
+        if let Shape::Dots(_, _, Some(colour)) = mark.shape {
+            return colour;
+        }
         let colour = next % COLOURS;
         next += usize::from(!matches!(mark.shape, Shape::Band(_)));
         colour

@@ -6,6 +6,8 @@
 //!
 //! An operation without products does no operation for any byte. It stands in a strip at the left end of the axis, at the
 //! height of the bytes that it moves in a second, so that its distance to the slope of a copy is as for the others.
+//!
+//! A number that would cover another one stands beside its point, with a line to it.
 
 use super::canvas::{Canvas, MARGIN};
 use super::scale::{Frame, number};
@@ -19,6 +21,10 @@ const FOOT_HEIGHT: f64 = 64.0;
 /// The strip of the operations without products: the number of places side by side, and their width.
 const STRIP_PLACES: usize = 4;
 const STRIP_PLACE_WIDTH: f64 = 22.0;
+
+/// The radius of a number's disc, and that of a point whose number stands beside it.
+const DISC: f64 = 10.0;
+const POINT: f64 = 3.0;
 
 /// The height of a line of the legend, and the number of its columns.
 const LEGEND_LINE: f64 = 20.0;
@@ -133,6 +139,7 @@ impl Roofline {
         axes(&frame, strip, (&x, &y), &mut canvas);
         self.roof(&x, (&x_of, &y_of), &mut canvas);
         let mut in_strip = 0;
+        let mut discs: Vec<(f64, f64)> = Vec::new();
         for (index, point) in &points {
             let x = if point.has_products() {
                 x_of(point.intensity)
@@ -152,9 +159,20 @@ impl Roofline {
             } else {
                 format!("{}: {} bytes per second", point.name, number(point.bytes_per_second))
             };
-            let circle = format_args!("class=\"f1\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"10\"").to_string();
+            let (disc_x, disc_y) = free_place((x, y), &discs, (strip, &frame));
+            discs.push((disc_x, disc_y));
+            if (disc_x, disc_y) != (x, y) {
+                let path =
+                    format_args!("class=\"axis\" d=\"M{x:.1} {y:.1}L{disc_x:.1} {disc_y:.1}\"").to_string();
+                canvas.shape("path", path, None);
+                let circle =
+                    format_args!("class=\"f1\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"{POINT}\"").to_string();
+                canvas.shape("circle", circle, Some(&tooltip));
+            }
+            let circle =
+                format_args!("class=\"f1\" cx=\"{disc_x:.1}\" cy=\"{disc_y:.1}\" r=\"{DISC}\"").to_string();
             canvas.shape("circle", circle, Some(&tooltip));
-            canvas.text("inside small", (x, y + 4.0), "middle", &(index + 1).to_string());
+            canvas.text("inside small", (disc_x, disc_y + 4.0), "middle", &(index + 1).to_string());
         }
         if has_strip {
             let middle = strip + strip_width / 2.0;
@@ -219,6 +237,24 @@ impl Roofline {
             canvas.text("muted", (x_of(last) - 4.0, name_at), "end", &text);
         }
     }
+}
+
+/// The place nearest to a point where a disc covers none of `discs`, inside the strip that begins at `left` and the frame.
+fn free_place((x, y): (f64, f64), discs: &[(f64, f64)], (left, frame): (f64, &Frame)) -> (f64, f64) {
+    /// The number of directions around a point, and of distances.
+    const DIRECTIONS: u32 = 16;
+    const DISTANCES: u32 = 12;
+    let is_free =
+        |(x, y): (f64, f64)| discs.iter().all(|disc| (disc.0 - x).hypot(disc.1 - y) >= 2.0 * DISC + 1.0);
+    let is_inside =
+        |(x, y): (f64, f64)| (left..=frame.right).contains(&x) && (frame.top..=frame.bottom).contains(&y);
+    let around = (0..DISTANCES * DIRECTIONS).map(|step| {
+        let distance = (2.0 * DISC + 2.0) * (1.0 + f64::from(step / DIRECTIONS) / 2.0);
+        let angle = std::f64::consts::TAU * f64::from(step % DIRECTIONS) / f64::from(DIRECTIONS);
+        (x + distance * angle.cos(), y - distance * angle.sin())
+    });
+    let mut places = std::iter::once((x, y)).chain(around.filter(|&place| is_inside(place)));
+    places.find(|&place| is_free(place)).unwrap_or((x, y))
 }
 
 /// The lines and the numbers of both axes. The strip left of the axis begins at `strip`.

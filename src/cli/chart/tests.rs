@@ -77,7 +77,7 @@ fn extreme_values_give_a_sound_picture() {
                 mark("band", Shape::Band(vec![(value, value); count])),
                 mark("line", Shape::Line(values.clone())),
                 mark("bars", Shape::Bars(values.clone())),
-                mark("dots", Shape::Dots(values, 6.0)),
+                mark("dots", Shape::Dots(values, 6.0, None)),
                 mark("level", Shape::Level(value)),
             ];
             check(&chart(Places::Numbers((0..count).map(|index| index as f64).collect()), marks.clone()));
@@ -173,6 +173,39 @@ fn an_operation_without_products_has_its_distance_to_the_slope() {
         below.iter().all(|line| line.contains("no products") || line.contains("Operations per byte")),
         "{below:?}"
     );
+}
+
+/// As in a profile in which all GEMMs run at nearly one speed.
+#[test]
+fn operations_at_one_place_can_be_told_apart() {
+    let point = |index: u32, intensity| Point {
+        name: format!("gemm {index}"),
+        intensity,
+        bytes_per_second: 1e10 * (1.0 + 0.01 * f64::from(index)),
+    };
+    let points = (0..12).map(|index| point(index, 20.0)).chain((0..6).map(|index| point(index, 0.0)));
+    let svg = Roofline {
+        title: String::new(),
+        facts: Vec::new(),
+        operations_per_second: 1e12,
+        byte_operations_per_second: 0.0,
+        copies: vec![("copies".to_owned(), 1e11)],
+        points: points.collect(),
+    }
+    .to_svg();
+    let number = |text: &str, name: &str| -> f64 {
+        let (_, rest) = text.split_once(&format!("{name}=\"")).expect(name);
+        rest.split_once('"').and_then(|(number, _)| number.parse().ok()).expect(name)
+    };
+    let discs: Vec<(f64, f64)> = svg
+        .lines()
+        .filter(|line| line.contains("<circle") && number(line, " r") == 10.0)
+        .map(|line| (number(line, "cx"), number(line, "cy")))
+        .collect();
+    assert_eq!(discs.len(), 18);
+    for (index, a) in discs.iter().enumerate() {
+        assert!(discs[..index].iter().all(|b| (a.0 - b.0).hypot(a.1 - b.1) > 20.0), "{a:?}: {discs:?}");
+    }
 }
 
 #[test]

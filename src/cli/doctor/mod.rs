@@ -104,6 +104,10 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
     }
     let advice: Vec<String> =
         advice::advice(&report).iter().flat_map(|text| text.lines()).map(str::to_owned).collect();
+    if arguments.json {
+        output.line(files::json(&report).trim_end());
+        return without_device(&report).map_or(Ok(()), |reason| Err(reason.into()));
+    }
     output.lines(&advice);
     let place = format!("The report is in {} and {}.", files.text.display(), files.json.display());
     if let Some(reason) = without_device(&report) {

@@ -87,7 +87,7 @@ fn throughput(passes: &[Pass], ladder: &[usize], facts: &[String]) -> Chart {
         vec![Mark { name: "measured".to_owned(), shape: Shape::Line(passes.iter().map(speed).collect()) }];
     if !ladder.is_empty() {
         let on_ladder = |pass: &Pass| if ladder.contains(&pass.positions) { speed(pass) } else { f64::NAN };
-        let shape = Shape::Dots(passes.iter().map(on_ladder).collect(), DOT_RADIUS);
+        let shape = Shape::Dots(passes.iter().map(on_ladder).collect(), DOT_RADIUS, None);
         marks.push(Mark { name: "sizes that have a program".to_owned(), shape });
     }
     Chart {

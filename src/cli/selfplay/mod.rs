@@ -14,17 +14,15 @@ use super::interrupt::catch_interrupt;
 use super::output_file::check_outputs;
 use super::selfplay_args::SelfplayArgs;
 use crate::concurrent::words;
+use crate::selfplay::config::PlayerConfig;
 use crate::selfplay::pgn::{self, PgnPlayer};
 use crate::selfplay::{FinishedGame, Tournament};
 use crate::uci::output::Output;
 use rukh_base::os_error::in_words;
-use rukh_options::Options;
+use rukh_options::{Options, TABLE};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
-
-/// Names of the players in the PGN.
-const NAMES: [&str; 2] = ["player1", "player2"];
 
 /// Plays the tournament.
 ///
@@ -36,7 +34,8 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         end_with_stdin().map_err(|error| format!("cannot start a thread: {}", in_words(&error)))?;
     }
     let (sprt, shard, chess960) = (config.sprt, config.shard, options.chess960);
-    let limits = [0, 1].map(|player: usize| config.players[player].limits.in_words());
+    let settings = config.players.clone();
+    let limits = settings.each_ref().map(|player| player.limits.in_words());
     // A wrong name is an error before the games, not after them.
     let written = [
         ("--pgn", arguments.pgn.as_deref()),
@@ -61,8 +60,9 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     }
     let networks = tournament.networks().map(str::to_owned);
     let networks = [networks[0].as_str(), networks[1].as_str()];
+    let mut names = names(networks.map(words::network), &settings);
     let players = [0, 1].map(|player: usize| PgnPlayer {
-        name: NAMES[player],
+        name: std::mem::take(&mut names[player]),
         network: words::network(networks[player]),
         limit: limits[player].clone(),
     });
@@ -115,6 +115,30 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     Ok(())
 }
 
+/// The names of the players in the PGN: their networks, and the settings in which they differ.
+fn names(networks: [String; 2], players: &[PlayerConfig; 2]) -> [String; 2] {
+    let [first, second] = players;
+    let mut names = networks;
+    for spec in TABLE.iter().filter(|spec| spec.field != "weights") {
+        let values = [first, second].map(|player| spec.value(&player.options));
+        if values[0] != values[1] {
+            for (name, value) in names.iter_mut().zip(values) {
+                name.push_str(&format!(" {}={value}", spec.uci_name.unwrap_or(spec.field)));
+            }
+        }
+    }
+    if first.limits != second.limits {
+        for (name, player) in names.iter_mut().zip(players) {
+            name.push_str(&format!(" {}", player.limits.in_words()));
+        }
+    }
+    if names[0] == names[1] {
+        // Programs that compute ratings know players by their names.
+        names.iter_mut().zip(1..).for_each(|(name, number)| name.push_str(&format!(" ({number})")));
+    }
+    names
+}
+
 fn open_to_append(path: &Path) -> Result<File, CliError> {
     let file = OpenOptions::new().create(true).append(true).open(path);
     Ok(file.map_err(|error| format!("cannot write {}: {}", path.display(), in_words(&error)))?)
@@ -123,7 +147,7 @@ fn open_to_append(path: &Path) -> Result<File, CliError> {
 /// Writes each game at once, so that nothing is lost if the process ends.
 fn append_game(file: Option<&mut File>, game: &FinishedGame, players: &[PgnPlayer; 2]) -> io::Result<()> {
     match file {
-        Some(file) => file.write_all(pgn::text(game, players).as_bytes()),
+        Some(file) => file.write_all(&pgn::text(game, players)),
         None => Ok(()),
     }
 }

@@ -72,6 +72,7 @@ pub(super) fn result_lines(progress: &Progress, finish: Finish, sprt: Option<Spr
     let score = &progress.score;
     let mut lines = vec![games_in_words(score.games(), progress.total, finish)];
     lines.extend(score_in_words(score, sprt));
+    lines.push(distinct_in_words(progress));
     let seconds = progress.elapsed.as_secs_f64().max(1e-3);
     let mut speed = format!(
         "speed: {:.1} s, {:.2} games/s, {:.0} nodes/s",
@@ -89,6 +90,19 @@ pub(super) fn result_lines(progress: &Progress, finish: Finish, sprt: Option<Spr
     }
     lines.push(speed);
     lines
+}
+
+/// How many games were no repetition of another.
+fn distinct_in_words(progress: &Progress) -> String {
+    let Progress { score, distinct_games, .. } = progress;
+    match score.games() > *distinct_games {
+        false => format!("distinct games: {distinct_games}"),
+        true => format!(
+            "distinct games: {distinct_games} of {}; the others repeat them and say nothing new, but interval, test and \
+             LOS count them",
+            score.games()
+        ),
+    }
 }
 
 /// The result as JSON: the [`figures`] of the score, and more.
@@ -112,6 +126,7 @@ pub(super) fn json(
         "with_white": { "wins": score.results[0][0], "draws": score.results[1][0], "losses": score.results[2][0] },
         "with_black": { "wins": score.results[0][1], "draws": score.results[1][1], "losses": score.results[2][1] },
         "sprt": sprt.map(|sprt| sprt_figures(sprt, score)),
+        "distinct_games": progress.distinct_games,
         "moves": progress.moves,
         "nodes": progress.nodes,
         "seconds": seconds,
@@ -146,6 +161,7 @@ mod tests {
         let mut score = Score { results: [[3, 2], [4, 5], [1, 1]], ..Score::default() };
         let progress = |score: &Score| Progress {
             score: score.clone(),
+            distinct_games: score.games(),
             moves: 10,
             nodes: 8000,
             total: None,

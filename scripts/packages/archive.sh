@@ -64,8 +64,8 @@ if [ $system = linux ]; then
     fi
 elif [ $system = windows ]; then
     x86_64-w64-mingw32-objdump --private-headers "$program" | sed -n 's/.*DLL Name: \([^ ]*\)\r\{0,1\}$/\1/p' |
-        only kernel32.dll ntdll.dll msvcrt.dll advapi32.dll user32.dll pdh.dll bcryptprimitives.dll \
-            api-ms-win-core-synch-l1-2-0.dll
+        only advapi32.dll api-ms-win-core-synch-l1-2-0.dll bcryptprimitives.dll kernel32.dll msvcrt.dll ntdll.dll \
+            oleaut32.dll pdh.dll powrprof.dll psapi.dll shell32.dll userenv.dll
 fi
 
 cd "$results/unpacked"

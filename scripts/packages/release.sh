@@ -51,6 +51,8 @@ make_bare() {
         rm -rf "$root.new"
         debootstrap --variant=minbase --arch="$1" "${@:2}" $bare "$root.new" "$(debian_mirror)" >"$root.log" ||
             { tail "$root.log" >&2; return 1; }
+        # For another processor it is a link.
+        [ ! -L "$root.new/proc" ] || { rm "$root.new/proc" && mkdir "$root.new/proc"; }
         mv "$root.new" "$root"
     fi
     if [ "$1" = arm64 ]; then
@@ -99,17 +101,18 @@ step_linux() {
 }
 
 step_arm() {
-    RUKH_TRY_NODES=10 scripts/packages/try.sh "$archive-linux-aarch64.tar.gz" "$cross/bare-arm64"
-    RUKH_TRY_NODES=10 scripts/packages/try.sh "$results/rukh_$version-1_arm64.deb" "$cross/bare-arm64"
+    RUKH_TRY_LIGHT=1 scripts/packages/try.sh "$archive-linux-aarch64.tar.gz" "$cross/bare-arm64"
+    RUKH_TRY_LIGHT=1 scripts/packages/try.sh "$results/rukh_$version-1_arm64.deb" "$cross/bare-arm64"
 }
 
 step_windows() { scripts/packages/try.sh "$archive-windows-x86_64.zip" "$cross/wine64"; }
 
 step_sums() {
     cd "$results"
-    find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort | xargs sha256sum >SHA256SUMS
-    cut -d ' ' -f 3 SHA256SUMS | xargs ls -l
-    cat SHA256SUMS
+    local files
+    files=$(find . -maxdepth 1 -type f ! -name SHA256SUMS -printf '%f\n' | sort)
+    xargs ls -l <<<"$files"
+    xargs sha256sum <<<"$files" | tee SHA256SUMS
 }
 
 run_steps "tools archives debs source linux arm windows sums" "$@"

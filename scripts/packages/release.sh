@@ -105,7 +105,8 @@ step_arm() {
     RUKH_TRY_LIGHT=1 scripts/packages/try.sh "$results/rukh_$version-1_arm64.deb" "$cross/bare-arm64"
 }
 
-step_windows() { scripts/packages/try.sh "$archive-windows-x86_64.zip" "$cross/wine64"; }
+# In another folder than the source, whose network it would find.
+step_windows() { (cd "$WINEPREFIX" && "$OLDPWD/scripts/packages/try.sh" "$archive-windows-x86_64.zip" "$cross/wine64"); }
 
 step_sums() {
     cd "$results"

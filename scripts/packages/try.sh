@@ -5,7 +5,7 @@
 #   PROGRAM    the program, or an archive or a Debian package with it
 #   STARTER    the command that starts it, such as wine, if this system does not
 # environment:
-#   RUKH_TRY_LIGHT=1    searches 10 nodes instead of 100, with the backend `cpu`, which measures nothing when it starts:
+#   RUKH_TRY_LIGHT=1    searches 5 nodes instead of 100, with the backend `cpu`, which measures nothing when it starts:
 #                       for an emulated processor
 set -euo pipefail
 
@@ -16,7 +16,7 @@ fail() {
 
 [ $# -gt 0 ] || fail "usage: scripts/packages/try.sh PROGRAM [STARTER ...]"
 program=$1 nodes=100 backend=auto
-[ -z "${RUKH_TRY_LIGHT:-}" ] || nodes=10 backend=cpu
+[ -z "${RUKH_TRY_LIGHT:-}" ] || nodes=5 backend=cpu
 if [[ $1 =~ \.(tar\.gz|zip|deb)$ ]]; then
     unpacked=$(mktemp -d /tmp/rukh-XXXXXX)
     trap 'rm -rf "$unpacked"' EXIT
@@ -54,8 +54,8 @@ for _ in 1 2 3 4; do
 done
 grep -m 1 -o 'using the .*' <<<"$said" || [ $backend != auto ] || fail "it did not say what evaluates: $said"
 
-speed=$(rukh --backend=$backend bench --nodes="$nodes" --num-positions=2 | tail -n 1)
-[[ $speed =~ [1-9] ]] || fail "bench printed: $speed"
+counts=$(rukh --backend=$backend bench --nodes=$nodes --num-positions=2 | tail -n 2)
+[[ $counts =~ "Nodes searched  : "[1-9] ]] || fail "bench printed: $counts"
 page=$(rukh man)
 [[ $page == *".TH RUKH 6"* ]] || fail "there is no manual page"
-echo "$version played$moves; bench: $speed"
+echo "$version played$moves; bench: ${counts##*$'\n'}"

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Functions for the checks that build for another system than this one. Such a script sets `target`, and `left_out`, a
-# file with the tests that it leaves out. It needs Debian on x86-64 with its mirrors and the crates registry, and nothing
-# else. What it fetches and builds lies in target/cross.
+# Functions for scripts that build for another system than this one, and run what they built. A script that runs tests
+# sets `target`, and `left_out`, a file with the tests that it leaves out. The functions need Debian on x86-64 with its
+# mirrors and the crates registry, and nothing else. What they fetch and build lies in target/cross.
 #
 # environment:
 #   RUKH_CROSS_RUST=sid   the release of Debian that a Rust compiler is taken from, if the installed one lacks the
@@ -24,6 +24,32 @@ need() {
     fi
     apt-get update --quiet=2
     apt-get install --quiet=2 --yes --no-install-recommends "${packages[@]}"
+}
+
+# Wine's folder of Windows, with an empty registry and without its own .NET and web browser.
+export WINEPREFIX=$cross/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
+
+# make_wine: installs MinGW's linker and Wine. Makes Wine's folder of Windows, and target/cross/wine64, which starts a
+# program for Windows.
+make_wine() {
+    need x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 wine=wine /usr/lib/wine/wine64=wine64
+    mkdir -p "$cross"
+    # Debian's `wine` complains on every start that 32-bit Windows programs cannot run.
+    printf '#!/bin/sh\nexec /usr/lib/wine/wine64 "$@"\n' >"$cross/wine64"
+    chmod +x "$cross/wine64"
+    [ -e "$WINEPREFIX/system.reg" ] || "$cross/wine64" wineboot --init
+    local system=$WINEPREFIX/drive_c/windows/system32
+    # Rust's standard library imports one function of a DLL that Windows has since version 10 and Wine since version 9.
+    if [ ! -e "$system/bcryptprimitives.dll" ]; then
+        cat >"$cross/bcryptprimitives.c" <<'END'
+int __stdcall SystemFunction036(void *buffer, unsigned long bytes);
+__declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned long long bytes)
+{
+    return SystemFunction036(buffer, (unsigned long)bytes);
+}
+END
+        x86_64-w64-mingw32-gcc -shared -O2 -s "$cross/bcryptprimitives.c" -o "$system/bcryptprimitives.dll" -ladvapi32
+    fi
 }
 
 # use_compiler_for TARGET: sets `cargo_for_target`, Cargo's arguments for this target. The compiler is the installed one
@@ -74,16 +100,23 @@ END
     "$cross/debian/rustc" --version
 }
 
-# private_apt ARCHITECTURE COMMAND ...: runs apt-get with lists, a cache and a status of its own.
-private_apt() {
-    local architecture=$1 folder=$cross/debian/apt-$1 mirror
-    shift
+# debian_mirror: prints the address of Debian's packages.
+debian_mirror() {
+    local mirror
     # shellcheck disable=SC2016  # apt-get expands REPO_URI
     mirror=${DEBIAN_MIRROR:-$(apt-get indextargets --format '$(REPO_URI)' 'Created-By: Packages' | grep '/debian/$' | head -n 1)}
     if [ -z "$mirror" ]; then
         echo "no Debian mirror was found: set DEBIAN_MIRROR" >&2
         return 1
     fi
+    echo "$mirror"
+}
+
+# private_apt ARCHITECTURE COMMAND ...: runs apt-get with lists, a cache and a status of its own.
+private_apt() {
+    local architecture=$1 folder=$cross/debian/apt-$1 mirror
+    shift
+    mirror=$(debian_mirror)
     mkdir -p "$folder"/{lists,cache/archives}/partial
     : >"$folder/status"
     echo "deb [arch=$architecture signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]" \

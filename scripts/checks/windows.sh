@@ -23,36 +23,12 @@ cd "$(dirname "$0")/../.."
 target=x86_64-pc-windows-gnu
 left_out=scripts/checks/windows.txt
 built=$cross/$target/debug
-# Wine's folder of Windows, with an empty registry and without its own .NET and web browser.
-export WINEPREFIX=$cross/wine WINEDEBUG=-all WINEDLLOVERRIDES="mscoree,mshtml="
 export CARGO_TARGET_X86_64_PC_WINDOWS_GNU_RUNNER=$cross/wine64
 
 step_build() {
-    need x86_64-w64-mingw32-gcc=gcc-mingw-w64-x86-64-win32 wine=wine "/usr/lib/wine/wine64=wine64"
     make_wine
     use_compiler_for $target
     cargo test "${cargo_for_target[@]}" "${engine[@]}" --lib --test integration --test signature --no-run
-}
-
-# Makes the program that starts a Windows program, and Wine's folder of Windows.
-make_wine() {
-    mkdir -p "$cross"
-    # Debian's `wine` complains on every start that 32-bit Windows programs cannot run.
-    printf '#!/bin/sh\nexec /usr/lib/wine/wine64 "$@"\n' >"$cross/wine64"
-    chmod +x "$cross/wine64"
-    [ -e "$WINEPREFIX/system.reg" ] || "$cross/wine64" wineboot --init
-    local system=$WINEPREFIX/drive_c/windows/system32
-    # Rust's standard library imports one function of a DLL that Windows has since version 10 and Wine since version 9.
-    if [ ! -e "$system/bcryptprimitives.dll" ]; then
-        cat >"$cross/bcryptprimitives.c" <<'END'
-int __stdcall SystemFunction036(void *buffer, unsigned long bytes);
-__declspec(dllexport) int __stdcall ProcessPrng(unsigned char *buffer, unsigned long long bytes)
-{
-    return SystemFunction036(buffer, (unsigned long)bytes);
-}
-END
-        x86_64-w64-mingw32-gcc -shared -O2 -s "$cross/bcryptprimitives.c" -o "$system/bcryptprimitives.dll" -ladvapi32
-    fi
 }
 
 step_unit() { tests --lib --test signature; }

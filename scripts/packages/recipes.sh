@@ -7,23 +7,17 @@
 #   SOURCE        the archive of the source, made by `git archive`
 #   URL           the address of that archive in the release
 set -euo pipefail
-cd "$(dirname "$0")/../.."
+. "$(dirname "$0")/common.sh"
 
-[ $# = 3 ] || {
-    sed -n '2,/^[^#]/s/^# \{0,1\}//p' "$0" >&2
-    exit 2
-}
-version=$(sed -n '/^\[workspace.package\]/,/^version/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+[ $# = 3 ] || usage
 checksum=$( (sha256sum "$2" 2>/dev/null || shasum -a 256 "$2") | cut -d ' ' -f 1)
 # The source in the archive is no checkout, so the recipes say which commit it is. git archive writes that down.
 commit=$(git get-tar-commit-id < <(gzip --decompress --stdout "$2" 2>/dev/null)) || {
     echo "$2 does not name its commit; make it with git archive" >&2
     exit 1
 }
-packages=${CARGO_TARGET_DIR:-target}/packages
-mkdir -p "$packages"
 for recipe in aur/PKGBUILD aur/SRCINFO homebrew/rukh.rb; do
     sed -e "s|@REPOSITORY@|$1|g; s|@URL@|$3|g; s|@VERSION@|$version|g; s|@CHECKSUM@|$checksum|g" \
-        -e "s|@COMMIT@|$commit|g" "scripts/packages/$recipe" >"$packages/${recipe##*/}"
-    echo "$packages/${recipe##*/}"
+        -e "s|@COMMIT@|$commit|g" "scripts/packages/$recipe" >"$results/${recipe##*/}"
+    echo "$results/${recipe##*/}"
 done

@@ -95,6 +95,9 @@ class Rukh:
 
 
 def main():
+    if sys.argv[1:] in (["-h"], ["--help"]):
+        print(__doc__)
+        return
     fens = [line.strip() for line in sys.stdin if line.strip()]
     with Rukh(sys.argv[1:] or ["rukh", "--nodes=400"]) as engine:
         for fen, future in [(fen, engine.analyze(fen=fen)) for fen in fens]:

@@ -216,7 +216,7 @@ impl AnalyzeArgs {
     pub(super) fn config(&self, options: &Options) -> Result<BatchConfig, String> {
         let limits = self.limits();
         if limits == Limits::default() {
-            return Err("say when a search ends: --nodes or --movetime".to_owned());
+            return Err("say when a search ends: --nodes or --movetime, for instance --nodes=400".to_owned());
         }
         let inputs = if self.inputs.is_empty() { vec![PathBuf::from("-")] } else { self.inputs.clone() };
         let input_format = self.input_format.map(|format| match format {

@@ -94,6 +94,10 @@ impl Plan {
             level => level,
         });
         let nodes_per_move = Some(options.nodes_per_move.into()).filter(|&nodes: &u64| nodes > 0);
+        // A level judges the moves that it draws from by their visits. With fewer nodes than it was measured with, it would
+        // play nearly at random, as with a Maia network at one node.
+        let level =
+            level.filter(|level| nodes_per_move.is_none_or(|nodes| nodes >= level.nodes.round() as u64));
         let nodes_of_level = level.map(|level| level.nodes.round() as u64);
         let allowed_nodes = nodes_per_move.into_iter().chain(nodes_of_level).min();
         let nodes = go.nodes.into_iter().chain(allowed_nodes).min();
@@ -158,6 +162,18 @@ mod tests {
         assert!(!Plan::new(&options, &GoParams { mate: Some(3), ..GoParams::default() }, 32).is_weakened);
     }
 
+    /// A Maia network with one node moves like people, and not at random.
+    #[test]
+    fn few_nodes_per_move_leave_no_chance_to_a_level() {
+        let weakened = |nodes_per_move| {
+            let options = Options { limit_strength: true, elo: 1500, nodes_per_move, ..Options::default() };
+            let plan = Plan::new(&options, &GoParams::default(), 32);
+            assert_eq!(plan.options.temperature > 0.0, plan.is_weakened);
+            plan.is_weakened
+        };
+        assert_eq!([0, 1, 11, 12, 500].map(weakened), [true, false, false, true, true]);
+    }
+
     #[test]
     fn the_lowest_limit_of_nodes_counts() {
         let nodes = |limit_strength, nodes_per_move, asked| {
@@ -168,6 +184,7 @@ mod tests {
         assert_eq!(nodes(false, 5, None), Some(5));
         assert_eq!(nodes(false, 5, Some(3)), Some(3));
         assert_eq!(nodes(true, 5, Some(9)), Some(5));
+        assert_eq!(nodes(true, 59, None), Some(59));
         assert!(nodes(true, 0, Some(1000)).is_some_and(|nodes| (10..100).contains(&nodes)));
     }
 }

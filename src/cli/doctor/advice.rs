@@ -9,7 +9,7 @@ Ubuntu 26.04, Debian 13 and newer: sudo apt install libamdhip64-dev librocblas-d
 AMD's own packages for Ubuntu, Debian, RHEL and SUSE: rocm-hip-libraries, or amdrocm-blas for newer releases
 Fedora: sudo dnf install rocm-hip rocblas hipblaslt
 Arch: sudo pacman -S hip-runtime-amd rocblas hipblaslt
-Windows: AMD's HIP SDK, from amd.com
+Windows: HIP comes with AMD's display driver, and the other libraries with AMD's HIP SDK, from amd.com
 Python's wheels of ROCm are found too, in an active environment. If ROCm is in another folder, set ROCM_PATH.";
 
 /// Sentences for the user, the most important ones first.
@@ -84,7 +84,7 @@ fn about_devices(devices: &StageReport) -> Vec<String> {
     if is_listed("HIP") && !is_right("HIP") {
         advice.push(format!(
             "HIP, the runtime of ROCm, is not installed or cannot be loaded. Without it Rukh plays on the \
-             processor.\n{INSTALL}"
+             processor.\n{INSTALL}\nFor a card of NVIDIA's, `rukh doctor --backend=cuda-auto` says what is missing."
         ));
     } else if is_listed("rocBLAS") && !is_right("rocBLAS") && !is_right("hipBLASLt") {
         advice.push(format!(
@@ -172,7 +172,7 @@ mod tests {
         };
         let missing = libraries("missing", "missing", "missing");
         assert!(missing.len() == 1 && missing[0].starts_with("HIP, the runtime"), "{missing:?}");
-        for distribution in ["Ubuntu", "Fedora: sudo dnf", "Arch: sudo pacman", "Windows"] {
+        for distribution in ["Ubuntu", "Fedora: sudo dnf", "Arch: sudo pacman", "Windows", "cuda-auto"] {
             assert!(missing[0].contains(distribution), "{missing:?}");
         }
         assert!(libraries("right", "missing", "wrong")[0].starts_with("Neither rocBLAS nor hipBLASLt"));

@@ -184,7 +184,6 @@ mod tests {
         assert_eq!(nodes(false, 5, None), Some(5));
         assert_eq!(nodes(false, 5, Some(3)), Some(3));
         assert_eq!(nodes(true, 5, Some(9)), Some(5));
-        assert_eq!(nodes(true, 59, None), Some(59));
         assert!(nodes(true, 0, Some(1000)).is_some_and(|nodes| (10..100).contains(&nodes)));
     }
 }

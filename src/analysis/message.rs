@@ -146,7 +146,7 @@ pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value 
         info["move"] = line.pv.first().map_or(Value::Null, |text| json!(text));
         info["san"] = san_of(&line.pv, position, 1).first().map_or(Value::Null, |text| json!(text));
         if let Some(prior) = line.prior {
-            info["prior"] = json!(rounded(prior));
+            info["prior"] = json!(rounded_prior(prior));
         }
         if let Some(moves_left) = line.moves_left {
             info["movesLeft"] = json!(moves_left);
@@ -171,7 +171,7 @@ pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value 
         "moveInfos": lines.collect::<Vec<_>>(),
     });
     if !analysis.policy.is_empty() {
-        let policy = analysis.policy.iter().map(|(m, prior)| (m.clone(), json!(rounded(*prior))));
+        let policy = analysis.policy.iter().map(|(m, prior)| (m.clone(), json!(rounded_prior(*prior))));
         answer["policy"] = Value::Object(Map::from_iter(policy));
     }
     if analysis.is_empty() {
@@ -181,7 +181,7 @@ pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value 
 }
 
 /// A probability with six decimals, which is more than a network's number formats have.
-pub(super) fn rounded(prior: f32) -> f64 {
+pub(super) fn rounded_prior(prior: f32) -> f64 {
     (f64::from(prior) * 1e6).round() / 1e6
 }
 

@@ -3,7 +3,7 @@
 use super::annotate::{Analyst, Results, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::input::InputFormat;
-use super::message::{Place, answer, rounded as rounded_prior};
+use super::message::{Place, answer, rounded_prior};
 use super::report::{Analysis, LineScore, expected_score, san, san_of};
 use rukh_pgn::write::text as pgn_text;
 use serde_json::{Value, json};

@@ -196,8 +196,8 @@ impl Engine {
         let (events, received) = channel();
         let legal = position.legal_moves();
         if let Some(m) = limits.moves.iter().find(|m| !legal.contains(m)) {
-            let error = Error::Move(format!("{m} is not legal in {position}"));
-            return Analysis { engine: self, received, found: VecDeque::new(), end: Some(Err(error)) };
+            let end = Some(Err(position.illegal(*m)));
+            return Analysis { engine: self, received, found: VecDeque::new(), end };
         }
         let (fen, moves) = position.origin();
         self.send(Command::Analyse {

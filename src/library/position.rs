@@ -47,8 +47,7 @@ impl Position {
     /// [`Error::Move`]; the position is as before.
     pub fn play(&mut self, uci: &str) -> Result<(), Error> {
         let m = uci_move::parse(self.history.last(), uci).map_err(|error| Error::Move(error.to_string()))?;
-        self.history.push(m);
-        self.moves.push(m);
+        self.push(m);
         Ok(())
     }
 
@@ -57,7 +56,21 @@ impl Position {
     /// # Errors
     /// [`Error::Move`]; the position is as before.
     pub fn play_move(&mut self, m: Move) -> Result<(), Error> {
-        self.play(&uci_move::text(m, true))
+        if !self.history.last().legal_moves().contains(&m) {
+            return Err(self.illegal(m));
+        }
+        self.push(m);
+        Ok(())
+    }
+
+    fn push(&mut self, m: Move) {
+        self.history.push(m);
+        self.moves.push(m);
+    }
+
+    /// The error of a move that is not legal here.
+    pub(crate) fn illegal(&self, m: Move) -> Error {
+        Error::Move(format!("illegal move `{}` in position {self}", uci_move::text(m, true)))
     }
 
     /// The legal moves; none if the game is over by mate or stalemate.

@@ -137,6 +137,25 @@ fn bars_of_segments_and_rooflines_of_any_values_are_drawn() {
 }
 
 /// An operation without products that copies as fast as a copy stands where the slope of the copy begins.
+/// The picture of a card with one rate of copies.
+fn roofline(points: Vec<Point>) -> String {
+    Roofline {
+        title: String::new(),
+        facts: Vec::new(),
+        operations_per_second: 1e12,
+        byte_operations_per_second: 0.0,
+        copies: vec![("copies".to_owned(), 1e11)],
+        points,
+    }
+    .to_svg()
+}
+
+/// The number in an attribute.
+fn number(text: &str, name: &str) -> f64 {
+    let (_, rest) = text.split_once(&format!("{name}=\"")).expect(name);
+    rest.split_once('"').and_then(|(number, _)| number.parse().ok()).expect(name)
+}
+
 #[test]
 fn an_operation_without_products_has_its_distance_to_the_slope() {
     let point = |name: &str, intensity, bytes_per_second| Point {
@@ -144,19 +163,8 @@ fn an_operation_without_products_has_its_distance_to_the_slope() {
         intensity,
         bytes_per_second,
     };
-    let svg = Roofline {
-        title: String::new(),
-        facts: Vec::new(),
-        operations_per_second: 1e12,
-        byte_operations_per_second: 0.0,
-        copies: vec![("copies".to_owned(), 1e11)],
-        points: vec![point("product", 2.0, 1e10), point("norm", 0.0, 1e11), point("softmax", 0.0, 1e9)],
-    }
-    .to_svg();
-    let number = |text: &str, name: &str| -> f64 {
-        let (_, rest) = text.split_once(&format!("{name}=\"")).expect(name);
-        rest.split_once('"').and_then(|(number, _)| number.parse().ok()).expect(name)
-    };
+    let svg =
+        roofline(vec![point("product", 2.0, 1e10), point("norm", 0.0, 1e11), point("softmax", 0.0, 1e9)]);
     let circles: Vec<&str> = svg.lines().filter(|line| line.contains("<circle")).collect();
     let heights: Vec<f64> = circles.iter().map(|circle| number(circle, "cy")).collect();
     let slope = svg.lines().find(|line| line.contains("line s0")).expect("the slope of the copy");
@@ -184,19 +192,7 @@ fn operations_at_one_place_can_be_told_apart() {
         bytes_per_second: 1e10 * (1.0 + 0.01 * f64::from(index)),
     };
     let points = (0..12).map(|index| point(index, 20.0)).chain((0..6).map(|index| point(index, 0.0)));
-    let svg = Roofline {
-        title: String::new(),
-        facts: Vec::new(),
-        operations_per_second: 1e12,
-        byte_operations_per_second: 0.0,
-        copies: vec![("copies".to_owned(), 1e11)],
-        points: points.collect(),
-    }
-    .to_svg();
-    let number = |text: &str, name: &str| -> f64 {
-        let (_, rest) = text.split_once(&format!("{name}=\"")).expect(name);
-        rest.split_once('"').and_then(|(number, _)| number.parse().ok()).expect(name)
-    };
+    let svg = roofline(points.collect());
     let discs: Vec<(f64, f64)> = svg
         .lines()
         .filter(|line| line.contains("<circle") && number(line, " r") == 10.0)

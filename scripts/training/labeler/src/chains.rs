@@ -265,7 +265,8 @@ fn pass_record(
     pass_numbers(pass, &record.legal_indices(), &expected, &mut numbers)?;
     record.set_game(game);
     record.set_numbers(&numbers);
-    origins.remember(record.board()?, &record);
+    // The legal moves come from this board.
+    origins.remember(record.board_alone()?, &record);
     Ok(record)
 }
 

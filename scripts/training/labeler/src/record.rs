@@ -236,7 +236,7 @@ impl Record {
     }
 
     /// [`Record::board`] without a look at the legal moves in the record.
-    fn board_alone(&self) -> Result<Chess, String> {
+    pub(crate) fn board_alone(&self) -> Result<Chess, String> {
         let mut bits = [0; 8];
         bits.copy_from_slice(&self.0[..8]);
         let occupied = Bitboard(u64::from_le_bytes(bits));

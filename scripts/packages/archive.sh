@@ -6,7 +6,8 @@
 #   TARGET                Rust's name of the system to build for, such as aarch64-unknown-linux-gnu (default: this one).
 #                         Linux needs cargo-zigbuild, and Windows (x86_64-pc-windows-gnu) needs MinGW.
 # environment:
-#   RUKH_FOR_PAGES        a program that runs on this machine and writes the manual page (default: the packed one)
+#   RUKH_FOR_PAGES        a program for this machine, which writes manual page and completions (default: the
+#                         packed one)
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 

@@ -24,7 +24,7 @@ while to_do:
         # A dependency without a kind is one of the program, and neither of its tests nor of its build.
         to_do += [use["pkg"] for use in uses[package] if any(kind["kind"] is None for kind in use["dep_kinds"])]
 
-print("The program rukh contains these packages. Rust's standard library is under the MIT and Apache licences, too.\n")
+print("The program rukh contains these packages. Rust's standard library is under the MIT or the Apache licence.\n")
 copies = collections.defaultdict(list)
 for package in sorted((packages[id] for id in contained), key=lambda package: package["name"]):
     if package["source"] is None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes a release in target/packages: archives for Linux and Windows, Debian packages, the source, recipes and checksums.
 # Unpacks each program where nothing of Rust is, and plays with it. Needs root on Debian for x86-64, its mirrors, Rust by
-# rustup, and the registries of crates and of Python's packages; it installs the rest. What is there is not made again.
+# rustup, and the registries of crates and of Python's packages; it installs the rest. Tools that are there are kept.
 #
 # usage: scripts/packages/release.sh [STEP ...]      without arguments, all steps run
 #   tools      the linkers, the emulators, and Debian systems with nothing but the C library

@@ -3,7 +3,7 @@
 //! A move that loses x percent of a point of expected score has the accuracy 103.1668 exp(-0.04354 x) - 3.1669 + 1,
 //! between 0 and 100 percent; a move that loses nothing has 100. The accuracy of a player is the mean of two means of
 //! these: the harmonic one, and one that is weighted by how much was at stake, which is the standard deviation of the
-//! expected score in a window around the move. Constants and windows are those of lila's `AccuracyPercent` (2026).
+//! expected score in a window up to the move. Constants and windows are those of lila's `AccuracyPercent` (2026).
 //!
 //! lichess estimates the expected score from Stockfish's centipawns. Rukh takes the network's own, from which its
 //! centipawns are computed.

@@ -303,7 +303,7 @@ impl<'a> Batch<'a> {
     }
 
     fn wants_more(&self) -> bool {
-        // A document that is not done has a position in flight.
+        // Besides the documents with positions in flight, so many finished ones may wait.
         self.in_flight < WAITING_FOR_EACH * self.pool.positions_at_once(self.config.limits)
             && self.open.len() < DOCUMENTS_AHEAD + self.in_flight
     }

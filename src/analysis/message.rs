@@ -180,7 +180,7 @@ pub fn answer(place: Place<'_>, analysis: &Analysis, is_partial: bool) -> Value 
     answer
 }
 
-/// A probability with six decimals, which is more than a network's number formats have.
+/// A probability, rounded to six decimals.
 pub(super) fn rounded_prior(prior: f32) -> f64 {
     (f64::from(prior) * 1e6).round() / 1e6
 }

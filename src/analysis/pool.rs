@@ -192,7 +192,7 @@ impl Shared {
             let Queue { tasks, running, threads, .. } = &mut *queue;
             if let Some(Queued { task, .. }) = tasks.pop() {
                 let mut taken = vec![task];
-                // The others get their share.
+                // Other threads get their share.
                 let most = (tasks.len() / (*threads).max(1) + 1).min(self.positions_at_once);
                 while taken.len() < most
                     && taken[0].needs_one_evaluation()
@@ -355,7 +355,7 @@ impl Searcher {
         }
     }
 
-    /// Lets the evaluations of the positions into the cache. If that fails, so will the searches, which report it.
+    /// Puts the positions' evaluations into the cache. If that fails, so will the searches, which report it.
     fn evaluate_ahead(&self, tasks: &[Task]) {
         let _searching = self.shared.evaluator.begin_search();
         let mut batch = self.shared.backend.new_batch();

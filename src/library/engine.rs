@@ -189,8 +189,9 @@ impl Engine {
         Ok(Engine { commands, search: 0, thread: Some(thread) })
     }
 
-    /// Begins a search, which the previous one, if it still runs, makes room for. If the position comes some moves after
-    /// that of the previous search, it begins with what that one has found. What is wrong, [`Analysis::best_move`] says.
+    /// Begins a search, and ends the previous one if it still runs. If the position comes some moves after
+    /// that of the previous search, it begins with what that one has found. [`Analysis::best_move`] returns
+    /// errors.
     pub fn analyse(&mut self, position: &Position, limits: &Limits) -> Analysis<'_> {
         self.search += 1;
         let (events, received) = channel();

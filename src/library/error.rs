@@ -51,7 +51,7 @@ pub enum Error {
         /// What happened.
         reason: String,
     },
-    /// A search cannot begin.
+    /// A search cannot begin, or failed.
     #[error("{0}")]
     Search(String),
 }

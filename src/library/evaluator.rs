@@ -9,7 +9,7 @@ use rukh_registry::{BackendConfig, create_for_file};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Positions in a batch, if the backend takes so many: cards are slow with fewer, and nothing is faster with more.
+/// Positions in a batch, if the backend takes so many. Cards are slow with much fewer.
 const BATCH: usize = 256;
 
 /// Where and how a network is evaluated.
@@ -45,8 +45,8 @@ impl EvaluatorOptions {
 /// What a network says of a position, from the view of the side to move.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Evaluation {
-    /// The probability of a win, 0 to 1. If the network does not tell draws, its expected score lies between win and loss
-    /// as if there were none.
+    /// The probability of a win, 0 to 1. If the network does not tell draws, win and loss alone give its
+    /// expected score.
     pub win: f32,
     /// The probability of a draw.
     pub draw: f32,

@@ -33,7 +33,7 @@ impl Network {
         rukh_net::describe(&self.file)
     }
 
-    /// Whether the network was trained to move as people do, and not to win, as the Maia networks. Such a network is
+    /// Whether this seems to be a Maia network, by its name or shape. These were trained to move as people do, and are
     /// meant to be used without a search.
     pub fn imitates_people(&self) -> bool {
         self.file.imitates_people()

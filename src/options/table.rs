@@ -121,7 +121,8 @@ options! {
     search: SearchName = SearchName::Default, choice(SearchName::NAMES).uci("Search");
 
     ["Strength"]
-    /// Plays as weakly as `UCI_Elo` says, except in `go infinite`, `go mate` and with `MultiPV` above 1.
+    /// Plays as weakly as `UCI_Elo` says, except in `go infinite`, `go mate`, with several lines or too
+    /// low a `NodesPerMove`.
     limit_strength: bool = false, check().uci("UCI_LimitStrength");
     /// Strength for `UCI_LimitStrength`, on the scale of Stockfish 16 and later, with the embedded network.
     elo: u32 = 1500u32, spin(ELO_RANGE.0, ELO_RANGE.1).uci("UCI_Elo");

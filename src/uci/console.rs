@@ -32,7 +32,7 @@ quit                       ends the engine
 
 /// How long `quit`, `wait` and the end of stdin wait for a count. Scripts send `quit` right behind `go perft`.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// A table of the pieces that would take longer is left out.
+/// The table of the pieces is left out if it would take longer.
 const PATIENCE_FOR_PIECES: Duration = Duration::from_secs(5);
 /// The time between two looks at a count.
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
@@ -138,7 +138,8 @@ fn pieces(backend: &dyn Backend, position: &Position) -> Result<Vec<String>, Bac
     Ok((0..8).rev().map(rank).collect())
 }
 
-/// The position without the piece on `square`; `None` if the side to move could then take the king.
+/// The position without the piece on `square`; `None` if that position is impossible, as with a king that could be
+/// taken.
 fn without(position: &Position, square: Square) -> Option<Position> {
     let mut setup: Setup = position.board().to_setup(EnPassantMode::Legal);
     let piece = setup.board.remove_piece_at(square)?;

@@ -8,7 +8,7 @@ use rukh_net::Network;
 use rukh_options::BackendName;
 use std::sync::Arc;
 
-/// Who makes a card.
+/// As `rukh_gpu::Maker`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CardMaker {
     Amd,
@@ -37,7 +37,7 @@ pub(super) fn has_usable_card(_: CardMaker) -> bool {
 /// The lists of options of these backends.
 pub(super) const OPTIONS: &[&[&str]] = &[];
 
-/// Fails.
+/// Says that this build has no code for cards.
 pub(super) fn make(
     _: &BackendConfig,
     name: BackendName,

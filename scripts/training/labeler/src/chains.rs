@@ -1,10 +1,10 @@
-//! Packs records into some 5 bytes each, so that millions of labels fit through a narrow door.
+//! Packs records into some 5 bytes each, to store or send them.
 //!
 //! Most positions of a game come from one of the positions before by one move. A packed record says from which and by
 //! which, and how its label differs from what that position's label makes likely; the legal moves follow from the board.
 //! Only positions without such an origin, as at the start of a game, are written in full.
 //!
-//! The numbers of all records are sorted into columns (`Column`). A file is `MAGIC`, the number of records (u32), and the
+//! The numbers of all records are split into columns (`Column`). A file is `MAGIC`, the number of records (u32), and the
 //! columns in their order, each as the length of the deflated column (u32) and the deflated column. Numbers are little
 //! endian. A number of two bytes is written as its difference from the expected one, in zigzag (0, -1, 1, -2 ...), with
 //! the low and the high byte in two columns.
@@ -21,7 +21,7 @@ use std::io::Read as _;
 
 /// The first bytes of a file.
 const MAGIC: [u8; 8] = *b"chains1\n";
-/// How many of the last positions may be the origin of the next. A side line is shorter.
+/// An origin is among so many last positions. No side line is longer.
 const MAX_ORIGINS: usize = 16;
 /// The link of a position without an origin.
 const NO_ORIGIN: u8 = 255;
@@ -74,7 +74,7 @@ pub fn pack(records: &[Record]) -> Result<Vec<u8>, String> {
         let packed = start.and_then(|start| pass_record(&mut writer, &mut origins, start, record.numbers()));
         match packed {
             Ok(back) if back == *record => {}
-            Ok(_) => return Err(format!("record {nth} has bytes that no label has")),
+            Ok(_) => return Err(format!("record {nth} would not come back as it is")),
             Err(error) => return Err(format!("record {nth}: {error}")),
         }
     }

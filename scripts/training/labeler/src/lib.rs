@@ -1,6 +1,6 @@
 //! Labelled training positions: the record of one position, and the files that hold records.
 //!
-//! Three programs use them. `label` plays games with Stockfish and writes records; `chains` packs them for a journey;
+//! Three programs use them. `label` plays games with Stockfish and writes records; `chains` packs and unpacks them;
 //! `evaluate` compares networks with held-out records. The trainer, which is written in Python, reads the same files.
 //!
 //! | module | content |

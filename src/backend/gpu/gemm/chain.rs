@@ -127,7 +127,7 @@ pub(crate) fn prefers_bytes(links: &[Link], choices: &[OwnChoice]) -> bool {
 }
 
 impl OwnKernels {
-    /// Whether there are kernels of chains.
+    /// Whether this card's code has chains in `element`, for any tile.
     pub(crate) fn has_chains(&self, element: ElementType) -> bool {
         tile_sizes().into_iter().any(|size| self.has(&kernel_name(element, size, false)))
     }

@@ -182,7 +182,8 @@ impl SlotMaker<'_> {
         Some(function.name().to_owned())
     }
 
-    /// Which GEMMs of the network share launches: those of smolgen alone only if it has smolgen, and kernels for that.
+    /// Which GEMMs of the network share launches: as `fuse` says, but none instead of smolgen's if there is no smolgen or no
+    /// kernel for chains.
     pub(crate) fn shared_launches(&self) -> SharedLaunches {
         let has_smolgen = self.network.layers.smolgen_global.is_some();
         match self.fuse {

@@ -35,8 +35,8 @@ pub(crate) struct Facts {
     /// Whether branches of a forward pass run in parallel. HIP launches a graph with branches node by node.
     pub(crate) forks: bool,
     /// Which GEMMs share a launch with the steps that follow. Blocks that wait for each other need what others have
-    /// stored. The dies of gfx94x and gfx950 do not share their second-level caches. Each block writes its die's back for
-    /// that, and what this costs is not known, so that only smolgen's GEMMs share launches there, which have few blocks.
+    /// stored. The dies of gfx94x and gfx950 do not share their second-level caches. Each block writes its die's
+    /// cache back for that, at an unknown cost, so that only smolgen's GEMMs, which have few blocks, share launches there.
     /// On an NVIDIA card it was slower (`docs/benchmarks.md`).
     pub(crate) shared_launches: SharedLaunches,
     /// The variant of e4m3 that the device multiplies.

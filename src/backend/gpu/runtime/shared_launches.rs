@@ -1,4 +1,4 @@
-//! Which GEMMs of our own share a launch with the steps around them.
+//! The values of the option `fuse`.
 
 /// Which GEMMs of our own share a launch with the LayerNorm or the GEMMs that follow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 /// The first part of the names of the files that keep the settings.
 const NAME: &str = "settings";
 
-/// What first starts measure, the largest expected differences first: options of which no card of AMD's has confirmed the default,
-/// smaller batches than usual, and the ladder of batch sizes, which [`super::passes`] times.
+/// What first starts measure, the largest expected differences first: options whose defaults are unmeasured on AMD's
+/// cards, smaller batches than usual, and the ladder of batch sizes, which [`super::passes`] times.
 const AT_FIRST: [&str; 7] = ["fuse", "graph", "fork", "few_rows", STREAMS, BATCH, LADDER];
 pub(crate) const LADDER: &str = "ladder";
 
@@ -22,8 +22,7 @@ pub(crate) const LADDER: &str = "ladder";
 #[derive(Clone)]
 pub(crate) struct Kept {
     pub(crate) settings: MeasuredSettings,
-    /// What of [`AT_FIRST`] no first start has measured yet, for lack of time or because the user had chosen it. `None` after
-    /// `rukh tune`.
+    /// The items of [`AT_FIRST`] that later starts have still to measure. `None` after `rukh tune`.
     pub(crate) left: Option<Vec<&'static str>>,
 }
 

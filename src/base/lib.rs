@@ -16,6 +16,7 @@
 //! | [`os_error`] | errors of the operating system, in words for the user |
 //! | [`available_memory`] | how much memory this process can still get |
 //! | [`zeroed_array`] | large arrays in memory maps of their own |
+//! | [`progress`] | what the user is told while a backend is prepared |
 //! | [`parallel`] | large arrays that several threads fill |
 //! | [`cache_line`] | loads memory into the processor's cache before it is read |
 //! | [`sync`] | atomics, locks and threads: those of `std`, or a model checker's |
@@ -31,6 +32,7 @@ pub mod limited_lines;
 pub mod os_error;
 pub mod parallel;
 pub mod processor;
+pub mod progress;
 pub mod quote;
 pub mod regular_file;
 pub mod replace_file;

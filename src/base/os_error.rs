@@ -11,6 +11,7 @@ pub fn in_words(error: &Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "it does not exist".to_owned(),
         ErrorKind::PermissionDenied => "the system does not allow it".to_owned(),
+        ErrorKind::IsADirectory => "it is a folder".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -23,6 +24,7 @@ mod tests {
     fn the_usual_reasons_have_words_of_their_own() {
         assert_eq!(in_words(&Error::from_raw_os_error(2)), "it does not exist");
         assert_eq!(in_words(&Error::from(ErrorKind::PermissionDenied)), "the system does not allow it");
+        assert_eq!(in_words(&Error::from(ErrorKind::IsADirectory)), "it is a folder");
         assert_eq!(in_words(&Error::other("the disk is full")), "the disk is full");
     }
 }

@@ -71,7 +71,7 @@ use crate::uci::log::Log;
 use crate::uci::output::Output;
 use crate::uci::session::Session;
 use args::{Invocation, Mode};
-use error::{CliError, print_error_line};
+use error::{CliError, WrongArguments, print_error_line};
 use rukh_gpu as gpu;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -131,7 +131,10 @@ fn run_on_this_thread() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             print_error_line(&format!("rukh: {error}"));
-            ExitCode::FAILURE
+            match error.is::<WrongArguments>() {
+                true => ExitCode::from(2),
+                false => ExitCode::FAILURE,
+            }
         }
     }
 }
@@ -163,7 +166,7 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     match mode {
         Mode::Uci => {
             let told = Arc::clone(&output);
-            gpu::tell_progress_to(move |text| told.message(text));
+            rukh_base::progress::tell_progress_to(move |text| told.message(text));
             greet();
             let mut input = Input::stdin(&output);
             let mut session = Session::new(options, output, log, show_hidden).with_bench(bench::in_console);

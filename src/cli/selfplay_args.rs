@@ -1,7 +1,7 @@
 //! The flags of `selfplay`: those of the tournament, and those of a player, which each player can have for itself
 //! (`--player1.visits=800`).
 
-use super::error::CliError;
+use super::error::{CliError, WrongArguments};
 use super::flags;
 use super::openings_file;
 use super::shard::shard;
@@ -274,7 +274,12 @@ impl SelfplayArgs {
             (0, 0) => (MoveChoice::Search, 1),
             (games, 0) => (MoveChoice::Policy, games),
             (0, games) => (MoveChoice::Value, games),
-            _ => return Err("--policy-mode-size and --value-mode-size exclude each other".into()),
+            _ => {
+                return Err(WrongArguments(
+                    "--policy-mode-size and --value-mode-size exclude each other".to_owned(),
+                )
+                .into());
+            }
         };
         let parallelism = match choice {
             MoveChoice::Search => self.parallelism,

@@ -207,7 +207,7 @@ impl Evaluator {
         let CreatedBackend { backend, cache, recovering, network, imitates_people, mut notices, details } =
             created;
         // The user is told which network plays whenever that changes, and when it is not the chosen one.
-        let is_other = self.current.as_ref().is_some_and(|current| current.network != network);
+        let is_other = self.current.as_ref().is_none_or(|current| current.network != network);
         if let Some(line) = network.as_ref().map(|network| format!("network {network}"))
             && (is_other || self.worked.as_ref() != Some(&config))
             && !notices.iter().any(|notice| notice.starts_with(&line))

@@ -81,6 +81,25 @@ pub enum TournamentError {
     Thread(std::io::Error),
 }
 
+impl TournamentError {
+    /// Whether the settings contradict each other, whatever the machine and the files.
+    pub fn is_wrong_settings(&self) -> bool {
+        match self {
+            Self::NoLimit
+            | Self::NeedlessLimit
+            | Self::Repeats { .. }
+            | Self::NoSearches
+            | Self::NoVisits => true,
+            Self::OpeningStops | Self::CannotShareTrees(_) => true,
+            Self::Backend(_)
+            | Self::TimeManager(_)
+            | Self::Tablebases(_)
+            | Self::Game { .. }
+            | Self::Thread(_) => false,
+        }
+    }
+}
+
 impl From<PlayerError> for TournamentError {
     fn from(error: PlayerError) -> TournamentError {
         match error {

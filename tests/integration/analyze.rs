@@ -105,6 +105,10 @@ fn a_game_comes_back_annotated_with_all_that_it_had() {
     let (_, stderr) = analyze_any(&[&input]);
     let line = format!("accuracy of White {:.1} % (loses {:.1} %", accuracies[0], tag("WhiteAverageLoss"));
     assert!(stderr.contains(&line), "{line}: {stderr}");
+    let figures =
+        run_json(&["analyze", "--nodes=100", "--threads=1", &input, "--output", &folder.name("c.pgn")]);
+    let percent = figures["white"]["accuracy_percent"].as_f64().unwrap();
+    assert!((0.0..=100.0).contains(&percent) && figures["black"]["loss_percent"].is_number(), "{figures}");
     // What was written can be read again.
     assert_eq!(events(&analyze(&[&folder.file("b.pgn", &written)])), events(&written));
 }
@@ -236,7 +240,8 @@ fn wrong_arguments_and_files_have_clear_messages() {
     let damaged = folder.file("b.pgn.zst", b"\x28\xb5\x2f\xfd\xff\xff\xff");
     let network = folder.file("net.pb.gz", "no network");
     for (arguments, code, shown) in [
-        (vec!["analyze", "--backend=trivial", &game], 1, "say when a search ends: --nodes or --movetime"),
+        (vec!["analyze", "--backend=trivial", "--nodes=1", &folder.name("")], 1, ": it is a folder"),
+        (vec!["analyze", "--backend=trivial", &game], 2, "say when a search ends: --nodes or --movetime"),
         (
             vec!["analyze", "--nodes=5", "/nonexistent/a.pgn"],
             1,
@@ -253,7 +258,7 @@ fn wrong_arguments_and_files_have_clear_messages() {
             1,
             "old.pgn exists; --overwrite",
         ),
-        (vec!["analyze", "--nodes=5", "--backend=trivial", &game, "--output=a.pgn.gz"], 1, "not compressed"),
+        (vec!["analyze", "--nodes=5", "--backend=trivial", &game, "--output=a.pgn.gz"], 2, "not compressed"),
         (
             vec!["analyze", "--nodes=5", "--backend=trivial", &game, "--output", &game, "--overwrite"],
             1,

@@ -177,16 +177,19 @@ fn the_start_without_a_card_is_one_calm_line_and_details_on_request() {
         Driver::spawn(command)
     };
     let mut engine = start();
-    let calm = engine.ask("");
-    assert_eq!(calm.len(), 1, "{calm:#?}");
+    let mut calm = engine.ask("");
+    // On a busy machine, a line says what takes so long.
+    calm.retain(|line| !line.contains("measuring which number format"));
+    assert_eq!(calm.len(), 2, "{calm:#?}");
     let begin = "info string no graphics card that Rukh can use; using the processor (";
     assert!(calm[0].starts_with(begin), "{calm:#?}");
+    assert_eq!(calm[1], "info string network <embedded>");
     let details = engine.ask("debug on");
     assert_eq!(details.len(), 2, "{details:#?}");
     assert!(details[0].starts_with("info string cpu-auto uses cpu"), "{details:#?}");
     assert!(details[1].contains("/nonexistent/rocm"), "{details:#?}");
     let mut engine = start();
-    assert_eq!(engine.ask("debug on").len(), 3);
+    assert_eq!(engine.ask("debug on").len(), 4);
 }
 
 /// Whoever forgets the file's name would think that the tool hangs.

@@ -194,7 +194,7 @@ fn the_test_ends_the_tournament_when_it_is_decided() {
 #[test]
 fn wrong_flags_have_clear_messages() {
     for (flags, code, shown) in [
-        (&["--games=2"][..], 1, "say when a search ends: --visits, --playouts or --movetime"),
+        (&["--games=2"][..], 2, "say when a search ends: --visits, --playouts or --movetime"),
         (&["--visits=5", "--player1.games=3"], 2, "--games"),
         (&["--visits=5", "--player2.cpukt=3"], 2, "--cpuct"),
         (
@@ -209,7 +209,7 @@ fn wrong_flags_have_clear_messages() {
             1,
             "cannot read openings from /nonexistent/a.pgn",
         ),
-        (&["--visits=5", "--share-trees", "--player1.cpuct=3"], 1, "their options differ"),
+        (&["--visits=5", "--share-trees", "--player1.cpuct=3"], 2, "their options differ"),
         (
             &["--visits=5", "--player1.weights=/nonexistent/a.pb.gz", "--player1.backend=cpu"],
             1,
@@ -217,14 +217,14 @@ fn wrong_flags_have_clear_messages() {
         ),
         (&["--visits=5", "--pgn=/nonexistent/a.pgn"], 1, "cannot write /nonexistent/a.pgn"),
         (&["--visits=5", "--syzygy-paths=/nonexistent"], 1, "/nonexistent"),
-        (&["--policy-mode-size=2", "--value-mode-size=2"], 1, "exclude each other"),
-        (&["--policy-mode-size=2", "--visits=1"], 1, "leave out --visits, --playouts and --movetime"),
-        (&["--policy-mode-size=2", "--games=2"], 1, "an opening always gives the same game"),
-        (&["--value-mode-size=2", "--games=-2", OPENINGS], 1, "an opening always gives the same game"),
-        (&["--value-mode-size=2", OPENINGS, "--mirror-openings", "--games=3"], 1, "an even number up to"),
+        (&["--policy-mode-size=2", "--value-mode-size=2"], 2, "exclude each other"),
+        (&["--policy-mode-size=2", "--visits=1"], 2, "leave out --visits, --playouts and --movetime"),
+        (&["--policy-mode-size=2", "--games=2"], 2, "an opening always gives the same game"),
+        (&["--value-mode-size=2", "--games=-2", OPENINGS], 2, "an opening always gives the same game"),
+        (&["--value-mode-size=2", OPENINGS, "--mirror-openings", "--games=3"], 2, "an even number up to"),
         (
             &["--value-mode-size=2", OPENINGS, "--mirror-openings", "--games=-2", "--training"],
-            1,
+            2,
             "need searches",
         ),
     ] {

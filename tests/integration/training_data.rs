@@ -303,13 +303,13 @@ fn a_full_disk_ends_the_tournament_in_order() {
 #[test]
 fn wrong_flags_of_training_have_clear_messages() {
     for (arguments, code, shown) in [
-        (&["--training", "--visits=1"][..], 1, "training data need searches of at least 2 visits"),
+        (&["--training", "--visits=1"][..], 2, "training data need searches of at least 2 visits"),
         (&["--training", "--visits=5", "--training-input-format=6"], 2, "not one of 1, 2, 3, 4, 132, 5, 133"),
         (&["--visits=5", "--training-tar=5"], 2, "--training"),
         (&["--visits=5", "--opening-stop-prob=1.5"], 2, "not a number from 0 to 1"),
         (
             &["--visits=5", "--player1.opening-stop-prob=0.5", "--player2.opening-stop-prob=0.25"],
-            1,
+            2,
             "--opening-stop-prob must be equal",
         ),
         #[cfg(target_os = "linux")]

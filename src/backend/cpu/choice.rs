@@ -10,7 +10,7 @@ use super::network::{InstructionSet, Precision};
 use rukh_backend::owned_request::{OwnedRequest, evaluate};
 use rukh_backend::{Backend, BackendError, Comparison, Evaluations};
 use rukh_base::cache_folder::{keep_line, kept_line};
-use rukh_base::processor;
+use rukh_base::{processor, progress};
 use rukh_net::Network;
 use rukh_net::architecture::BodyKind;
 use rukh_net::digest::Digest;
@@ -41,6 +41,10 @@ const LEAST_ROUNDS: usize = 3;
 const MOST_ROUNDS: usize = 25;
 /// After this time no round begins, unless it is one of the fewest.
 const TIME_FOR_ROUNDS: Duration = Duration::from_millis(300);
+
+/// If the positions take longer in fp32, because the machine is busy or the network large, the user is told what is going
+/// on.
+const SILENCE: Duration = Duration::from_secs(1);
 
 /// The first word of the cached files' names.
 const NAME: &str = "cpu-format";
@@ -170,9 +174,15 @@ fn measure(network: &Arc<Network>, instructions: InstructionSet) -> Result<Vec<M
     let options = CpuOptions { threads, instructions: Some(instructions), ..CpuOptions::default() };
     let backend =
         |precision| CpuBackend::new(Arc::clone(network), precision, &options, 1.0, HistoryFill::FenOnly);
+    let begin = Instant::now();
     let reference = backend(Precision::Fp32)?;
     let requests = requests(&reference, affordable_positions(network).clamp(LEAST_POSITIONS, POSITIONS))?;
     let expected = evaluate_all(&reference, &requests)?;
+    if begin.elapsed() > SILENCE {
+        progress::tell(
+            "measuring which number format is the fastest on this processor, once for each network",
+        );
+    }
     let tested: Vec<CpuBackend> = candidates.clone().map(backend).collect::<Result<_, _>>()?;
     let mut measured = Vec::new();
     for ((precision, tested), gain) in candidates.zip(&tested).zip(gains(&reference, &tested, &requests)?) {

@@ -59,7 +59,6 @@ pub use runtime::libraries::GemmLibrary;
 pub use runtime::maker::Maker;
 pub use runtime::occupancy::{KernelOccupancy, OccupancyLimit, architectures, occupancy};
 pub use runtime::precision::GpuPrecision;
-pub use runtime::progress::tell_progress_to;
 pub use runtime::shared_launches::SharedLaunches;
 pub use runtime::survey::{has_usable_card, makers};
 pub use runtime::weight_bits::WeightBits;

@@ -10,9 +10,10 @@ mod progress;
 
 use super::analyze_args::AnalyzeArgs;
 use super::end_with_stdin::EndingInput;
-use super::error::{CliError, print_error_line};
+use super::error::{CliError, WrongArguments, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::output_file::check_outputs;
+use crate::analysis::accuracy::Accuracy;
 use crate::analysis::batch::{self, BatchError, Finished, Notice};
 use crate::analysis::pool::Pool;
 use crate::analysis::protocol;
@@ -36,7 +37,7 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
     if arguments.is_server() {
         return serve(arguments, options, output);
     }
-    let config = arguments.config(options)?;
+    let config = arguments.config(options).map_err(WrongArguments)?;
     // A wrong name is an error before the analysis, not in the middle of it.
     config.check_files()?;
     let written = [
@@ -46,14 +47,15 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
     ];
     check_outputs(&written, &[], options)?;
     for path in config.inputs.iter().filter(|path| path.as_os_str() != "-") {
-        let metadata = fs::metadata(path).and_then(|metadata| {
+        let readable = fs::metadata(path).and_then(|metadata| {
             // Who writes into a pipe would lose his reader if it were opened twice.
-            if metadata.is_file() {
-                File::open(path)?;
+            match metadata.is_dir() {
+                true => Err(ErrorKind::IsADirectory.into()),
+                false if metadata.is_file() => File::open(path).map(drop),
+                false => Ok(()),
             }
-            Ok(metadata)
         });
-        metadata.map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
+        readable.map_err(|error| format!("cannot read {}: {}", path.display(), in_words(&error)))?;
     }
     let pool = Pool::new(options, arguments.parallelism(), arguments.limits())?;
     pool.notices().iter().for_each(|notice| print_error_line(notice));
@@ -72,7 +74,7 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         Notice::Trouble(text) => bar.message(text),
         Notice::Document { number, title, facts, players, points } => {
             games += 1;
-            of_game = progress::players_in_words(title, players);
+            of_game = Some((title.to_owned(), players));
             let Some(path) = &arguments.svg else { return };
             let path = picture::path_of(path, number);
             let drawn = config
@@ -93,16 +95,16 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         }
         finished => finished?,
     };
+    let of_game = of_game.filter(|_| games == 1);
     if arguments.json {
-        let text = summary_json(&finished);
+        let text = summary_json(&finished, of_game.map(|(_, players)| players));
         match arguments.output() {
             Some(_) => output.line(&text),
             None => print_error_line(&text),
         }
     } else {
-        if games == 1 {
-            of_game.iter().for_each(|line| print_error_line(line));
-        }
+        let line = of_game.and_then(|(title, players)| progress::players_in_words(&title, players));
+        line.iter().for_each(|line| print_error_line(line));
         print_error_line(&progress::summary(&finished.progress));
     }
     if finished.is_interrupted {
@@ -133,10 +135,16 @@ fn serve(arguments: &AnalyzeArgs, options: &Options, output: &Output) -> Result<
     served.map_err(|error| format!("cannot start a thread: {error}").into())
 }
 
-fn summary_json(finished: &Finished) -> String {
+/// `of_game` is how well White and Black have played if there was one game.
+fn summary_json(finished: &Finished, of_game: Option<[Option<Accuracy>; 2]>) -> String {
+    let player = |found: &Option<Accuracy>| {
+        found.map(|Accuracy { accuracy, loss }| json!({"accuracy_percent": accuracy, "loss_percent": loss}))
+    };
     let progress = &finished.progress;
     let seconds = progress.elapsed.as_secs_f64();
     json!({
+        "white": of_game.as_ref().and_then(|[white, _]| player(white)),
+        "black": of_game.as_ref().and_then(|[_, black]| player(black)),
         "documents": progress.documents,
         "rejected": progress.rejected,
         "positions": progress.positions,

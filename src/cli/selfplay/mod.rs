@@ -9,7 +9,7 @@ mod report;
 mod training;
 
 use super::end_with_stdin::end_with_stdin;
-use super::error::{CliError, print_error_line};
+use super::error::{CliError, WrongArguments, print_error_line};
 use super::interrupt::catch_interrupt;
 use super::output_file::check_outputs;
 use super::selfplay_args::SelfplayArgs;
@@ -49,7 +49,10 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     }
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
-    let tournament = Tournament::new(config)?;
+    let tournament = Tournament::new(config).map_err(|error| match error.is_wrong_settings() {
+        true => CliError::from(WrongArguments(error.to_string())),
+        false => error.into(),
+    })?;
     // Wrong settings leave no empty folder behind.
     let mut training = arguments.training.then(|| training::open(arguments)).transpose()?;
     tournament.notices().iter().for_each(|notice| print_error_line(notice));

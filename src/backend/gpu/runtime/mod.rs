@@ -18,7 +18,6 @@
 //! | [`facts`], [`fp8`] | what follows from a card's architecture; numbers of 8 bits with an exponent |
 //! | [`shared_launches`] | which GEMMs share a launch with the steps around them |
 //! | [`maker`] | the makers of cards |
-//! | [`progress`] | what the user is told while a device is prepared |
 //! | [`error`] | the errors of libraries and devices |
 
 pub(crate) mod activations;
@@ -41,7 +40,6 @@ pub(crate) mod numbers;
 pub(crate) mod nvidia_hint;
 pub(crate) mod occupancy;
 pub(crate) mod precision;
-pub(crate) mod progress;
 pub(crate) mod ptx;
 pub(crate) mod shared_launches;
 pub(crate) mod survey;

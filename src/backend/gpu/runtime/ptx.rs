@@ -5,8 +5,7 @@
 //! each architecture, version of CUDA and set of kernels, so that the next start translates nothing.
 
 use super::error::{GpuError, Result};
-use super::progress;
-use rukh_base::cache_folder;
+use rukh_base::{cache_folder, progress};
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What the user is told while a device is prepared, when that takes long.
+//! What the user is told while a backend is prepared, when that takes long.
 
 use std::sync::OnceLock;
 
@@ -12,7 +12,7 @@ pub fn tell_progress_to(listener: impl Fn(&str) + Send + Sync + 'static) {
 }
 
 /// Passes a message to the listener, if there is one.
-pub(crate) fn tell(text: &str) {
+pub fn tell(text: &str) {
     if let Some(listener) = LISTENER.get() {
         listener(text);
     }

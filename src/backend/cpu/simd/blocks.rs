@@ -11,7 +11,7 @@
 //!
 //! The panel has the two words of a column one after the other: `[steps / 2][columns][2]`.
 
-use super::vector::{BlockTile, Word};
+use super::vector::BlockTile;
 use std::arch::aarch64::*;
 use std::arch::asm;
 

@@ -22,6 +22,7 @@ pub(super) struct Dequantise<'a> {
 /// The sums of a part of y.
 #[derive(Clone, Copy)]
 pub(super) enum Sums<'a> {
+    #[cfg(target_arch = "x86_64")]
     Floats(&'a [f32]),
     Integers(&'a [Word], Dequantise<'a>),
 }
@@ -56,6 +57,7 @@ impl Kernel for Finish<'_> {
                 Start::Output => simd.splat(0.0),
             };
             match self.sums {
+                #[cfg(target_arch = "x86_64")]
                 Sums::Floats(sums) => {
                     for row in 0..self.rows {
                         let y = &mut self.y[row * self.y_stride + at..][..width];

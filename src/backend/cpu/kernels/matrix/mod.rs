@@ -30,7 +30,9 @@ pub(crate) use pack::{Format, PackedMatrix};
 pub(crate) use product::MatrixProduct;
 pub use quantise::Quantised;
 pub(crate) use quantise::{Taps, quantise};
-pub(crate) use rounding::{BoardRows, RoundedRows, round_row};
+#[cfg(target_arch = "x86_64")]
+pub(crate) use rounding::round_row;
+pub(crate) use rounding::{BoardRows, RoundedRows};
 pub(crate) use statistics::InputStatistics;
 
 use crate::simd::Isa;

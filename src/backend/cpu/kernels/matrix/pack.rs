@@ -31,6 +31,10 @@ pub(super) enum Storage {
 
 impl Storage {
     /// The storage for a format on an instruction set.
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        expect(unused_variables, reason = "only AMX stores fp32 in another way")
+    )]
     fn of(isa: Isa, format: Format) -> Storage {
         match format {
             #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,4 @@
-//! Sets the version, which includes the git commit if there is one: the build script of the package rukh-base, which all
-//! others use. A build needs no git.
+//! Sets the version of the program, which includes the git commit if there is one. A build needs no git.
 //!
 //! | variable | meaning |
 //! |---|---|
@@ -12,7 +11,7 @@ use std::process::Command;
 fn main() {
     // Without such lines Cargo would run this script again after every change in the package, and with a line for a
     // missing file in every build.
-    println!("cargo:rerun-if-changed=../../build.rs");
+    println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-env-changed=RUKH_COMMIT");
     let version = env::var("CARGO_PKG_VERSION").unwrap_or_default();
     let full = match env::var("RUKH_COMMIT").ok().or_else(checked_out_commit) {
@@ -29,7 +28,7 @@ fn is_hash(text: &str) -> bool {
 /// The hash of the checked-out commit, if the workspace is the root of a git checkout. Lets Cargo run this script again
 /// when another commit is checked out.
 fn checked_out_commit() -> Option<String> {
-    if !Path::new("../../.git").exists() {
+    if !Path::new(".git").exists() {
         return None;
     }
     // In a git worktree HEAD is not in the folder `.git`, so git is asked for its path.

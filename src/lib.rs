@@ -29,6 +29,11 @@
 //! | [`rukh_chess`] | rules, positions, game history, moves as text |
 //! | [`rukh_options`] | the one table of options: UCI, command line, configuration file, help |
 //! | [`rukh_base`] | files, messages, memory, threads |
+//! | `rukh_kernels` | the kernels for graphics cards, compiled |
+//! | `rukh_weights` | the network that is part of the program |
+
+/// The version of the program, with the git commit of the build if there is one.
+pub const VERSION: &str = env!("RUKH_VERSION");
 
 pub mod analysis;
 pub mod cli;

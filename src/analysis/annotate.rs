@@ -5,17 +5,14 @@
 
 use super::accuracy::{Accuracy, Judged, accuracies};
 use super::document::{Document, Origin};
+use super::later_mates::reply_is_mated;
 use super::pool::Limits;
-use super::report::{Analysis, LineScore, san, san_of};
+use super::report::{Analysis, LineScore, Results, san, san_of};
 use crate::concurrent::words;
 use rukh_chess::epd::Epd;
 use rukh_chess::{Color, Position, PositionHistory};
 use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
-use std::collections::BTreeMap;
-
-/// The results of a document's positions, by their index.
-pub(super) type Results = BTreeMap<usize, Analysis>;
 
 /// For which moves variations are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -90,8 +87,11 @@ pub(super) fn loss(document: &Document, results: &Results, index: usize) -> Opti
     if before.lines.first()?.pv.first() == Some(&played) {
         return Some(0.0);
     }
-    let after = 1.0 - results.get(&(index + 1))?.expected_score()?;
-    Some((expected - after).max(0.0))
+    let reply = match reply_is_mated(document, results, index + 1) {
+        true => 0.0,
+        false => results.get(&(index + 1))?.expected_score()?,
+    };
+    Some((expected + reply - 1.0).max(0.0))
 }
 
 /// How well White and Black have played the moves that are annotated; `None` without one.
@@ -214,7 +214,7 @@ pub(super) fn annotated(document: &Document, results: &Results, style: &Style, a
     }
     if !results.is_empty() {
         let (network, limit) = (analyst.network(), analyst.limit());
-        game.add_tag("Annotator", &format!("Rukh {}, {network}, {limit}", rukh_base::VERSION));
+        game.add_tag("Annotator", &format!("Rukh {}, {network}, {limit}", rukh_base::version::version()));
     }
     game
 }
@@ -376,7 +376,7 @@ mod tests {
 
     /// White loses 0.4 with 1. g4, and Black nothing with the best answer.
     fn results() -> Results {
-        BTreeMap::from([
+        Results::from([
             (0, result(30, 600, &["e2e4 e7e5 g1f3", "d2d4"])),
             (1, result(150, 800, &["e7e5"])),
             (2, result(-150, 200, &["d2d4"])),
@@ -427,7 +427,7 @@ mod tests {
     fn a_position_becomes_a_game_of_its_best_line() {
         let document =
             Document::of_epd("4k3/8/8/8/8/8/4P3/4K3 w - - id \"pawn\";", &Selection::default()).unwrap();
-        let results = BTreeMap::from([(0, result(200, 900, &["e2e4 e8d7", "e1d2"]))]);
+        let results = Results::from([(0, result(200, 900, &["e2e4 e8d7", "e1d2"]))]);
         let game =
             String::from_utf8(text(&annotated(&document, &results, &Style::default(), ANALYST))).unwrap();
         assert!(game.contains("[Event \"pawn\"]"), "{game}");

@@ -5,18 +5,19 @@
 //! as that needs.
 
 use super::accuracy::Accuracy;
-use super::annotate::{Analyst, GraphPoint, Results, graph, players, title};
+use super::annotate::{Analyst, GraphPoint, graph, players, title};
 use super::config::BatchConfig;
 use super::document::Document;
 use super::feed::{Fed, Feed, Held, Input};
 use super::input::RawDocument;
 use super::input_state::{InputState, digest};
 use super::journal::{Journal, JournalError};
+use super::later_mates::with_later_mates;
 use super::output::{CSV_HEADER, OutputFormat, text};
 use super::part::PartRecord;
 use super::pool::{Pool, PoolEvent, Task};
 use super::ranges::Ranges;
-use super::report::Analysis;
+use super::report::{Analysis, Results};
 use super::sink::{Sink, SinkError, check_content};
 use crossbeam_channel::{Receiver, never, select, tick};
 use rukh_backend::multi::BatchCounts;
@@ -248,7 +249,7 @@ impl<'a> Batch<'a> {
                 let digests: Vec<u64> = digests.collect::<Result<_, _>>()?;
                 let settings = format!(
                     "{} {digests:x?} {} {}",
-                    rukh_base::VERSION,
+                    rukh_base::version::version(),
                     pool.network(),
                     config.settings_text()
                 );
@@ -453,6 +454,7 @@ impl<'a> Batch<'a> {
                 let limits = document.limits.unwrap_or(self.config.limits);
                 let analyst = Analyst { network: self.pool.network(), limits };
                 let style = &self.config.style;
+                let results = &*with_later_mates(document, results);
                 let text = text(self.config.format, document, results, *number, style, analyst);
                 self.sink.write(&text)?;
                 let points = graph(document, results, style);

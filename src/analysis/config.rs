@@ -114,7 +114,7 @@ impl BatchConfig {
         let text = format!(
             "{} {network} {sizes:?} {format:?} {selection:?} {style:?} {limits:?} {multipv} \
              {includes_policy} {common_settings}",
-            rukh_base::VERSION
+            rukh_base::version::version()
         );
         let mut hasher = DefaultHasher::new();
         text.hash(&mut hasher);

@@ -8,7 +8,7 @@
 
 use super::ranges::Ranges;
 use super::report::Analysis;
-use rukh_base::os_error::in_words;
+use rukh_base::os_error::why_not_written;
 use rukh_base::replace_file::{Access, new_file_beside, replace_file};
 use same_file::Handle;
 use serde::{Deserialize, Serialize};
@@ -86,7 +86,7 @@ pub(super) struct Journal {
 #[derive(Debug, thiserror::Error)]
 pub enum JournalError {
     /// The system refuses the file.
-    #[error("cannot use the journal {}: {}", .0.display(), in_words(.1))]
+    #[error("cannot use the journal {}: {}", .0.display(), why_not_written(.0, .1))]
     File(PathBuf, #[source] io::Error),
     /// Another process writes the same output.
     #[error("the journal {} is in use by another process, which writes the same output", .0.display())]

@@ -20,6 +20,7 @@
 //! | [`output`] | writes an analysed document as PGN, EPD, JSON lines or CSV |
 //! | [`annotate`] | puts evaluations, glyphs and variations into a game |
 //! | [`accuracy`] | how well each player has played |
+//! | [`later_mates`] | mates that only the search of a later position has found |
 //! | [`input`] | reads the documents of a file |
 //! | [`document`] | holds a game or a position, and says which positions are searched |
 //! | [`message`] | the requests and answers in JSON |
@@ -37,6 +38,7 @@ pub(crate) mod fuzzing;
 pub mod input;
 mod input_state;
 mod journal;
+mod later_mates;
 pub mod message;
 pub mod output;
 pub mod part;

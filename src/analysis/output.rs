@@ -1,10 +1,10 @@
 //! Writes analysed documents.
 
-use super::annotate::{Analyst, Results, Style, annotated, epd_id, loss};
+use super::annotate::{Analyst, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::input::InputFormat;
 use super::message::{Place, answer, rounded_prior};
-use super::report::{Analysis, LineScore, expected_score, san, san_of};
+use super::report::{Analysis, LineScore, Results, expected_score, san, san_of};
 use rukh_pgn::write::text as pgn_text;
 use serde_json::{Value, json};
 use std::fmt::Write;

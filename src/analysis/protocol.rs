@@ -3,13 +3,14 @@
 //! A thread reads the requests. Their positions wait in the queue of the pool, and each answer is written as soon as it is
 //! known, in any order. `docs/analysis.md` describes the protocol.
 
-use super::annotate::{Analyst, Results, Style};
+use super::annotate::{Analyst, Style};
 use super::document::{Document, Selection};
 use super::input::{InputFormat, RawDocument};
+use super::later_mates::with_later_mates;
 use super::message::{Place, Request, answer};
 use super::output::{OutputFormat, text};
 use super::pool::{Limits, Pool, PoolEvent, Task};
-use super::report::Analysis;
+use super::report::{Analysis, Results};
 use crossbeam_channel::{Receiver, Sender, bounded, never, select};
 use rukh_base::limited_lines::{LONGEST_LINE, LimitedLine, next_line};
 use rukh_base::sync::start_system_thread;
@@ -263,7 +264,7 @@ impl Server<'_> {
         let mut reply = json!({ "id": request.id, "action": action });
         match action {
             "query_version" => {
-                reply["version"] = json!(rukh_base::VERSION);
+                reply["version"] = json!(rukh_base::version::version());
                 reply["network"] = json!(self.pool.network());
                 reply["parallelism"] = json!(self.pool.parallelism());
             }
@@ -340,6 +341,7 @@ impl Server<'_> {
         }
         let limits = document.limits.unwrap_or(self.defaults.limits);
         let analyst = Analyst { network: self.pool.network(), limits };
+        let results = &*with_later_mates(document, results);
         let text = text(*format, document, results, *number, &self.defaults.style, analyst);
         let text = String::from_utf8_lossy(&text);
         self.send(&json!({ "id": id, "document": text, "positions": results.len() }));

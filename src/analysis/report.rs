@@ -3,6 +3,7 @@
 use rukh_chess::{Position, PositionHistory, uci_move};
 use rukh_search::{Score, ThinkingInfo};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// The score of a line, in the view of the side to move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
@@ -57,6 +58,9 @@ pub struct Analysis {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub policy: Vec<(String, f32)>,
 }
+
+/// The results of a document's positions, by their index.
+pub(super) type Results = BTreeMap<usize, Analysis>;
 
 /// Why a position has no legal move.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]

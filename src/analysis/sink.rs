@@ -4,7 +4,7 @@ use super::config::BatchConfig;
 use super::input::{InputFormat, RawDocument};
 use super::journal::Lengths;
 use rukh_base::distinct_files::SharedFile;
-use rukh_base::os_error::in_words;
+use rukh_base::os_error::{in_words, why_not_written};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ pub enum SinkError {
     /// The system refuses the file.
     #[error(
         "cannot write {}: {}; what is complete is kept, and the same command goes on from there", .0.display(),
-        in_words(.1)
+        why_not_written(.0, .1)
     )]
     File(PathBuf, #[source] io::Error),
     /// Stdout is closed, or its disk is full.

@@ -2,6 +2,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
+//! | [`version`] | the version of the program |
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`cache_folder`] | the folder for what can be made again |
 //! | [`processor`] | the name of the processor |
@@ -37,8 +38,6 @@ pub mod quote;
 pub mod regular_file;
 pub mod replace_file;
 pub mod sync;
+pub mod version;
 pub mod word_wrap;
 pub mod zeroed_array;
-
-/// The version of Rukh, with the git commit of the build if there is one.
-pub const VERSION: &str = env!("RUKH_VERSION");

@@ -1,6 +1,7 @@
 //! The operating system's errors, in words for the user.
 
 use std::io::{Error, ErrorKind};
+use std::path::Path;
 
 /// Why the system refused a file: a clause without a full stop.
 ///
@@ -16,6 +17,30 @@ pub fn in_words(error: &Error) -> String {
     }
 }
 
+/// The reason why a file cannot be read. It says so if the name was written as a shell would have read it.
+pub fn why_not_read(path: &Path, error: &Error) -> String {
+    let name = path.to_string_lossy();
+    let hint = match name.chars().next() {
+        Some('"' | '\'') => " (here a name has no quotation marks)",
+        Some('~') => " (here ~ does not stand for your folder)",
+        _ => "",
+    };
+    match error.kind() {
+        ErrorKind::NotFound => in_words(error) + hint,
+        _ => in_words(error),
+    }
+}
+
+/// The reason why a file cannot be written. A file that does not exist is no reason, but a folder is.
+pub fn why_not_written(path: &Path, error: &Error) -> String {
+    match (error.kind(), path.parent()) {
+        (ErrorKind::NotFound, Some(folder)) if !folder.as_os_str().is_empty() => {
+            format!("the folder {} does not exist", folder.display())
+        }
+        _ => in_words(error),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -26,5 +51,15 @@ mod tests {
         assert_eq!(in_words(&Error::from(ErrorKind::PermissionDenied)), "the system does not allow it");
         assert_eq!(in_words(&Error::from(ErrorKind::IsADirectory)), "it is a folder");
         assert_eq!(in_words(&Error::other("the disk is full")), "the disk is full");
+    }
+
+    #[test]
+    fn a_missing_file_is_explained_by_its_name() {
+        let missing = Error::from(ErrorKind::NotFound);
+        assert_eq!(why_not_written(Path::new("a/b.csv"), &missing), "the folder a does not exist");
+        assert_eq!(why_not_written(Path::new("b.csv"), &missing), "it does not exist");
+        assert_eq!(why_not_read(Path::new("a"), &missing), "it does not exist");
+        assert!(why_not_read(Path::new("\"/a b\""), &missing).contains("no quotation marks"));
+        assert!(why_not_read(Path::new("~/a"), &missing).contains("~ does not stand"));
     }
 }

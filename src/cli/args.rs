@@ -41,7 +41,7 @@ pub(super) struct Invocation {
 /// the configuration file, and over UCI. A switch is turned on by `--name`, and off by `--no-name` or
 /// `--name=false`.
 #[derive(Parser, Debug)]
-#[command(name = "rukh", version = rukh_base::VERSION, args_override_self = true, styles = flags::STYLES)]
+#[command(name = "rukh", version = crate::VERSION, args_override_self = true, styles = flags::STYLES)]
 struct Cli {
     #[command(subcommand)]
     mode: Option<Mode>,

@@ -69,6 +69,7 @@ fn argument(spec: &'static Spec, defaults: &Options) -> Arg {
             .overrides_with(negation_id(spec)),
         Kind::Spin { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
         Kind::Float { min, max } => argument.value_name(format!("{min}..{max}")).allow_negative_numbers(true),
+        Kind::Choice(words) if is_long(words) => argument.value_name("name"),
         Kind::Choice(words) => argument.value_name(words.join("|")),
         Kind::Text | Kind::Button => argument.value_name("text"),
     }
@@ -87,10 +88,20 @@ fn negation_id(spec: &Spec) -> String {
     format!("no_{}", spec.field)
 }
 
+/// Whether the choices are too many for the column of the flags.
+fn is_long(words: &[&str]) -> bool {
+    words.join("|").len() > 40
+}
+
 fn help(spec: &Spec, defaults: &Options) -> String {
     let mut facts = Vec::new();
     if let Some(name) = spec.uci_name {
         facts.push(format!("UCI: {name}"));
+    }
+    if let Kind::Choice(words) = spec.kind
+        && is_long(words)
+    {
+        facts.push(words.join(", "));
     }
     match spec.value(defaults) {
         Setting::Text(text) if text.is_empty() => {}

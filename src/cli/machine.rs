@@ -26,5 +26,10 @@ pub(super) fn facts(options: &Options, backend: &str) -> Vec<String> {
             },
         ),
     };
-    vec![network, backend.to_owned(), processor_and_threads(), format!("Rukh {}", rukh_base::VERSION)]
+    vec![
+        network,
+        backend.to_owned(),
+        processor_and_threads(),
+        format!("Rukh {}", rukh_base::version::version()),
+    ]
 }

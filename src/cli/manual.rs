@@ -51,11 +51,11 @@ pub(super) fn run(output: &Output) -> Result<(), CliError> {
 fn page() -> io::Result<String> {
     let command = args::command(false)
         .override_usage("rukh [OPTION]...\n       rukh MODE [OPTION]...")
-        .version(rukh_base::VERSION);
+        .version(rukh_base::version::version());
     let man = Man::new(command.clone())
         .title("RUKH")
         .section("6")
-        .source(format!("Rukh {}", rukh_base::VERSION))
+        .source(format!("Rukh {}", rukh_base::version::version()))
         .manual("Games Manual");
     let mut page = Vec::new();
     man.render_title(&mut page)?;

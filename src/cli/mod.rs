@@ -72,6 +72,7 @@ use crate::uci::output::Output;
 use crate::uci::session::Session;
 use args::{Invocation, Mode};
 use error::{CliError, WrongArguments, print_error_line};
+use rukh_base::version::set_version;
 use rukh_gpu as gpu;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -83,6 +84,7 @@ const STACK_BYTES: usize = 8 << 20;
 
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
+    set_version(crate::VERSION);
     survive_the_limit_of_files();
     // Another thread takes address space for its stack and for an arena of the allocator, which may be scarce.
     if first_thread_has_room() {
@@ -144,7 +146,7 @@ fn greet() {
     if std::io::stdin().is_terminal() && std::io::stderr().is_terminal() {
         print_error_line(&format!(
             "Rukh {} speaks UCI: to play, add it to a chess program; here, try `go nodes 1000`, `quit`, or `rukh --help`.",
-            rukh_base::VERSION
+            rukh_base::version::version()
         ));
     }
 }

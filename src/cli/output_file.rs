@@ -2,7 +2,7 @@
 
 use super::error::CliError;
 use rukh_base::distinct_files::check_distinct;
-use rukh_base::os_error::in_words;
+use rukh_base::os_error::why_not_written;
 use rukh_base::replace_file::{self, Access};
 use rukh_options::Options;
 use std::fs::{self, File};
@@ -39,8 +39,9 @@ pub(super) fn write_file(
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), CliError> {
     check_distinct(&[("the output", output)], read)?;
-    write_whole(output, write)
-        .map_err(|error| format!("cannot write {}: {}", output.display(), in_words(&error)).into())
+    write_whole(output, write).map_err(|error| {
+        format!("cannot write {}: {}", output.display(), why_not_written(output, &error)).into()
+    })
 }
 
 /// Writes a file with `write`. The file appears when it is complete, and nothing of it is left if that fails.

@@ -43,10 +43,6 @@ const APPENDED_MAGIC: &[u8; 4] = b"Lc0!";
 /// Autodiscovery does not open files with fewer bytes, because a directory may contain many other files.
 const MINIMUM_SIZE: u64 = 64 << 10;
 
-/// The embedded network as a `.pb.gz` file. The project trained it; see `weights/README.md`.
-#[cfg(feature = "embedded")]
-pub const EMBEDDED_BYTES: &[u8] = include_bytes!("../../weights/rukh-128x6.pb.gz");
-
 /// Opens the network at `location`, as [`Candidates`] understands it. `tell` receives a message for the user about each
 /// network that is passed over.
 ///
@@ -151,7 +147,7 @@ pub(super) fn is_in_the_binary(location: &str) -> bool {
 
 #[cfg(feature = "embedded")]
 fn own_network(name: &str) -> Result<NetworkFile, NetworkError> {
-    NetworkFile::from_bytes(Path::new(name), Bytes::from_static(EMBEDDED_BYTES))
+    NetworkFile::from_bytes(Path::new(name), Bytes::from_static(rukh_weights::NETWORK))
 }
 
 #[cfg(not(feature = "embedded"))]

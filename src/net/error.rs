@@ -1,21 +1,31 @@
 //! The errors of loading a network file. Each is one line that names the file and the reason.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use rukh_base::os_error::in_words;
+use rukh_base::os_error::{in_words, why_not_read};
 use rukh_base::quote::quoted;
 use rukh_base::regular_file::FileError;
 
 /// A network file that cannot be loaded.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot load network {}: {reason}", .path.display())]
+#[error("cannot load network {}: {}", .path.display(), .reason.about(.path))]
 pub struct NetworkError {
     /// The path of the file, or a name in angle brackets such as `<embedded>` if the bytes came from memory.
     pub path: PathBuf,
     /// Why the file cannot be loaded.
     #[source]
     pub reason: Reason,
+}
+
+impl Reason {
+    /// The reason in words, for the file `path`.
+    fn about(&self, path: &Path) -> String {
+        match self {
+            Reason::Io(error) => why_not_read(path, error),
+            reason => reason.to_string(),
+        }
+    }
 }
 
 /// Why a network file cannot be loaded. The text of each variant is a clause without a full stop; `describenet`

@@ -63,10 +63,12 @@ fn share_of_elo(elo: f64) -> f64 {
 }
 
 /// The Elo difference by which player 1 is stronger, with the ends of its 95 % interval. `None` without a sample. The
-/// ends are infinite if the interval of the score reaches 0 or 1.
+/// ends are infinite if the interval of the score reaches 0 or 1, or with one sample.
 pub fn elo(score: &Score) -> Option<[f64; 3]> {
     let Sampled { count, mean, variance } = Sampled::new(score, 0.0)?;
-    let error = DEVIATIONS_FOR_95_PERCENT * (variance / count).sqrt();
+    // Of one sample the variance is not known.
+    let error =
+        if count > 1.0 { DEVIATIONS_FOR_95_PERCENT * (variance / count).sqrt() } else { f64::INFINITY };
     Some([mean, mean - error, mean + error].map(|share| elo_of_share(share.clamp(0.0, 1.0))))
 }
 
@@ -168,6 +170,7 @@ mod tests {
         assert_eq!([middle, low, high], [0.0; 3]);
         assert_eq!(elo(&of_games(3, 0, 0)).unwrap()[0], f64::INFINITY);
         assert_eq!(elo(&Score::default()), None);
+        assert_eq!(elo(&of_games(0, 1, 0)), Some([0.0, f64::NEG_INFINITY, f64::INFINITY]));
     }
 
     /// Pairs cancel the openings' influence: if each pair is one win for each colour, nothing is uncertain.

@@ -56,6 +56,9 @@ fn elo_in_words([elo, low, high]: [f64; 3]) -> String {
     if !elo.is_finite() {
         return "Elo difference: unknown, because one player has all points".to_owned();
     }
+    if low == f64::NEG_INFINITY && high == f64::INFINITY {
+        return format!("Elo difference: {elo:.1}, with too few games for an interval");
+    }
     format!("Elo difference: {elo:.1} (95 %: {low:.1} to {high:.1})")
 }
 

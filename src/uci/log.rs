@@ -48,7 +48,7 @@ impl Log {
         }
         let mut file = open(Path::new(path))?;
         let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        writeln!(file, "--- rukh {}, {seconds} s after 1970", rukh_base::VERSION)?;
+        writeln!(file, "--- rukh {}, {seconds} s after 1970", rukh_base::version::version())?;
         target.file = Some(file);
         Ok(())
     }

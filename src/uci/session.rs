@@ -283,7 +283,7 @@ fn is_in_place_of_lc0(called: &OsStr) -> bool {
 /// place of lc0's binary keep them.
 fn name(in_place_of_lc0: bool) -> String {
     let place = if in_place_of_lc0 { " (in place of Lc0)" } else { "" };
-    format!("Rukh {}{place}", rukh_base::VERSION)
+    format!("Rukh {}{place}", rukh_base::version::version())
 }
 
 fn cannot_log(path: &str, error: &std::io::Error) -> String {

@@ -56,7 +56,7 @@ fn games_are_read_in_every_notation_and_written_in_that_of_the_standard() {
     for (text, expected) in [
         ("1. d4 d5 2. Ng1-f3 Ng8-f6 3. e3 e6 *", "1. d4 d5 2. Nf3 Nf6 3. e3 e6 *"),
         ("1. Sf3 Sf6 2. c4 c5 *", "1. Nf3 Nf6 2. c4 c5 *"),
-        ("1. f4 e5 2. g4 Qh4++ 0-1", "1. f4 e5 2. g4 Qh4# 0-1"),
+        ("1. f4 e5 2. g4 Qh4++ 0-1", "1. f4 e5 2. g4 $4 Qh4# 0-1"),
         ("1. e4 d5 2. e:d5 Qxd5 3. Nc3N Qd8□ *", "1. e4 d5 2. exd5 Qxd5 3. Nc3 $146 Qd8 $7 *"),
         ("1. e4 e5 2. ♘f3 ♞c6 3. ♗c4 ♝c5 4. o-o *", "1. e4 e5 2. Nf3 Nc6 3. Bc4 Bc5 4. O-O *"),
         ("1. e4 (1. Ng1-f3 d7-d5) e5 *", "1. e4 (1. Nf3 d5) e5 *"),

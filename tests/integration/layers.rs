@@ -40,9 +40,9 @@ fn packages() -> Vec<(String, PathBuf)> {
             line.strip_prefix("//! | ")?.split('`').find_map(|word| word.strip_prefix("rukh_"))
         })
         .map(|name| {
-            let start = format!("rukh-{name} = {{ path = \"");
+            let start = format!("rukh-{name} = {{ ");
             let line = workspace.lines().find_map(|line| line.strip_prefix(&start));
-            let folder = line.and_then(|rest| rest.split('"').next());
+            let folder = line.and_then(|rest| rest.split_once("path = \"")?.1.split('"').next());
             (format!("rukh-{name}"), root.join(folder.unwrap_or_else(|| panic!("{name} is no package"))))
         })
         .collect()
@@ -90,7 +90,8 @@ fn assert_in_order(source: &str, folder: &str, least_arrows: usize) {
 #[test]
 fn the_modules_of_each_package_only_look_down() {
     assert_in_order("src", "", 300);
-    for (_, folder) in packages() {
+    // A package of data has one file.
+    for (_, folder) in packages().iter().filter(|(_, folder)| package_files(folder).len() > 1) {
         assert_in_order(folder.to_str().unwrap(), "", 3);
     }
 }

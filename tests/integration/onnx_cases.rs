@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use rukh_chess::{Position, PositionHistory, uci_move};
 use rukh_cpu::reference;
 use rukh_net::architecture::{Activation, BodyKind, InputEmbedding};
-use rukh_net::discover::EMBEDDED_BYTES;
 use rukh_net::input::encode;
 use rukh_net::network::{Body, PolicyHead};
 use rukh_net::onnx::write::{Settings, convert};
 use rukh_net::weights::Dense;
 use rukh_net::{HeadSelection, HistoryFill, InputFormat, InputPlanes, Network};
+use rukh_weights::NETWORK as EMBEDDED_BYTES;
 use serde_json::{Value, json};
 
 use crate::driver::run;

@@ -7,9 +7,9 @@ use std::fs;
 
 use rukh_chess::{Position, PositionHistory, uci_move};
 use rukh_cpu::{CpuNetwork, InstructionSet, Precision, RawEvaluation};
-use rukh_net::discover::EMBEDDED_BYTES;
 use rukh_net::input::encode;
 use rukh_net::{HeadSelection, HistoryFill, InputPlanes, Network};
+use rukh_weights::NETWORK as EMBEDDED_BYTES;
 use serde::Deserialize;
 
 use crate::goldens;

@@ -151,7 +151,7 @@ fn is_tower(network: &Network) -> bool {
 fn key(network: &Network, instructions: InstructionSet) -> String {
     format!(
         "{}\n{}\n{}\n{:016x}\n",
-        rukh_base::VERSION,
+        rukh_base::version::version(),
         processor::name(),
         instructions.name(),
         fingerprint(network)

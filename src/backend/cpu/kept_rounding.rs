@@ -12,9 +12,9 @@ use rukh_net::Network;
 use rukh_net::digest::digest;
 use std::path::{Path, PathBuf};
 
-/// How the weights of the embedded network are rounded. `scripts/training/round.sh` writes it.
+/// How the weights of the embedded network are rounded.
 #[cfg(feature = "embedded")]
-const EMBEDDED: &[u8] = include_bytes!("../../../weights/rukh-128x6.int8.gz");
+const EMBEDDED: &[u8] = rukh_weights::ROUNDING;
 #[cfg(not(feature = "embedded"))]
 const EMBEDDED: &[u8] = &[];
 
@@ -33,7 +33,7 @@ impl KeptFile {
     /// The file in the cache folder. `name` is the first word of its name, and `identity` says on what the content depends
     /// apart from the version of Rukh and the instructions that evaluate the positions.
     pub(super) fn in_cache(name: &str, instructions: InstructionSet, identity: &str) -> KeptFile {
-        let key = format!("{}\n{}\n{identity}", rukh_base::VERSION, instructions.name());
+        let key = format!("{}\n{}\n{identity}", rukh_base::version::version(), instructions.name());
         KeptFile { path: cache_folder::file(name, &key, "gz"), key }
     }
 

@@ -25,7 +25,7 @@ use super::output_file::write_whole;
 use canvas::{Canvas, MARGIN};
 pub(super) use model::{Chart, Mark, Panel, Places, Shape};
 pub(super) use roofline::{Point, Roofline};
-use rukh_base::os_error::in_words;
+use rukh_base::os_error::why_not_written;
 use scale::{Frame, Scale};
 pub(super) use stacked::{Stacked, StackedRow};
 use std::path::Path;
@@ -80,8 +80,9 @@ text{fill:#e6edf3}
 
 /// Writes the text of a picture into a file.
 fn write_picture(path: &Path, svg: &str) -> Result<(), CliError> {
-    write_whole(path, |file| file.write_all(svg.as_bytes()))
-        .map_err(|error| format!("cannot write the picture {}: {}", path.display(), in_words(&error)).into())
+    write_whole(path, |file| file.write_all(svg.as_bytes())).map_err(|error| {
+        format!("cannot write the picture {}: {}", path.display(), why_not_written(path, &error)).into()
+    })
 }
 
 impl Chart {

@@ -43,6 +43,13 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         options: arguments.reference_opts.clone(),
         ..config
     })?;
+    let is_same = tested.backend.attributes().name == reference.backend.attributes().name;
+    if is_same && reference.backend.attributes().runs_on_cpu {
+        let name = &reference.backend.attributes().name;
+        print_error_line(&format!(
+            "both backends are {name}, so that this says nothing about a card: see --backend and --reference"
+        ));
+    }
     let tested = tested.backend;
     let reference = reference.backend;
     let both = [&tested, &reference];

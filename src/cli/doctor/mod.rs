@@ -184,7 +184,7 @@ fn about(
 ) -> Vec<(String, String)> {
     let stages: Vec<&str> = chosen(arguments).iter().map(|stage| stage.name()).collect();
     [
-        ("version", format!("Rukh {}", rukh_base::VERSION)),
+        ("version", format!("Rukh {}", rukh_base::version::version())),
         ("built for", format!("{} {}", std::env::consts::OS, std::env::consts::ARCH)),
         ("backend", backend.name().to_owned()),
         ("backend options", backend_options.to_owned()),

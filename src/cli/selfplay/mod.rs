@@ -18,7 +18,7 @@ use crate::selfplay::config::PlayerConfig;
 use crate::selfplay::pgn::{self, PgnPlayer};
 use crate::selfplay::{FinishedGame, Tournament};
 use crate::uci::output::Output;
-use rukh_base::os_error::in_words;
+use rukh_base::os_error::{in_words, why_not_written};
 use rukh_options::{Options, TABLE};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -72,8 +72,10 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     let interrupter = tournament.interrupter();
     catch_interrupt(move || interrupter.interrupt())?;
     let mut failed_write: Option<CliError> = None;
+    let mut unplayed_games = 0;
     let interrupter = tournament.interrupter();
     let (progress, finish) = tournament.run(|game, progress| {
+        unplayed_games += u64::from(game.opening_plies == game.moves.len());
         let chunk = game.training_chunk.as_deref();
         let stored = training.as_mut().zip(chunk).map(|(store, chunk)| store.add(chunk)).transpose();
         let appended = append_game(pgn_file.as_mut(), game, &players);
@@ -107,11 +109,17 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         output.line(&report::status_line(&progress, true));
         output.lines(&report::result_lines(&progress, finish, sprt));
     }
+    if unplayed_games > 0 {
+        print_error_line(&format!(
+            "{unplayed_games} games count that nobody has played: they were over when their opening ended"
+        ));
+    }
     if let Some(error) = failed_write {
         return Err(error);
     }
     if let Some(file) = &mut results_file {
-        let entry = report::results_file_entry(&progress.score, networks);
+        let entry =
+            report::results_file_entry(&progress.score, players.each_ref().map(|player| &*player.name));
         file.write_all(entry.as_bytes())
             .map_err(|error| format!("cannot write the result: {}", in_words(&error)))?;
     }
@@ -144,7 +152,7 @@ fn names(networks: [String; 2], players: &[PlayerConfig; 2]) -> [String; 2] {
 
 fn open_to_append(path: &Path) -> Result<File, CliError> {
     let file = OpenOptions::new().create(true).append(true).open(path);
-    Ok(file.map_err(|error| format!("cannot write {}: {}", path.display(), in_words(&error)))?)
+    Ok(file.map_err(|error| format!("cannot write {}: {}", path.display(), why_not_written(path, &error)))?)
 }
 
 /// Writes each game at once, so that nothing is lost if the process ends.

@@ -4,7 +4,7 @@ use super::int8::for_encoders;
 use super::*;
 use crate::rocm_errors::{search, stdout};
 use rukh_gpu::{SharedLaunches, WeightBits};
-use rukh_net::discover::EMBEDDED_BYTES;
+use rukh_weights::NETWORK as EMBEDDED_BYTES;
 
 /// The largest allowed differences from lc0: those of `rocm-int8`, which rounds the inputs, too, but chooses the weights by
 /// them. The weights of most of the networks are random. The largest observed differences are 0.020 for q, 0.011 for d,

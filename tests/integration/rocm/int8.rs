@@ -1,7 +1,7 @@
 //! Encoders whose GEMMs have 8-bit integers, on the emulator.
 
 use super::*;
-use rukh_net::discover::EMBEDDED_BYTES;
+use rukh_weights::NETWORK as EMBEDDED_BYTES;
 use std::fs::{self, File};
 use std::path::PathBuf;
 use std::time::SystemTime;

@@ -16,14 +16,10 @@ use super::kernel_code::KernelCode;
 use super::ptx::Ptx;
 use flate2::read::GzDecoder;
 use rukh_base::{cache_folder, progress};
+use rukh_kernels::{OBJECTS, PTX, SAME_CODE, SOURCE};
 use std::io::Read;
 use std::path::PathBuf;
 use std::sync::Arc;
-
-// build.rs writes `OBJECTS`, a list of architectures and code objects (plain or gzipped), `SAME_CODE`, a list of
-// architectures with the name of the stored architecture and their own number, `PTX`, a list of NVIDIA's targets and their
-// gzipped texts, and `SOURCE`, all kernels as one text.
-include!(concat!(env!("OUT_DIR"), "/kernels.rs"));
 
 /// The code for a device of `architecture`. On an NVIDIA card it is that of `target`, which may be older. `driver` asks for
 /// the version of the driver that translates PTX.

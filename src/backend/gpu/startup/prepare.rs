@@ -241,7 +241,7 @@ fn figures_depend_on(gpu: &Gpu, versions: &str, precision: GpuPrecision, options
     } = options;
     format!(
         "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
-        rukh_base::VERSION,
+        rukh_base::version::version(),
         gpu.code.digest(),
         precision.key(),
         gemm.key(),

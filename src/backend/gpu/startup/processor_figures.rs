@@ -75,7 +75,7 @@ pub(super) fn computed(network: Arc<Network>, temperature: f32) -> Result<Vec<Ex
 
 /// What the figures depend on.
 fn key(network: &Network, temperature: f32) -> String {
-    format!("{},{:016x},{temperature}", rukh_base::VERSION, digest(network))
+    format!("{},{:016x},{temperature}", rukh_base::version::version(), digest(network))
 }
 
 fn histories(network: &Network) -> Vec<PositionHistory> {

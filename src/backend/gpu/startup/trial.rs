@@ -97,7 +97,7 @@ fn request(options: &GpuOptions) -> Request {
 fn key(options: &GpuOptions, libraries: &Libraries) -> String {
     let mut key = format!(
         "{},{},{},{}",
-        rukh_base::VERSION,
+        rukh_base::version::version(),
         options.gpu,
         options.gemm.key(),
         System::kernel_version().unwrap_or_default()

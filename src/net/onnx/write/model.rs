@@ -34,7 +34,7 @@ impl Converted {
         let model = Model {
             ir_version: Some(settings.ir_version()),
             producer_name: Some("Rukh".into()),
-            producer_version: Some(rukh_base::VERSION.into()),
+            producer_version: Some(rukh_base::version::version().into()),
             // lc0 gives its models this domain.
             domain: Some("org.lczero.models.*".into()),
             opset_import: vec![OperatorSet { domain: None, version: Some(settings.opset) }],

@@ -27,7 +27,7 @@ fn main() {
 /// - `SOURCE: &str`: the source of all kernels as one text, for compilation at run time.
 fn embed_kernels() -> Result<(), String> {
     let at = |path: &Path, error: io::Error| format!("{}: {error}", path.display());
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("../../../hip/kernels");
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").unwrap_or_default()).join("kernels");
     let out = Path::new(&env::var("OUT_DIR").unwrap_or_default()).to_path_buf();
     println!("cargo:rerun-if-changed={}", folder.display());
     println!("cargo:rerun-if-env-changed=RUKH_KERNELS_COMPILER");
@@ -73,14 +73,22 @@ fn embed_kernels() -> Result<(), String> {
     let has_object = |name: &str| objects.iter().any(|(architecture, _)| architecture == name);
     same_code.retain(|[architecture, base, _]| has_object(base) && !has_object(architecture));
 
-    let mut code = embedded("OBJECTS", &objects) + &embedded("PTX", &ptx);
-    code.push_str("pub(super) static SAME_CODE: &[(&str, &str, u8)] = &[\n");
+    let mut code = embedded(
+        "OBJECTS",
+        "Architectures with their code objects, plain or compressed with gzip.",
+        &objects,
+    );
+    code += &embedded("PTX", "NVIDIA's targets with their texts, compressed with gzip.", &ptx);
+    code.push_str("/// Architectures whose code is that of one in [`OBJECTS`]: the name, the name of that one, and the number of the former in\n/// the ELF header.\npub static SAME_CODE: &[(&str, &str, u8)] = &[\n");
     for [architecture, base, number] in same_code {
         let _ = writeln!(code, "    ({architecture:?}, {base:?}, {number}),");
     }
     let _ = writeln!(code, "];");
     let text = out.join("kernels.hip");
-    let _ = writeln!(code, "pub(super) static SOURCE: &str = include_str!({text:?});");
+    let _ = writeln!(
+        code,
+        "/// The source of all kernels as one text.\npub static SOURCE: &str = include_str!({text:?});"
+    );
     fs::write(out.join("kernels.rs"), code).map_err(|error| at(&out, error))
 }
 
@@ -100,8 +108,8 @@ fn files(folder: &Path, suffix: &str) -> Result<Vec<(String, PathBuf)>, String> 
 }
 
 /// The definition of a list of names and embedded files.
-fn embedded(list: &str, files: &[(String, PathBuf)]) -> String {
-    let mut code = format!("pub(super) static {list}: &[(&str, &[u8])] = &[\n");
+fn embedded(list: &str, about: &str, files: &[(String, PathBuf)]) -> String {
+    let mut code = format!("/// {about}\npub static {list}: &[(&str, &[u8])] = &[\n");
     for (name, file) in files {
         let _ = writeln!(code, "    ({name:?}, include_bytes!({file:?})),");
     }

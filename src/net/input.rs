@@ -77,7 +77,7 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
     let us = last.side_to_move();
     write_auxiliary(&mut masks, last, format);
     write_boards(&mut masks, history.positions(), us, format, fill);
-    let transform = if is_canonical(format) { choose_transform(last) } else { 0 };
+    let transform = transform_of(last, format);
     if transform != 0 {
         for mask in &mut masks[..=LAST_TRANSFORMED] {
             *mask = transformed(*mask, transform);
@@ -86,6 +86,16 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
     let rule50 = f32::from(last.rule50_ply());
     let rule50_value = if divides_rule50_by_100(format) { rule50 / 100.0 } else { rule50 };
     (InputPlanes { masks, rule50_value }, transform)
+}
+
+/// The board transform that [`encode`] applies to the planes of a position.
+pub fn transform_of(position: &Position, format: InputFormat) -> u8 {
+    if is_canonical(format) { choose_transform(position) } else { 0 }
+}
+
+/// Whether `format` shows older positions only if they are repetitions, and so reaches farther back than eight.
+pub fn encodes_only_repetitions(format: InputFormat) -> bool {
+    matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon)
 }
 
 /// Whether `format` transforms the board so that symmetrical positions have the same planes.
@@ -101,10 +111,6 @@ pub fn divides_rule50_by_100(format: InputFormat) -> bool {
 /// Whether plane 110 says that Black is to move.
 pub fn is_armageddon(format: InputFormat) -> bool {
     matches!(format, InputFormat::CanonicalHectopliesArmageddon | InputFormat::CanonicalV2Armageddon)
-}
-
-fn encodes_only_repetitions(format: InputFormat) -> bool {
-    matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon)
 }
 
 /// `mask` from the point of view of `us`: the ranks are flipped for Black.

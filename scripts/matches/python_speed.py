@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares the speed of the Python package with that of `backendbench`, in turn.
 
-    scripts/matches/python_speed.py --rukh target/release/rukh --net t1.pb.gz --backend cuda-auto [--onnx t1.onnx]
+    scripts/matches/python_speed.py --net t1.pb.gz --backend cuda-auto [--rukh target/release/rukh] [--onnx t1.onnx]
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes, in
 calls of `--positions`; `dense` also makes the dense priors. The package makes batches of 256, and so does backendbench,
@@ -52,7 +52,8 @@ def rate_of(work, positions, seconds):
 
 def backendbench(arguments):
     """The figure of `rukh backendbench`: the median of its batches."""
-    command = [arguments.rukh, "backendbench", f"--weights={arguments.net}", f"--backend={arguments.backend}",
+    program = [arguments.rukh] if arguments.rukh else [sys.executable, "-m", "rukh"]
+    command = [*program, "backendbench", f"--weights={arguments.net}", f"--backend={arguments.backend}",
                f"--backend-opts={arguments.options}", f"--threads={arguments.threads}", f"--start-batch-size={BATCH}",
                f"--max-batch-size={BATCH}", f"--batches={arguments.batches}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -74,7 +75,7 @@ def onnx_session(path, threads):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rukh", required=True, help="program")
+    parser.add_argument("--rukh", help="program (default: that of the package)")
     parser.add_argument("--net", required=True, help="network file")
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--options", default="", help="options of the backend")

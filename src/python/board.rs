@@ -1,7 +1,9 @@
 //! Boards in 40 bytes: what networks see of a position.
 
 use rukh_chess::{Color, Position, PositionHistory, Role, Square};
+use rukh_net::input::Shown;
 use shakmaty::{Bitboard, Board, ByColor, ByRole, Position as _, Setup, attacks};
+use std::sync::LazyLock;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
 /// The most boards of a game in a packed position; most networks see no more.
@@ -169,13 +171,77 @@ impl PackedBoard {
     }
 }
 
-/// The position of boards, newest first, up to the first that is not there.
+impl Shown for PackedBoard {
+    #[inline]
+    fn pieces(&self, role: Role, color: Color) -> Bitboard {
+        let [b0, b1, b2, black] = self.squares;
+        let pieces = match role {
+            Role::Pawn => b0 & !b1 & !b2,
+            Role::Knight => !b0 & b1 & !b2,
+            Role::Bishop => b0 & b1 & !b2,
+            Role::Rook => b2 & !(b0 ^ b1),
+            Role::Queen => b0 & !b1 & b2,
+            Role::King => !b0 & b1 & b2,
+        };
+        Bitboard(pieces & if color.is_black() { black } else { !black })
+    }
+
+    fn rights(&self) -> u8 {
+        let [b0, b1, b2, black] = self.squares;
+        let mut rights = 0;
+        for color in Color::ALL {
+            let rooks = b0 & b1 & b2 & if color.is_black() { black } else { !black };
+            let below_king = self.pieces(Role::King, color).0.wrapping_sub(1);
+            rights =
+                rights << 2 | u8::from(rooks & below_king != 0) << 1 | u8::from(rooks & !below_king != 0);
+        }
+        rights
+    }
+
+    fn en_passant(&self) -> Option<Square> {
+        (self.en_passant < 64).then(|| Square::new(u32::from(self.en_passant)))
+    }
+
+    fn side_to_move(&self) -> Color {
+        self.turn()
+    }
+
+    fn rule50_ply(&self) -> u16 {
+        self.rule50
+    }
+
+    fn repetitions(&self) -> u8 {
+        self.repetitions
+    }
+
+    fn is_standard_start(&self) -> bool {
+        static START: LazyLock<PackedBoard> = LazyLock::new(|| PackedBoard::of(&Position::startpos()));
+        self.squares == START.squares && self.turn().is_white()
+    }
+}
+
+/// Boards, newest first, up to the first that is not there, as the oldest first.
+///
+/// # Errors
+/// There is no board.
+pub(crate) fn oldest_first<'a>(
+    boards: &[PackedBoard],
+    ordered: &'a mut Vec<PackedBoard>,
+) -> Result<&'a [PackedBoard], String> {
+    let count = boards.iter().take_while(|board| board.is_there()).count();
+    ordered.clear();
+    ordered.extend(boards[..count].iter().rev());
+    match count {
+        0 => Err("a packed position has no board".to_owned()),
+        _ => Ok(ordered),
+    }
+}
+
+/// The history of boards, oldest first.
 ///
 /// # Errors
 /// There is no board, or a position cannot be played.
 pub(crate) fn history(boards: &[PackedBoard]) -> Result<PositionHistory, String> {
-    let boards = boards.iter().take_while(|board| board.is_there());
-    let mut positions = boards.map(PackedBoard::position).collect::<Result<Vec<_>, _>>()?;
-    positions.reverse();
+    let positions = boards.iter().map(PackedBoard::position).collect::<Result<Vec<_>, _>>()?;
     PositionHistory::of(positions).ok_or_else(|| "a packed position has no board".to_owned())
 }

@@ -7,9 +7,9 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bo
 use pyo3::prelude::*;
 use rukh_backend::{Added, Backend, BackendError, Batch, EvalRequest, Evaluation, Value};
 use rukh_chess::{PackedMove, Position, PositionHistory, Role};
-use rukh_net::InputFormat;
-use rukh_net::input::transform_of;
+use rukh_net::input::encode_shown;
 use rukh_net::policy_index::index_of;
+use rukh_net::{HistoryFill, InputFormat};
 use shakmaty::Position as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -195,15 +195,22 @@ impl On<'_> {
     ) -> Result<Evaluations, Failure> {
         let mut evaluations = Evaluations::default();
         let mut batch = self.backend.new_batch();
-        let (mut asked, mut moves) = (Vec::new(), Vec::new());
+        let (mut asked, mut moves, mut ordered) = (Vec::new(), Vec::new(), Vec::new());
         for (number, boards) in (first..).zip(positions) {
-            let history = board::history(boards).map_err(|reason| Failure::Position(number, reason))?;
-            let last = history.last();
+            let failed = |reason| Failure::Position(number, reason);
+            let boards = board::oldest_first(boards, &mut ordered).map_err(failed)?;
+            let newest = &boards[boards.len() - 1];
+            let last = newest.position().map_err(failed)?;
             last.packed_moves(&mut moves);
-            evaluations.add_moves(last, &moves, transform_of(last, self.format), boards[0].castles_to_rook());
-            asked.push(match moves.is_empty() {
-                true => Asked::Ended(last.is_check()),
-                false => ask(&mut *batch, &history, &moves),
+            let start = evaluations.indices.len();
+            let (planes, transform) = encode_shown(&last, boards, self.format, HistoryFill::FenOnly);
+            evaluations.add_moves(&last, &moves, transform, newest.castles_to_rook());
+            asked.push(if moves.is_empty() {
+                Asked::Ended(last.is_check())
+            } else if batch.add_planes(&planes, &evaluations.indices[start..]) {
+                Asked::Network
+            } else {
+                ask(&mut *batch, &board::history(boards).map_err(failed)?, &moves)
             });
         }
         self.finish(batch, &asked, evaluations)

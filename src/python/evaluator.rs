@@ -82,7 +82,7 @@ impl Evaluator {
     /// Evaluates FENs and boards of python-chess.
     fn evaluate<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyList>) -> PyResult<Arrays<'py>> {
         let on = self.on()?;
-        let mut reader = Reader::new(encodes_only_repetitions(self.format));
+        let mut reader = Reader::new(py, encodes_only_repetitions(self.format))?;
         let size = on.chunk(positions.len());
         let mut first = 0;
         let next = |_: Python<'_>| {

@@ -4,7 +4,7 @@ use crate::board::{BOARDS, PackedBoard, Parts};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::{PyList, PyString};
+use pyo3::types::{PyList, PyString, PyTuple, PyType};
 use rukh_chess::{Color, Position, Square};
 use std::collections::HashMap;
 
@@ -24,6 +24,38 @@ impl Games {
     }
 }
 
+/// The most boards that a reader remembers.
+const REMEMBERED: usize = 1 << 16;
+
+/// What is read of a board and of an entry of its stack. Reading many attributes at once takes half the time.
+const OF_BOARD: [&str; 12] = [
+    "pawns",
+    "knights",
+    "bishops",
+    "rooks",
+    "queens",
+    "kings",
+    "castling_rights",
+    "ep_square",
+    "halfmove_clock",
+    "turn",
+    "occupied_co",
+    "chess960",
+];
+const OF_ENTRY: [&str; 11] = [
+    "pawns",
+    "knights",
+    "bishops",
+    "rooks",
+    "queens",
+    "kings",
+    "castling_rights",
+    "ep_square",
+    "halfmove_clock",
+    "turn",
+    "occupied_b",
+];
+
 /// Reads positions. It remembers boards of python-chess's stacks, which the positions of a game share.
 pub(crate) struct Reader<'py> {
     /// The most boards of a position.
@@ -32,16 +64,25 @@ pub(crate) struct Reader<'py> {
     seen: HashMap<usize, (Bound<'py, PyAny>, PackedBoard)>,
     /// The boards of one position, newest first.
     boards: Vec<PackedBoard>,
+    /// Functions that read the attributes.
+    of_board: Bound<'py, PyAny>,
+    of_entry: Bound<'py, PyAny>,
+    /// The type of the last board, whose variant is known.
+    known: Option<Bound<'py, PyType>>,
 }
 
 impl<'py> Reader<'py> {
     /// A reader that keeps the newest boards only, or also those that a repetition needs.
-    pub(crate) fn new(keeps_all: bool) -> Reader<'py> {
-        Reader {
+    pub(crate) fn new(py: Python<'py>, keeps_all: bool) -> PyResult<Reader<'py>> {
+        let getter = py.import("operator")?.getattr("attrgetter")?;
+        Ok(Reader {
             limit: if keeps_all { usize::MAX } else { BOARDS },
             seen: HashMap::new(),
             boards: Vec::new(),
-        }
+            of_board: getter.call1(PyTuple::new(py, OF_BOARD)?)?,
+            of_entry: getter.call1(PyTuple::new(py, OF_ENTRY)?)?,
+            known: None,
+        })
     }
 
     /// Reads positions; `first` is the number of the first one, for messages.
@@ -49,8 +90,9 @@ impl<'py> Reader<'py> {
     /// # Errors
     /// `ValueError` or `TypeError`, which name the position.
     pub(crate) fn read(&mut self, items: &[Bound<'py, PyAny>], first: usize) -> PyResult<Games> {
-        // Boards of other chunks are seldom those of this one.
-        self.seen.clear();
+        if self.seen.len() > REMEMBERED {
+            self.seen.clear();
+        }
         let mut games = Games::default();
         for (number, item) in (first..).zip(items) {
             self.read_one(item, number)?;
@@ -71,23 +113,20 @@ impl<'py> Reader<'py> {
             self.boards.push(board.castling_to_rook(board.needs_king_to_rook()));
             return Ok(());
         }
-        let stack = item.getattr(intern!(py, "_stack")).ok();
-        let Some(stack) = stack.as_ref().and_then(|stack| stack.cast::<PyList>().ok()) else {
-            let kind = item.get_type();
-            let text = format!("position {number}: expected a FEN or a chess.Board, not {}", kind.name()?);
-            return Err(PyTypeError::new_err(text));
-        };
-        let variant = item.getattr(intern!(py, "uci_variant"))?;
-        if variant.extract::<String>().ok().is_none_or(|name| name != "chess") {
-            let text =
-                format!("position {number}: networks know standard chess and Chess960 only, not {variant}");
-            return Err(PyValueError::new_err(text));
+        let kind = item.get_type();
+        if self.known.as_ref().is_none_or(|known| !known.is(&kind)) {
+            check_kind(item, number)?;
+            self.known = Some(kind);
         }
-        let sides = item.getattr(intern!(py, "occupied_co"))?;
-        let last = read_board(item, &sides.get_item(false)?)?;
+        let stack = item.getattr(intern!(py, "_stack"))?;
+        let stack = stack.cast::<PyList>()?;
+        let read = self.of_board.call1((item,))?;
+        let read = read.cast::<PyTuple>()?;
+        let black = read.get_borrowed_item(10)?.get_item(false)?;
+        let last = read_board(read, black.as_borrowed())?;
         let in_stack = stack.len();
         let last = if in_stack > 0 { last.as_played() } else { last };
-        let is_chess960 = item.getattr(intern!(py, "chess960"))?.is_truthy()?;
+        let is_chess960 = read.get_borrowed_item(11)?.is_truthy()?;
         self.boards.push(last.castling_to_rook(is_chess960 || last.needs_king_to_rook()));
         for index in (0..in_stack).rev() {
             // An older board can be neither shown nor repeated.
@@ -106,8 +145,9 @@ impl<'py> Reader<'py> {
         let board = match self.seen.get(&address) {
             Some((_, board)) => *board,
             None => {
-                let black = state.getattr(intern!(state.py(), "occupied_b"))?;
-                let board = read_board(state, &black)?;
+                let read = self.of_entry.call1((state,))?;
+                let read = read.cast::<PyTuple>()?;
+                let board = read_board(read, read.get_borrowed_item(10)?)?;
                 self.seen.insert(address, (state.clone(), board));
                 board
             }
@@ -116,26 +156,34 @@ impl<'py> Reader<'py> {
     }
 }
 
-/// Reads a `chess.Board` or an entry of its stack.
-fn read_board(board: &Bound<'_, PyAny>, black: &Bound<'_, PyAny>) -> PyResult<PackedBoard> {
-    let py = board.py();
-    let mask = |name| board.getattr(name)?.extract::<u64>();
-    let en_passant: Option<u32> = board.getattr(intern!(py, "ep_square"))?.extract()?;
-    let rule50: u64 = board.getattr(intern!(py, "halfmove_clock"))?.extract()?;
+/// Checks that an object is a board of standard chess.
+fn check_kind(item: &Bound<'_, PyAny>, number: usize) -> PyResult<()> {
+    let py = item.py();
+    if !item.getattr(intern!(py, "_stack")).is_ok_and(|stack| stack.is_instance_of::<PyList>()) {
+        let kind = item.get_type();
+        let text = format!("position {number}: expected a FEN or a chess.Board, not {}", kind.name()?);
+        return Err(PyTypeError::new_err(text));
+    }
+    let variant = item.getattr(intern!(py, "uci_variant"))?;
+    if variant.extract::<String>().ok().is_none_or(|name| name != "chess") {
+        let text =
+            format!("position {number}: networks know standard chess and Chess960 only, not {variant}");
+        return Err(PyValueError::new_err(text));
+    }
+    Ok(())
+}
+
+/// Reads the attributes of a board or of an entry of its stack, the first ten of [`OF_ENTRY`], and Black's squares.
+fn read_board(read: &Bound<'_, PyTuple>, black: Borrowed<'_, '_, PyAny>) -> PyResult<PackedBoard> {
+    let mask = |at: usize| read.get_borrowed_item(at)?.extract::<u64>();
+    let en_passant: Option<u32> = read.get_borrowed_item(7)?.extract()?;
     Ok(PackedBoard::new(&Parts {
-        roles: [
-            mask(intern!(py, "pawns"))?,
-            mask(intern!(py, "knights"))?,
-            mask(intern!(py, "bishops"))?,
-            mask(intern!(py, "rooks"))?,
-            mask(intern!(py, "queens"))?,
-            mask(intern!(py, "kings"))?,
-        ],
+        roles: [mask(0)?, mask(1)?, mask(2)?, mask(3)?, mask(4)?, mask(5)?],
         black: black.extract()?,
-        castling: mask(intern!(py, "castling_rights"))?,
+        castling: mask(6)?,
         en_passant: en_passant.and_then(|square| Square::try_from(square).ok()),
-        rule50: u16::try_from(rule50).unwrap_or(u16::MAX),
-        turn: Color::from_white(board.getattr(intern!(py, "turn"))?.is_truthy()?),
+        rule50: u16::try_from(mask(8)?).unwrap_or(u16::MAX),
+        turn: Color::from_white(read.get_borrowed_item(9)?.is_truthy()?),
     }))
 }
 

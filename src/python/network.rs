@@ -8,7 +8,7 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
-use rukh_net::input::encode;
+use rukh_net::input::encode_shown;
 use rukh_net::{HistoryFill, InputFormat};
 use std::path::PathBuf;
 use zerocopy::{FromBytes, IntoBytes};
@@ -65,10 +65,13 @@ impl Network {
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let rows = rows(packed.as_slice()?)?;
         let numbers = py.detach(|| {
-            let mut numbers = Vec::with_capacity(rows.len() * planes::NUMBERS);
+            let (mut numbers, mut ordered) = (Vec::with_capacity(rows.len() * planes::NUMBERS), Vec::new());
             for (number, row) in rows.iter().enumerate() {
-                let history = board::history(row).map_err(|reason| format!("position {number}: {reason}"))?;
-                planes::expand(&encode(&history, self.format, HistoryFill::FenOnly).0, &mut numbers);
+                let failed = |reason| format!("position {number}: {reason}");
+                let boards = board::oldest_first(row, &mut ordered).map_err(failed)?;
+                let last = row[0].position().map_err(failed)?;
+                let (planes, _) = encode_shown(&last, boards, self.format, HistoryFill::FenOnly);
+                planes::expand(&planes, &mut numbers);
             }
             Ok(numbers)
         });
@@ -93,7 +96,7 @@ pub(crate) fn pack<'py>(
     py: Python<'py>,
     positions: &Bound<'py, PyList>,
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
-    let mut reader = Reader::new(false);
+    let mut reader = Reader::new(py, false)?;
     let mut bytes = Vec::with_capacity(positions.len() * size_of::<[PackedBoard; BOARDS]>());
     let mut first = 0;
     while first < positions.len() {
@@ -115,8 +118,8 @@ const CHUNK: usize = 256;
 /// The FENs of packed positions.
 #[pyfunction]
 pub(crate) fn fens(packed: PyReadonlyArray1<'_, u8>) -> PyResult<Vec<String>> {
-    let fen = |(number, row): (usize, &[PackedBoard; BOARDS])| match board::history(row) {
-        Ok(history) => Ok(history.last().to_fen()),
+    let fen = |(number, row): (usize, &[PackedBoard; BOARDS])| match row[0].position() {
+        Ok(position) => Ok(position.to_fen()),
         Err(reason) => Err(PyValueError::new_err(format!("position {number}: {reason}"))),
     };
     rows(packed.as_slice()?)?.iter().enumerate().map(fen).collect()

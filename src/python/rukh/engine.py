@@ -65,8 +65,8 @@ class Engine:
         self._native.set_option("MultiPV", str(multipv or self._multipv))
         clock = None
         if limit.white_clock is not None or limit.black_clock is not None:
-            left = [time if time is not None else math.inf for time in (limit.white_clock, limit.black_clock)]
-            clock = (*left, limit.white_inc or 0.0, limit.black_inc or 0.0, limit.remaining_moves)
+            white, black = (math.inf if time is None else time for time in (limit.white_clock, limit.black_clock))
+            clock = (white, black, limit.white_inc or 0.0, limit.black_inc or 0.0, limit.remaining_moves)
         root = board.root()
         native = self._native.analyse(
             root.fen(shredder=board.chess960, en_passant="fen"),

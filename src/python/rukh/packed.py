@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     import chess
 
 #: The type of one board, 40 bytes. A packed position is a row of eight: the position itself, then those before it, newest
-#: first. Packed positions are arrays of the shape (N, 8); every network can evaluate them.
+#: first. Packed positions are arrays of the shape (N, 8); every network can evaluate them. (Those of the input formats 5
+#: and 133 see repetitions that are farther back only in boards.)
 #:
 #: `squares`      the code of each square, one bit in each of four numbers; bit 0 is a1, bit 7 h1, bit 63 h8. The codes are
 #:                0 empty, 1 pawn, 2 knight, 3 bishop, 4 rook, 5 queen, 6 king, 7 a rook that may castle; 8 is added for
@@ -33,7 +34,8 @@ BOARD = np.dtype(
         ("repetitions", np.uint8),
         ("flags", np.uint8),
         ("unused", np.uint8, 3),
-    ]
+    ],
+    align=True,
 )
 
 #: The boards of a packed position.
@@ -67,4 +69,4 @@ def raw(packed: NDArray[Any]) -> NDArray[np.uint8]:
     if packed.dtype != BOARD or packed.ndim != 2 or packed.shape[1] != BOARDS:
         raise ValueError(f"packed positions have the shape (N, {BOARDS}) and the dtype rukh.BOARD, "
                          f"not {packed.shape} and {packed.dtype}")
-    return np.ascontiguousarray(packed).reshape(-1).view(np.uint8)
+    return np.require(packed, BOARD, ["C", "A"]).reshape(-1).view(np.uint8)

@@ -117,8 +117,8 @@ python_tests() {
     folder=$(mktemp -d)
     python -m unittest discover --quiet --start-directory src/python/tests
     python $examples/puzzles.py src/python/tests/puzzles.csv --backend cpu
-    rukh selfplay --backend=cpu --games=2 --visits=1 --parallelism=2 --training --training-dir="$folder/data" \
-        --pgn="$folder/games.pgn" >/dev/null
+    rukh selfplay --backend=cpu --games=2 --visits=2 --training --training-input-format=2 \
+        --training-dir="$folder/data" --pgn="$folder/games.pgn" >/dev/null
     python $examples/game_loss.py "$folder/games.pgn" --backend cpu
     python $examples/training_batch.py "$folder/data" --backend cpu --batch 64 | tee "$folder/batch"
     grep -q 'legal moves as the chunks say: 100.0%' "$folder/batch"

@@ -116,9 +116,7 @@ impl Analysis {
     }
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Found>> {
-        let info = self.wait(py, |analysis| {
-            (!analysis.wait(SIGNAL_INTERVAL)).then_some(None).unwrap_or_else(|| Some(analysis.next()))
-        })?;
+        let info = self.wait(py, |analysis| analysis.wait(SIGNAL_INTERVAL).then(|| analysis.next()))?;
         Ok(info.flatten().map(|info| {
             let (centipawns, mate) = match info.score {
                 Some(Score::Centipawns(centipawns)) => (Some(centipawns), None),

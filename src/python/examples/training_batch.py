@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """Makes a batch of lc0's training data (V6 chunks), and prints a network's losses on it.
 
-    rukh selfplay --training --games=100 --training-dir=data
+    rukh selfplay --training --training-input-format=2 --games=100 --training-dir=data
     examples/training_batch.py data --batch 1024
 
-`batch_of` gives what a trainer needs: planes, the policy's target, and win, draw and loss. Records without the format of the
-network's planes are refused. Needs only numpy.
+`batch_of` gives what a trainer needs: planes, the policy's target, and win, draw and loss. Records must have the input
+format of the network; Rukh's own has 2. Needs only numpy.
 """
 
 import argparse
@@ -50,13 +50,14 @@ def planes_of(records):
     planes[:, :104] = np.unpackbits(records["planes"], axis=2).reshape(-1, 104, 8, 8)
     classical = records["input_format"] == 1
     planes[classical, 104:108] = records["castling"][classical][:, :, None, None]
-    planes[classical, 108] = records["side_or_en_passant"][classical][:, None, None]
     # Other formats have the files of our rooks on our rank, and those of their rooks on theirs.
     files = np.unpackbits(records["castling"][~classical][:, :, None], axis=2, bitorder="little")
     planes[~classical, 104, 0], planes[~classical, 105, 0] = files[:, 0], files[:, 1]
     planes[~classical, 104, 7], planes[~classical, 105, 7] = files[:, 2], files[:, 3]
-    en_passant = records["side_or_en_passant"][~classical][:, None]
-    planes[~classical, 108, 7] = np.unpackbits(en_passant, axis=1, bitorder="little")
+    canonical = records["input_format"] > 2
+    planes[~canonical, 108] = records["side_or_en_passant"][~canonical][:, None, None]
+    en_passant = records["side_or_en_passant"][canonical][:, None]
+    planes[canonical, 108, 7] = np.unpackbits(en_passant, axis=1, bitorder="little")
     scale = np.where(records["input_format"] <= 3, 1, 100)
     planes[:, 109] = (records["rule50"] / scale)[:, None, None]
     planes[:, 111] = 1

@@ -122,7 +122,8 @@ step_wheels() {
     # The bare Debian above has a Python that is too old for numpy's wheels.
     [ -d "$root" ] || debootstrap --variant=minbase --include=python3-venv bookworm "$root" "$(debian_mirror)" >"$root.log"
     "$cross/tools/bin/pip" download --quiet --only-binary :all: --python-version 3.11 --no-deps \
-        --dest "$cross/python-packages" numpy chess
+        --dest "$cross/python-packages" numpy
+    "$cross/tools/bin/pip" wheel --quiet --no-deps --wheel-dir "$cross/python-packages" chess
     start_in "$root" "$cross/bare-python"
     scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_x86_64.whl "$cross/python-packages" "$cross/bare-python"
 }

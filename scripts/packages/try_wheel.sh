@@ -3,7 +3,7 @@
 # evaluated, and a search finds a mate.
 #
 # usage: scripts/packages/try_wheel.sh WHEEL FOLDER [STARTER ...]
-#   FOLDER     a folder with wheels of numpy and chess (`pip download --dest FOLDER numpy chess`)
+#   FOLDER     a folder with wheels of numpy and chess (`pip wheel --wheel-dir FOLDER numpy chess`)
 #   STARTER    the command that starts programs elsewhere, such as in a bare system; it must find both at their paths
 set -euo pipefail
 

@@ -10,7 +10,7 @@
 #   nightly              every check, whatever has changed, and those that take long; CI runs it every night
 #   long                 tests that take minutes each
 # environment:
-#   PYTHON               the Python of the steps `training`, `onnx`, `second_emulator` and `ptx_emulator` (default:
+#   PYTHON               the Python of the steps `python`, `training`, `onnx`, `second_emulator` and `ptx_emulator` (default:
 #                        target/python/bin/python, else python3)
 #   RUKH_CHECK_ALL=1     leaves out no check
 #   RUKH_SCHEDULES=20    random schedules of each search in the step `models`
@@ -91,6 +91,38 @@ step_library() {
         cargo clippy --quiet --package librukh --features "$features" -- -D warnings
     done
     tests --doc --features librukh/embedded,librukh/engine,librukh/gpu
+}
+
+# The Python package: makes the wheel, installs it in an environment of its own, and runs its tests and examples.
+step_python() {
+    local python environment=target/wheel target=${CARGO_TARGET_DIR:-target}
+    python=$(python_of_checks)
+    if ! "$python" -c 'import chess, maturin, numpy' 2>/dev/null; then
+        skip "the wheel is made by Python with maturin, numpy and python-chess (pip install maturin numpy chess)"
+        return
+    fi
+    rm -rf "$environment"
+    "$python" -m venv --system-site-packages "$environment"
+    # What is installed beside this Python, which may be an environment itself.
+    "$python" -c 'import site; print(*site.getsitepackages(), sep="\n")' \
+        >"$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/packages.pth"
+    "$python" -m maturin build --quiet --locked --manifest-path src/python/Cargo.toml --profile dev \
+        --interpreter "$python" --target-dir "$target" --out "$environment/wheels"
+    "$environment/bin/python" -m pip install --quiet --no-deps --no-index "$environment"/wheels/*.whl
+    PATH=$PWD/$environment/bin:$PATH python_tests
+}
+
+python_tests() {
+    local folder examples=src/python/examples
+    folder=$(mktemp -d)
+    python -m unittest discover --quiet --start-directory src/python/tests
+    python $examples/puzzles.py src/python/tests/puzzles.csv --backend cpu
+    rukh selfplay --backend=cpu --games=2 --visits=2 --training --training-input-format=2 \
+        --training-dir="$folder/data" --pgn="$folder/games.pgn" >/dev/null
+    python $examples/game_loss.py "$folder/games.pgn" --backend cpu
+    python $examples/training_batch.py "$folder/data" --backend cpu --batch 64 | tee "$folder/batch"
+    grep -q 'legal moves as the chunks say: 100.0%' "$folder/batch"
+    rm -r "$folder"
 }
 
 # The integration tests of GPU backends: they need the emulator, and most of the time.
@@ -266,4 +298,4 @@ step_nightly() {
 
 STEPS_BESIDE="kernels second_emulator ptx_emulator kernels_host"
 STEPS_ON_REQUEST="quick nightly long signature cpu_speed"
-run_steps "format lint docs test library gpu onnx models training" "$@"
+run_steps "format lint docs test library python gpu onnx models training" "$@"

@@ -11,6 +11,7 @@
 #   linux      plays in a bare Debian of 2021 with the archive, and then with the package that it installs
 #   arm        the same on an emulated processor for 64-bit ARM, with shorter searches, without installing
 #   windows    plays under Wine
+#   wheels     the wheels of the Python package; installs that for this system in a bare Debian, plays and evaluates
 #   sums       SHA256SUMS, and a list of the files
 # environment:
 #   RUKH_REPOSITORY    the address of the project's page, which the recipes need
@@ -36,7 +37,7 @@ step_tools() {
     rustup target add $linux $arm $windows
     # Zig's linker has the interfaces of every version of glibc, for each processor.
     [ -x "$cross/tools/bin/python3" ] || python3 -m venv "$cross/tools"
-    "$cross/tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 ziglang==0.17.1
+    "$cross/tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 ziglang==0.17.1 maturin==1.16.0
     cargo install --quiet --locked --root "$cross/tools" --target-dir "$cross/tools/target" cargo-deb@3.8.0
     make_bare amd64
     # The packages are unpacked only: their scripts would need a kernel that starts programs for ARM.
@@ -59,12 +60,17 @@ make_bare() {
         cp "$(command -v qemu-aarch64-static)" "$root/usr/bin/"
         emulator=/usr/bin/qemu-aarch64-static
     fi
-    cat >"$cross/bare-$1" <<EOF
+    start_in "$root" "$cross/bare-$1" $emulator
+}
+
+# start_in FOLDER FILE [EMULATOR]: makes a file that starts a program in the system of a folder.
+start_in() {
+    cat >"$2" <<EOF
 #!/bin/sh
-exec bwrap --ro-bind $root / --dev /dev --proc /proc --tmpfs /root --bind /tmp /tmp --unshare-all --die-with-parent \\
-    --clearenv --setenv HOME /root --chdir /root $emulator "\$@"
+exec bwrap --ro-bind $1 / --dev /dev --proc /proc --tmpfs /root --bind /tmp /tmp --unshare-all --die-with-parent \\
+    --clearenv --setenv HOME /root --chdir /root ${3:-} "\$@"
 EOF
-    chmod +x "$cross/bare-$1"
+    chmod +x "$2"
 }
 
 step_archives() {
@@ -108,6 +114,20 @@ step_arm() {
 # In another folder than the source, whose network it would find.
 step_windows() { (cd "$WINEPREFIX" && "$OLDPWD/scripts/packages/try.sh" "$archive-windows-x86_64.zip" "$cross/wine64"); }
 
+step_wheels() {
+    local target root=$cross/debian-python
+    for target in $linux $arm $windows; do
+        PYTHON=$cross/tools/bin/python3 scripts/packages/wheels.sh "$target"
+    done
+    # The bare Debian above has a Python that is too old for numpy's wheels.
+    [ -d "$root" ] || debootstrap --variant=minbase --include=python3-venv bookworm "$root" "$(debian_mirror)" >"$root.log"
+    "$cross/tools/bin/pip" download --quiet --only-binary :all: --python-version 3.11 --no-deps \
+        --dest "$cross/python-packages" numpy
+    "$cross/tools/bin/pip" wheel --quiet --no-deps --wheel-dir "$cross/python-packages" chess
+    start_in "$root" "$cross/bare-python"
+    scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_x86_64.whl "$cross/python-packages" "$cross/bare-python"
+}
+
 step_sums() {
     cd "$results"
     local files
@@ -116,4 +136,4 @@ step_sums() {
     xargs sha256sum <<<"$files" | tee SHA256SUMS
 }
 
-run_steps "tools archives debs source linux arm windows sums" "$@"
+run_steps "tools archives debs source linux arm windows wheels sums" "$@"

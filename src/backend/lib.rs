@@ -41,6 +41,7 @@ pub use comparison::{Comparison, Figure};
 pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 use rukh_chess::{PackedMove, PositionHistory};
+use rukh_net::InputPlanes;
 
 /// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The
 /// registry makes every backend accept it.
@@ -158,6 +159,12 @@ pub trait Batch: Send {
 
     /// Adds a request. If the batch holds more than `maximum_batch_size`, its ticket fails.
     fn add(&mut self, request: EvalRequest<'_>) -> Added;
+
+    /// Adds a position as the network's input planes, with the policy indices whose priors are wanted, at most 218: the
+    /// most moves of a position. Returns false, and adds nothing, if this backend takes positions only.
+    fn add_planes(&mut self, _planes: &InputPlanes, _indices: &[u16]) -> bool {
+        false
+    }
 
     /// Starts the evaluation. A backend without a device or threads of its own may leave the work to `wait`.
     fn submit(self: Box<Self>) -> Box<dyn Ticket>;

@@ -6,6 +6,7 @@
 //! | [`quote`] | user input, shortened and escaped for error messages |
 //! | [`cache_folder`] | the folder for what can be made again |
 //! | [`processor`] | the name of the processor |
+//! | [`program`] | the file that starts this program |
 //! | [`lc0_folders`] | where lc0 looks for a user's files |
 //! | [`word_wrap`] | text broken into lines |
 //! | [`decompress`] | reads files that may be compressed |
@@ -33,6 +34,7 @@ pub mod limited_lines;
 pub mod os_error;
 pub mod parallel;
 pub mod processor;
+pub mod program;
 pub mod progress;
 pub mod quote;
 pub mod regular_file;

@@ -123,21 +123,24 @@ fn parse_fields(fen: &str) -> Result<ParsedFen, FenError> {
         return Err(FenError::Trailing(quoted(text)));
     }
 
-    let rule50_ply = u16::try_from(halfmoves).unwrap_or(u16::MAX);
-    let moves_before = fullmoves.get() - 1;
-    let game_ply = moves_before.saturating_mul(2).saturating_add(u32::from(turn.is_black()));
-    let setup = Setup {
-        board,
-        turn,
-        castling_rights,
-        ep_square,
-        halfmoves: u32::from(rule50_ply),
-        fullmoves,
-        ..Setup::empty()
-    };
-    let (board, excess_material) = lenient_board(setup).map_err(|error| unplayable(&error, fen))?;
+    let setup = Setup { board, turn, castling_rights, ep_square, halfmoves, fullmoves, ..Setup::empty() };
+    set_up(setup, || fen.to_owned())
+}
+
+/// The content of a FEN that says what `setup` says; `fen` is for messages.
+pub(super) fn set_up(mut setup: Setup, fen: impl FnOnce() -> String) -> Result<ParsedFen, FenError> {
+    let rule50_ply = u16::try_from(setup.halfmoves).unwrap_or(u16::MAX);
+    setup.halfmoves = u32::from(rule50_ply);
+    let moves_before = setup.fullmoves.get() - 1;
+    let game_ply = moves_before.saturating_mul(2).saturating_add(u32::from(setup.turn.is_black()));
+    let (board, excess_material) = lenient_board(setup).map_err(|error| unplayable(&error, &fen()))?;
     let en_passant = board.ep_square(EnPassantMode::Always);
     Ok(ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material })
+}
+
+/// The FEN of a setup, for messages.
+pub(super) fn of_setup(setup: &Setup) -> String {
+    Fen::try_from_setup(setup.clone()).unwrap_or_else(LossyFenError::ignore).to_string()
 }
 
 /// shakmaty's position for `setup`, and whether it has more pieces than promotions can explain.

@@ -29,6 +29,11 @@ impl PositionHistory {
         PositionHistory { positions: vec![start] }
     }
 
+    /// A history of positions whose counters are known, oldest first. `None` without any.
+    pub fn of(positions: Vec<Position>) -> Option<PositionHistory> {
+        (!positions.is_empty()).then_some(PositionHistory { positions })
+    }
+
     /// Plays a legal move and counts repetitions.
     pub fn push(&mut self, m: Move) {
         // Copies the position within the list and changes it there, because every ply of a descent calls this.

@@ -13,7 +13,7 @@
 
 use super::{Color, FenError, Move, MoveList, Square, fen};
 use shakmaty::zobrist::{Zobrist64, ZobristValue};
-use shakmaty::{Bitboard, Castles, CastlingSide, Chess, EnPassantMode, Position as _, Role};
+use shakmaty::{Bitboard, Castles, CastlingSide, Chess, EnPassantMode, Position as _, Role, Setup};
 
 /// A position with its counters.
 #[derive(Clone, Debug)]
@@ -54,9 +54,23 @@ impl Position {
     /// # Errors
     /// The FEN is malformed, or its position cannot be played.
     pub fn from_fen(fen: &str) -> Result<Position, FenError> {
-        let fen::ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material } = fen::parse(fen)?;
+        fen::parse(fen).map(Position::from_parsed)
+    }
+
+    /// A position that has already occurred so many times, from a setup whose fields mean what those of a FEN mean.
+    ///
+    /// # Errors
+    /// The position cannot be played.
+    pub fn from_setup(setup: Setup, repetitions: u8) -> Result<Position, FenError> {
+        let shown = setup.clone();
+        let parsed = fen::set_up(setup, || fen::of_setup(&shown))?;
+        Ok(Position { repetitions, ..Position::from_parsed(parsed) })
+    }
+
+    fn from_parsed(parsed: fen::ParsedFen) -> Position {
+        let fen::ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material } = parsed;
         let key = key_from_scratch(&board, en_passant);
-        Ok(Position {
+        Position {
             board,
             en_passant,
             rule50_ply,
@@ -65,7 +79,7 @@ impl Position {
             plies_since_repetition: 0,
             key,
             excess_material,
-        })
+        }
     }
 
     /// The FEN. Castling rights have Shredder letters where X-FEN's would be ambiguous.

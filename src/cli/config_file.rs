@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 1 << 20;
 /// the user's configuration directory, or else `lc0.config` in the binary's directory or in lc0's. `None` if none of
 /// them exists.
 pub(super) fn find() -> Option<PathBuf> {
-    let binary = std::env::current_exe().ok();
+    let binary = rukh_base::program::file().ok();
     let beside = |name| binary.as_deref().and_then(Path::parent).map(|folder| folder.join(name));
     let in_home = config_directory().map(|directory| directory.join("rukh").join(FILE_NAME));
     let of_lc0 = lc0_folders::of_configuration().into_iter().map(|folder| folder.join(LC0_FILE_NAME));

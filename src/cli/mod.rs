@@ -74,29 +74,37 @@ use args::{Invocation, Mode};
 use error::{CliError, WrongArguments, print_error_line};
 use rukh_base::version::set_version;
 use rukh_gpu as gpu;
+use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread::{Builder, JoinHandle};
+use std::thread::{Builder, ScopedJoinHandle};
 
 /// The size of the stack on which the program runs, in bytes: what Linux and macOS usually give to the first thread.
 const STACK_BYTES: usize = 8 << 20;
 
 /// Runs the program with the process's arguments.
 pub fn run() -> ExitCode {
+    ExitCode::from(run_with(&std::env::args_os().collect::<Vec<_>>()))
+}
+
+/// Runs the program with these arguments, of which the first is its name, and returns the exit code.
+pub fn run_with(arguments: &[OsString]) -> u8 {
     set_version(crate::VERSION);
     survive_the_limit_of_files();
     // Another thread takes address space for its stack and for an arena of the allocator, which may be scarce.
     if first_thread_has_room() {
-        return run_on_this_thread();
+        return run_on_this_thread(arguments);
     }
-    let thread = Builder::new().name("rukh".to_owned()).stack_size(STACK_BYTES).spawn(run_on_this_thread);
-    match thread.map(JoinHandle::join) {
-        Ok(Ok(code)) => code,
-        Ok(Err(panic)) => std::panic::resume_unwind(panic),
-        // The system starts no thread.
-        Err(_) => run_on_this_thread(),
-    }
+    std::thread::scope(|scope| {
+        let thread = Builder::new().name("rukh".to_owned()).stack_size(STACK_BYTES);
+        match thread.spawn_scoped(scope, || run_on_this_thread(arguments)).map(ScopedJoinHandle::join) {
+            Ok(Ok(code)) => code,
+            Ok(Err(panic)) => std::panic::resume_unwind(panic),
+            // The system starts no thread.
+            Err(_) => run_on_this_thread(arguments),
+        }
+    })
 }
 
 /// Whether the stack of the first thread may grow to [`STACK_BYTES`] (`ulimit -s`).
@@ -119,24 +127,21 @@ fn survive_the_limit_of_files() {
     let _ = signal_hook::flag::register(signal_hook::consts::SIGXFSZ, Arc::default());
 }
 
-fn run_on_this_thread() -> ExitCode {
-    let invocation = match args::parse(std::env::args_os()) {
+fn run_on_this_thread(arguments: &[OsString]) -> u8 {
+    let invocation = match args::parse(arguments.iter().cloned()) {
         Ok(invocation) => invocation,
         // An error of clap is either a usage error or the requested help. clap prints each to the right stream.
         Err(error) => {
             let code = u8::try_from(error.exit_code()).unwrap_or(2);
             let _ = error.print();
-            return ExitCode::from(code);
+            return code;
         }
     };
     match run_mode(invocation) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => 0,
         Err(error) => {
             print_error_line(&format!("rukh: {error}"));
-            match error.is::<WrongArguments>() {
-                true => ExitCode::from(2),
-                false => ExitCode::FAILURE,
-            }
+            if error.is::<WrongArguments>() { 2 } else { 1 }
         }
     }
 }
@@ -153,7 +158,7 @@ fn greet() {
 
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     // ROCm's libraries are asked for GEMMs by another process of this program, which they may end.
-    if let Ok(program) = std::env::current_exe() {
+    if let Ok(program) = rukh_base::program::file() {
         gpu::set_helper(program);
     }
     let Invocation { mode, options, show_hidden, errors, notes } = invocation;

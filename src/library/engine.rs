@@ -11,7 +11,7 @@ use rukh_engine::EngineError;
 use rukh_options::Options;
 use rukh_search::{BestMove, GoParams, PositionCommand, Responder, StartPosition, ThinkingInfo};
 use std::collections::VecDeque;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -57,8 +57,23 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Average depth.
     pub depth: Option<u32>,
+    /// A mate in at most so many moves is found.
+    pub mate: Option<u32>,
+    /// The clocks of a game, of which the engine takes its part.
+    pub clock: Option<Clock>,
     /// The moves to search; all if there are none.
     pub moves: Vec<Move>,
+}
+
+/// The clocks of both sides, White's first.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Clock {
+    /// The time that is left.
+    pub left: [Duration; 2],
+    /// The time that each move adds.
+    pub increments: [Duration; 2],
+    /// The number of moves to the next time control, if there is one.
+    pub moves: Option<u32>,
 }
 
 impl Limits {
@@ -73,12 +88,24 @@ impl Limits {
     }
 
     fn to_go(&self) -> GoParams {
-        let is_limited = self.nodes.is_some() || self.time.is_some() || self.depth.is_some();
+        let milliseconds = |time: Duration| u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
+        let of_clock = |of: fn(&Clock) -> Duration| self.clock.as_ref().map(of).map(milliseconds);
+        let is_limited = self.nodes.is_some()
+            || self.time.is_some()
+            || self.depth.is_some()
+            || self.mate.is_some()
+            || self.clock.is_some();
         GoParams {
             infinite: !is_limited,
             nodes: self.nodes,
-            movetime: self.time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX)),
+            movetime: self.time.map(milliseconds),
             depth: self.depth,
+            mate: self.mate,
+            wtime: of_clock(|clock| clock.left[0]),
+            btime: of_clock(|clock| clock.left[1]),
+            winc: of_clock(|clock| clock.increments[0]),
+            binc: of_clock(|clock| clock.increments[1]),
+            movestogo: self.clock.and_then(|clock| clock.moves),
             searchmoves: self.moves.iter().map(|&m| uci_move::text(m, true)).collect(),
             ..GoParams::default()
         }
@@ -155,6 +182,7 @@ pub struct Engine {
 enum Command {
     Analyse { search: u64, position: PositionCommand, go: Box<GoParams>, events: Sender<Event> },
     Stop { search: u64 },
+    SetOption { name: String, value: String, reply: Sender<Result<(), Error>> },
     NewGame,
     End,
 }
@@ -192,13 +220,15 @@ impl Engine {
     /// Begins a search, and ends the previous one if it still runs. If the position comes some moves after
     /// that of the previous search, it begins with what that one has found. [`Analysis::best_move`] returns
     /// errors.
-    pub fn analyse(&mut self, position: &Position, limits: &Limits) -> Analysis<'_> {
+    pub fn analyse(&mut self, position: &Position, limits: &Limits) -> Analysis {
         self.search += 1;
         let (events, received) = channel();
+        let stopper = Stopper { commands: self.commands.clone(), search: self.search };
+        let mut analysis = Analysis { stopper, received, found: VecDeque::new(), end: None };
         let legal = position.legal_moves();
         if let Some(m) = limits.moves.iter().find(|m| !legal.contains(m)) {
-            let end = Some(Err(position.illegal(*m)));
-            return Analysis { engine: self, received, found: VecDeque::new(), end };
+            analysis.end = Some(Err(position.illegal(*m)));
+            return analysis;
         }
         let (fen, moves) = position.origin();
         self.send(Command::Analyse {
@@ -207,7 +237,17 @@ impl Engine {
             go: Box::new(limits.to_go()),
             events,
         });
-        Analysis { engine: self, received, found: VecDeque::new(), end: None }
+        analysis
+    }
+
+    /// Sets an option by its UCI name, for the searches that follow.
+    ///
+    /// # Errors
+    /// [`Error::Option`]; the option is as before.
+    pub fn set_option(&mut self, name: &str, value: &str) -> Result<(), Error> {
+        let (reply, answer) = channel();
+        self.send(Command::SetOption { name: name.to_owned(), value: value.to_owned(), reply });
+        answer.recv().unwrap_or_else(|_| Err(lost()))
     }
 
     /// Forgets the tree and the evaluations of earlier searches.
@@ -232,8 +272,8 @@ impl Drop for Engine {
 
 /// A search. It is an iterator of what it finds, which ends with the search. Dropping it stops the search.
 #[derive(Debug)]
-pub struct Analysis<'a> {
-    engine: &'a Engine,
+pub struct Analysis {
+    stopper: Stopper,
     received: Receiver<Event>,
     /// Lines that came together with others and were not asked for yet.
     found: VecDeque<Info>,
@@ -241,7 +281,7 @@ pub struct Analysis<'a> {
     end: Option<Result<Option<Move>, Error>>,
 }
 
-impl Analysis<'_> {
+impl Analysis {
     /// Waits for the end of the search, and returns the best move; `None` if there is no legal move.
     ///
     /// # Errors
@@ -253,11 +293,32 @@ impl Analysis<'_> {
 
     /// Stops this search from any thread.
     pub fn stopper(&self) -> Stopper {
-        Stopper { commands: self.engine.commands.clone(), search: self.engine.search }
+        self.stopper.clone()
+    }
+
+    /// Waits no longer than this for what comes next. Returns whether it is there, so that [`Iterator::next`] does not
+    /// wait.
+    pub fn wait(&mut self, time: Duration) -> bool {
+        if self.found.is_empty() && self.end.is_none() {
+            match self.received.recv_timeout(time) {
+                Err(RecvTimeoutError::Timeout) => {}
+                Ok(event) => self.take(event),
+                Err(RecvTimeoutError::Disconnected) => self.end = Some(Err(lost())),
+            }
+        }
+        !self.found.is_empty() || self.end.is_some()
+    }
+
+    fn take(&mut self, event: Event) {
+        match event {
+            Event::Found(infos) => self.found.extend(infos),
+            Event::Best(best) => self.end = Some(Ok(best)),
+            Event::Failed(error) => self.end = Some(Err(error)),
+        }
     }
 }
 
-impl Iterator for Analysis<'_> {
+impl Iterator for Analysis {
     type Item = Info;
 
     fn next(&mut self) -> Option<Info> {
@@ -269,20 +330,18 @@ impl Iterator for Analysis<'_> {
                 return None;
             }
             match self.received.recv() {
-                Ok(Event::Found(infos)) => self.found.extend(infos),
-                Ok(Event::Best(best)) => self.end = Some(Ok(best)),
-                Ok(Event::Failed(error)) => self.end = Some(Err(error)),
+                Ok(event) => self.take(event),
                 Err(_) => self.end = Some(Err(lost())),
             }
         }
     }
 }
 
-impl Drop for Analysis<'_> {
+impl Drop for Analysis {
     fn drop(&mut self) {
         // After an error the search may still run.
         if !matches!(self.end, Some(Ok(_))) {
-            self.stopper().stop();
+            self.stopper.stop();
         }
     }
 }
@@ -332,6 +391,10 @@ fn obey(commands: &Receiver<Command>, mut engine: rukh_engine::Engine, relay: &R
             }
             Command::Stop { search } if search == current => engine.stop(),
             Command::Stop { .. } => {}
+            Command::SetOption { name, value, reply } => {
+                // The caller waits for the answer.
+                let _ = reply.send(engine.set_option(&name, &value).map_err(in_words));
+            }
             Command::NewGame => engine.new_game(),
             Command::End => return,
         }

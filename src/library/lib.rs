@@ -18,7 +18,7 @@ mod network;
 mod position;
 
 #[cfg(feature = "engine")]
-pub use engine::{Analysis, Engine, EngineOptions, Info, Limits, Score, Stopper};
+pub use engine::{Analysis, Clock, Engine, EngineOptions, Info, Limits, Score, Stopper};
 pub use error::Error;
 pub use evaluator::{Evaluation, Evaluator, EvaluatorOptions, Pending};
 pub use network::Network;

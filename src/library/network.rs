@@ -44,7 +44,9 @@ impl Network {
         self.file.path()
     }
 
-    pub(crate) fn file(&self) -> &NetworkFile {
+    /// The decoded file, for the packages of this project.
+    #[doc(hidden)]
+    pub fn file(&self) -> &NetworkFile {
         &self.file
     }
 }

@@ -158,13 +158,13 @@ fn own_network(name: &str) -> Result<NetworkFile, NetworkError> {
 /// Whether a network is appended to this program's binary. A binary that cannot be read is treated like one without a
 /// network.
 fn has_appended_network() -> bool {
-    let length = std::env::current_exe().and_then(|path| seek_appended(&mut File::open(path)?));
+    let length = rukh_base::program::file().and_then(|path| seek_appended(&mut File::open(path)?));
     matches!(length, Ok(Some(_)))
 }
 
 /// The network that is appended to this program's binary.
 fn appended_network() -> Result<NetworkFile, NetworkError> {
-    let bytes = std::env::current_exe().and_then(|path| appended_bytes(&mut File::open(path)?));
+    let bytes = rukh_base::program::file().and_then(|path| appended_bytes(&mut File::open(path)?));
     let bytes = bytes.map_err(|error| NetworkError { path: APPENDED.into(), reason: Reason::Io(error) })?;
     NetworkFile::from_bytes(Path::new(APPENDED), bytes.unwrap_or_default().into())
 }
@@ -206,7 +206,7 @@ pub fn discover() -> Vec<PathBuf> {
 /// directory of the binary and its `networks` directory, `rukh` in the user's data directories, and lc0's directories.
 pub fn search_directories() -> Vec<PathBuf> {
     let mut directories = vec![PathBuf::from("."), PathBuf::from("weights")];
-    let binary = std::env::current_exe().ok();
+    let binary = rukh_base::program::file().ok();
     let beside = binary.as_deref().and_then(Path::parent);
     // lc0 searches `networks` too.
     directories.extend(beside.iter().flat_map(|folder| [folder.to_path_buf(), folder.join("networks")]));

@@ -35,9 +35,9 @@
 //! not allocate.
 
 use super::InputFormat;
-use rukh_chess::{Color, Position, PositionHistory, Role};
+use rukh_chess::{Color, Position, PositionHistory, Role, Square};
 pub use rukh_options::HistoryFill;
-use shakmaty::{Bitboard, Board, Castles, CastlingSide, Position as _};
+use shakmaty::{Bitboard, Board, CastlingSide, Position as _};
 
 /// The 112 input planes, seen from the side to move. Bit `8 * rank + file` of `masks[plane]` is the square; a
 /// set bit means the value 1, except in [`InputPlanes::RULE50_PLANE`].
@@ -72,11 +72,76 @@ const ALL: u64 = !0;
 /// Returns the planes and the board transform that was applied to them (0…7, see [`super::policy_index`]). The
 /// caller must pass the transform to [`index_of`](super::policy_index::index_of) to find moves in the policy.
 pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill) -> (InputPlanes, u8) {
+    encode_shown(history.last(), history.positions(), format, fill)
+}
+
+/// What the planes show of a position, besides what they show only of the newest one.
+pub trait Shown {
+    /// The pieces of this role and color.
+    fn pieces(&self, role: Role, color: Color) -> Bitboard;
+    /// The four castling rights as bits, in any order, independent of the files of the rooks.
+    fn rights(&self) -> u8;
+    /// The square that a double push skipped, in lc0's sense.
+    fn en_passant(&self) -> Option<Square>;
+    /// The colour of the side to move.
+    fn side_to_move(&self) -> Color;
+    /// Plies since the last capture or pawn move.
+    fn rule50_ply(&self) -> u16;
+    /// How often the position occurred before.
+    fn repetitions(&self) -> u8;
+    /// Whether this is the starting position of standard chess, whatever its move counters.
+    fn is_standard_start(&self) -> bool;
+}
+
+impl Shown for Position {
+    #[inline]
+    fn pieces(&self, role: Role, color: Color) -> Bitboard {
+        self.board().board().by_role(role) & self.board().board().by_color(color)
+    }
+
+    fn rights(&self) -> u8 {
+        let mut rights = 0;
+        for color in Color::ALL {
+            for side in CastlingSide::ALL {
+                rights = rights << 1 | u8::from(self.board().castles().has(color, side));
+            }
+        }
+        rights
+    }
+
+    fn en_passant(&self) -> Option<Square> {
+        self.en_passant()
+    }
+
+    fn side_to_move(&self) -> Color {
+        self.side_to_move()
+    }
+
+    fn rule50_ply(&self) -> u16 {
+        self.rule50_ply()
+    }
+
+    fn repetitions(&self) -> u8 {
+        self.repetitions()
+    }
+
+    fn is_standard_start(&self) -> bool {
+        self.side_to_move().is_white()
+            && self.board().castles().castling_rights() == Bitboard::CORNERS
+            && self.board().board() == &Board::new()
+    }
+}
+
+/// Does the same as [`encode`] for positions in another form, oldest first. The last of them is `last`.
+pub fn encode_shown<P: Shown>(
+    last: &Position,
+    positions: &[P],
+    format: InputFormat,
+    fill: HistoryFill,
+) -> (InputPlanes, u8) {
     let mut masks = [0; InputPlanes::COUNT];
-    let last = history.last();
-    let us = last.side_to_move();
     write_auxiliary(&mut masks, last, format);
-    write_boards(&mut masks, history.positions(), us, format, fill);
+    write_boards(&mut masks, positions, last.side_to_move(), format, fill);
     let transform = if is_canonical(format) { choose_transform(last) } else { 0 };
     if transform != 0 {
         for mask in &mut masks[..=LAST_TRANSFORMED] {
@@ -86,6 +151,11 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
     let rule50 = f32::from(last.rule50_ply());
     let rule50_value = if divides_rule50_by_100(format) { rule50 / 100.0 } else { rule50 };
     (InputPlanes { masks, rule50_value }, transform)
+}
+
+/// Whether `format` shows older positions only if they are repetitions, and so reaches farther back than eight.
+pub fn encodes_only_repetitions(format: InputFormat) -> bool {
+    matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon)
 }
 
 /// Whether `format` transforms the board so that symmetrical positions have the same planes.
@@ -101,10 +171,6 @@ pub fn divides_rule50_by_100(format: InputFormat) -> bool {
 /// Whether plane 110 says that Black is to move.
 pub fn is_armageddon(format: InputFormat) -> bool {
     matches!(format, InputFormat::CanonicalHectopliesArmageddon | InputFormat::CanonicalV2Armageddon)
-}
-
-fn encodes_only_repetitions(format: InputFormat) -> bool {
-    matches!(format, InputFormat::CanonicalV2 | InputFormat::CanonicalV2Armageddon)
 }
 
 /// `mask` from the point of view of `us`: the ranks are flipped for Black.
@@ -143,9 +209,9 @@ fn write_auxiliary(masks: &mut [u64; InputPlanes::COUNT], last: &Position, forma
 }
 
 /// Writes the boards of the history, newest first.
-fn write_boards(
+fn write_boards<P: Shown>(
     masks: &mut [u64; InputPlanes::COUNT],
-    positions: &[Position],
+    positions: &[P],
     us: Color,
     format: InputFormat,
     fill: HistoryFill,
@@ -155,10 +221,10 @@ fn write_boards(
     let Some((newest, oldest)) = positions.last().zip(positions.first()) else {
         return;
     };
-    let rights = castling_rights(newest.board().castles());
+    let rights = newest.rights();
     let may_fill_all = match fill {
         HistoryFill::No => false,
-        HistoryFill::FenOnly => !is_standard_start(oldest),
+        HistoryFill::FenOnly => !oldest.is_standard_start(),
         HistoryFill::Always => true,
     };
 
@@ -169,7 +235,7 @@ fn write_boards(
         let in_game = older < positions.len();
         let position = if in_game { &positions[positions.len() - 1 - older] } else { oldest };
         let en_passant = position.en_passant();
-        if canonical && castling_rights(position.board().castles()) != rights {
+        if canonical && position.rights() != rights {
             break;
         }
         if canonical && older > 0 && en_passant.is_some() {
@@ -203,13 +269,10 @@ fn write_boards(
 
 /// Writes the 13 planes of one board.
 #[inline]
-fn write_board(slot: &mut [u64], position: &Position, us: Color) {
-    let board = position.board().board();
-    let (ours, theirs) = (board.by_color(us), board.by_color(!us));
+fn write_board(slot: &mut [u64], position: &impl Shown, us: Color) {
     for (plane, role) in Role::ALL.into_iter().enumerate() {
-        let pieces = board.by_role(role);
-        slot[plane] = seen_by(us, pieces & ours);
-        slot[plane + 6] = seen_by(us, pieces & theirs);
+        slot[plane] = seen_by(us, position.pieces(role, us));
+        slot[plane + 6] = seen_by(us, position.pieces(role, !us));
     }
     slot[12] = if position.repetitions() > 0 { ALL } else { 0 };
 }
@@ -222,24 +285,6 @@ fn undo_double_push(slot: &mut [u64], file: u32, pawn_is_ours: bool) {
     } else {
         slot[6] = slot[6] & !(1 << (32 + file)) | 1 << (48 + file);
     }
-}
-
-/// The four castling rights as bits, independent of the files of the rooks.
-fn castling_rights(castles: &Castles) -> u8 {
-    let mut rights = 0;
-    for color in Color::ALL {
-        for side in CastlingSide::ALL {
-            rights = rights << 1 | u8::from(castles.has(color, side));
-        }
-    }
-    rights
-}
-
-/// Whether this is the starting position of standard chess, whatever its move counters.
-fn is_standard_start(position: &Position) -> bool {
-    position.side_to_move().is_white()
-        && position.board().castles().castling_rights() == Bitboard::CORNERS
-        && position.board().board() == &Board::new()
 }
 
 /// The board transform of the canonical formats, as bits of [`super::policy_index`].

@@ -15,7 +15,7 @@ use rukh_backend::{
 };
 use rukh_net::Network;
 use rukh_net::architecture::{BodyKind, InputFormat};
-use rukh_net::input::{HistoryFill, encode};
+use rukh_net::input::{HistoryFill, InputPlanes, encode};
 use rukh_net::network::Body;
 use rukh_net::policy_index::index_of;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -312,6 +312,15 @@ impl Batch for CpuBatch {
             memory.ends.push(memory.indices.len());
         }
         Added::Queued
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        if let Some(memory) = &mut self.memory {
+            memory.parts[0].inputs.push(planes.clone());
+            memory.indices.extend_from_slice(indices);
+            memory.ends.push(memory.indices.len());
+        }
+        true
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

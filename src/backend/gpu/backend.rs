@@ -28,7 +28,7 @@ use rukh_backend::{
 };
 use rukh_net::Network;
 use rukh_net::architecture::InputFormat;
-use rukh_net::input::{HistoryFill, encode};
+use rukh_net::input::{HistoryFill, InputPlanes, encode};
 use rukh_net::policy_index::index_of;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
@@ -273,6 +273,11 @@ impl Batch for GpuBatch {
         let side = request.history.last().side_to_move();
         self.requests.push(&planes, request.moves.iter().map(|&m| index_of(m, side, transform)));
         Added::Queued
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        self.requests.push(planes, indices.iter().copied());
+        true
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

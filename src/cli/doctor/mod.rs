@@ -59,7 +59,7 @@ pub(super) fn run(arguments: &DoctorArgs, options: &Options, output: &Output) ->
     };
     let files = Files::beside(&arguments.report);
     files.write(&report)?;
-    let program = std::env::current_exe()?;
+    let program = rukh_base::program::file()?;
     let mut progress = Progress::new(chosen.len());
     for index in 0..report.stages.len() {
         let stage = report.stages[index].stage;

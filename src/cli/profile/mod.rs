@@ -48,7 +48,7 @@ pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -
     }
     if arguments.rocprof_command {
         let positions = arguments.batch.map_or(TRACED_BATCH, |batch| batch as usize);
-        let program = std::env::current_exe()?;
+        let program = rukh_base::program::file()?;
         let backend = options.backend.given();
         let (settings, weights) = (&options.backend_opts, &options.weights);
         output.lines(&rocprof::commands(&program, backend, settings, weights, positions));

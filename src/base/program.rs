@@ -1,0 +1,24 @@
+//! The file that starts this program.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::OnceLock;
+
+static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
+
+/// Names the file that starts this program, where it runs inside another one; `None` if there is no such file. The first
+/// call counts.
+pub fn set(file: Option<PathBuf>) {
+    let _ = PROGRAM.set(file);
+}
+
+/// The file that starts this program: that of the process, unless [`set`] has named another one.
+///
+/// # Errors
+/// There is none, or the system cannot tell.
+pub fn file() -> io::Result<PathBuf> {
+    match PROGRAM.get() {
+        None => std::env::current_exe(),
+        Some(file) => file.clone().ok_or_else(|| io::Error::other("no file starts this program alone")),
+    }
+}

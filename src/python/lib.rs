@@ -1,0 +1,51 @@
+//! The native module of the Python package `rukh`. The package's own files (`rukh/*.py`) are what programs use; they give
+//! this module lists and flat arrays.
+//!
+//! | module | what it holds |
+//! |---|---|
+//! | `engine` | searches |
+//! | `evaluator` | evaluations by the network alone |
+//! | `network` | network files, and positions as arrays |
+//! | `errors` | Python's exceptions |
+//! | `evaluate` | threads that evaluate chunks of positions |
+//! | `games` | positions of Python programs |
+//! | `planes` | input planes as arrays |
+//! | `board` | boards in 40 bytes |
+//! | `process` | what belongs to one process |
+
+mod board;
+mod engine;
+mod errors;
+mod evaluate;
+mod evaluator;
+mod games;
+mod network;
+mod planes;
+mod process;
+
+use pyo3::prelude::*;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Runs the command line with these arguments, of which the first is the program's name, and returns the exit code.
+/// `program` is a file that starts the program alone.
+#[pyfunction]
+fn run(py: Python<'_>, arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
+    rukh_base::program::set(program);
+    py.detach(|| rukh::cli::run_with(&arguments))
+}
+
+#[pymodule]
+mod _native {
+    #[pymodule_export]
+    use super::engine::{Analysis, Engine};
+    #[pymodule_export]
+    use super::evaluator::Evaluator;
+    #[pymodule_export]
+    use super::network::{Network, fens, pack};
+    #[pymodule_export]
+    use super::run;
+
+    #[pymodule_export]
+    const VERSION: &str = env!("CARGO_PKG_VERSION");
+}

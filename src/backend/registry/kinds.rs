@@ -4,7 +4,7 @@ use super::cards;
 use super::maker::{BackendKind, Made, Maker, Selection};
 use rukh_backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict};
-use rukh_backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
+use rukh_backend::synthetic::{RandomBackend, RandomOptions, Times, TrivialBackend};
 use rukh_backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
 use rukh_backend::{BackendError, LARGEST_BATCH};
 use rukh_cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
@@ -104,7 +104,7 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::Random,
         description: "returns repeatable random evaluations without a network",
-        options: &[&["seed", "uniform", "delay", "per_position", "slots", "batch"]],
+        options: &[&["seed", "uniform", "delay", "per_position", "times", "slots", "batch"]],
         selection: Selection::WithoutNetwork,
         make: make_random,
     },
@@ -222,6 +222,12 @@ fn make_random(_: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made 
         uniform: options.flag("uniform", defaults.uniform)?,
         delay: milliseconds("delay")?,
         per_position: milliseconds("per_position")?,
+        times: options.text("times").map_or(Ok(Times::default()), |text| {
+            Times::parse(text).ok_or_else(|| BackendError::Option {
+                option: format!("times={text}"),
+                reason: "expected SIZE:MICROSECONDS/SIZE:MICROSECONDS/..., with ascending sizes".to_owned(),
+            })
+        })?,
         slots: options.number("slots", defaults.slots, 1..=1024)?,
         batch: options.number("batch", defaults.batch, 1..=LARGEST_BATCH)?,
     })))

@@ -8,5 +8,5 @@
 mod random;
 mod trivial;
 
-pub use random::{RandomBackend, RandomOptions};
+pub use random::{RandomBackend, RandomOptions, Times};
 pub use trivial::TrivialBackend;

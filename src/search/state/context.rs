@@ -4,7 +4,7 @@ use super::setup::SearchSetup;
 use crate::info::Responder;
 use crate::policy::{SearchParams, select};
 use crate::stop::MOST_VISITS;
-use rukh_backend::{Backend, Fallback};
+use rukh_backend::{Backend, DeviceWork, Fallback};
 use rukh_base::sync::Arc;
 use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{Move, PackedMove, PositionHistory};
@@ -44,6 +44,8 @@ pub struct SearchContext {
     /// [`SearchContext::nodes`] at the start.
     initial_nodes: u64,
     pub(crate) responder: Arc<dyn Responder>,
+    /// What each of several devices had done before the search.
+    pub(crate) devices_before: Vec<DeviceWork>,
 }
 
 /// How a search counts visits, and what it keeps of each node besides the sums of their values.
@@ -101,6 +103,7 @@ impl SearchContext {
             tablebases: setup.tablebases.clone(),
             memory_limit: setup.memory_limit,
             responder,
+            devices_before: setup.backend.work(),
         }
     }
 

@@ -4,7 +4,7 @@
     scripts/matches/many_cards.py target/release/rukh --cards 1,2,4,8 --shapes t82,bt4,t1 --seconds 1,3,10
     scripts/matches/many_cards.py target/release/rukh --cards 1,2 --weights t82.pb.gz --backend cuda-auto
 
-A simulated card is the backend `random` with the times of a measured card (`RATES`). Each search is made twice: from an
+A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each search is made twice: from an
 empty tree, and after its first two moves from what is left of the tree. A figure is the mean of `--positions` openings,
 and the median of `--rounds` rounds in which the numbers of cards take turns. The columns: visits a second, and beside
 as many times those of the first number of cards; the share of the time in which a card had no batch, of the most and
@@ -39,9 +39,9 @@ COLUMNS = ["cards", "seconds", "tree", "visits/s", "of one", "idle %", "batch", 
 
 
 def simulated(shape, slower):
-    """The options of the backend `random` for a card."""
+    """The options of a simulated card."""
     times = "/".join(f"{size}:{round(1e6 * size / rate * slower)}" for size, rate in RATES[shape].items())
-    return f"times={times},slots={STREAMS}"
+    return f"times={times}"
 
 
 def backend_flags(backend, options, children):
@@ -133,6 +133,7 @@ def main():
     parser.add_argument("engine", help="the engine's program")
     parser.add_argument("--cards", default="1,2,4,8,16", help="numbers of cards; the others are compared with the first")
     parser.add_argument("--shapes", default="t82,bt4,t1", help="networks of the simulated cards")
+    parser.add_argument("--evaluator", default="trivial", help="backend of the simulated cards: trivial or random")
     parser.add_argument("--weights", action="append", default=[], help="networks for real cards")
     parser.add_argument("--backend", default="cuda-auto", help="backend of real cards")
     parser.add_argument("--options", default="", help="its options")
@@ -152,7 +153,7 @@ def main():
             if arguments.weights:
                 children = [f"gpu={card}" for card in range(count)]
                 return [f"--weights={network}", *backend_flags(arguments.backend, arguments.options, children)]
-            return backend_flags("random", simulated(network, arguments.slower), ["seed=0"] * count)
+            return backend_flags(arguments.evaluator, simulated(network, arguments.slower), [f"slots={STREAMS}"] * count)
 
         for seconds in map(float, arguments.seconds.split(",")):
             rows = {(count, tree): [] for count in counts for tree in ("empty", "reused")}

@@ -1,7 +1,7 @@
 //! Measures how busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the
 //! measured shares of the time.
 
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
 use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh_chess::{Position, PositionHistory};
 use rukh_options::Options;
@@ -25,9 +25,9 @@ struct Log {
     positions: usize,
 }
 
-/// The backend `random`, with a log of when batches begin and end.
+/// A simulated device, with a log of when batches begin and end.
 struct Watched {
-    inner: RandomBackend,
+    inner: SimulatedDevice,
     log: Arc<Mutex<Log>>,
 }
 
@@ -108,13 +108,14 @@ impl Responder for Silent {
 #[test]
 fn the_search_keeps_a_device_busy() {
     let log = Arc::new(Mutex::new(Log::default()));
-    let device = RandomOptions {
+    let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let device = DeviceOptions {
         delay: Duration::from_millis(2),
         slots: SLOTS,
         batch: 256,
-        ..RandomOptions::default()
+        ..DeviceOptions::default()
     };
-    let backend = Watched { inner: RandomBackend::new(device), log: log.clone() };
+    let backend = Watched { inner: SimulatedDevice::new(random, device), log: log.clone() };
     let params = SearchParams::from_options(&Options::default(), backend.attributes(), None);
     let threads = params.threads;
     let mut stopper = ChainStopper::new();

@@ -18,8 +18,11 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
 }
 
 /// Decides how many of the `budget` visits each child gets, and adds them to the visits in flight of the child's link.
-/// Appends the children that get visits to `chosen`. Returns the number of visits that no child gets, because the chosen
+/// Appends the children that get visits to `chosen`. Returns the number of visits that nobody makes, because the chosen
 /// child is already being evaluated or because all moves are pruned.
+///
+/// With several threads, many children are being evaluated. Then visits of such a child are in flight, as if they were
+/// below it, until another child has a better score, which gets the next visits.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,
@@ -29,6 +32,7 @@ pub(crate) fn plan(
     chosen: &mut Vec<Chosen>,
 ) -> u32 {
     let exploration = choice.exploration;
+    let passes_busy = context.params.threads > 1;
     // Lists at least two untried moves, if there are any: one to visit, and its rival, whose score limits the number of
     // visits to the first. If only one visit is left, there is nothing to limit, and one untried move is enough.
     let (fpu, mut untried) = list_candidates(context, walk, choice, budget.min(2), candidates);
@@ -67,14 +71,14 @@ pub(crate) fn plan(
             Task::Enter | Task::Evaluate => u32::from(candidates.share(best) == 0),
             Task::Descend | Task::Terminal => visits,
         };
-        if made == 0 {
+        if made == 0 && !passes_busy {
             // The child's score does not change, so all remaining visits would go to this busy child.
             break;
         }
         left -= visits;
         collided += visits - made;
         untried = untried.saturating_sub(u32::from(candidate.started == 0));
-        candidates.add_visits(best, made, exploration);
+        candidates.add_visits(best, if made == 0 { visits } else { made }, exploration);
     }
     let first = chosen.len();
     candidates.take_chosen(chosen);

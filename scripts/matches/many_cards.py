@@ -2,7 +2,7 @@
 """Measures how a search scales with the number of cards, simulated or real.
 
     scripts/matches/many_cards.py target/release/rukh --cards 1,2,4,8 --shapes t82,bt4,t1 --seconds 1,3,10
-    scripts/matches/many_cards.py target/release/rukh --cards 1,2 --weights t82.pb.gz --backend cuda-auto
+    scripts/matches/many_cards.py target/release/rukh --cards 1,2 --weights t82.pb.gz --alone
 
 A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each search is made twice: from an
 empty tree, and after its first two moves from what is left of the tree. A figure is the mean of `--positions` openings,
@@ -19,10 +19,11 @@ then shows what stops a machine with four times as many, except that more cores 
 import argparse
 import os
 import re
+import shlex
 import statistics
 import tempfile
 
-from plain_engine import OPENINGS, PlainEngine, read_positions
+from plain_engine import OPENINGS, PlainEngine, backend_speed, read_positions
 
 # Evaluations a second in fp16 by batch size: one H100, the driver alone, three batches in flight (`rukh backendbench
 # --threads=3 --batches=100 --start-batch-size=64 --max-batch-size=64`, 26 November 2026). A card takes as long for one
@@ -142,6 +143,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slower", type=float, default=1.0, help="multiple of the time of all batches and searches")
     parser.add_argument("--flags", default="", help="more flags of the engine, separated by spaces")
+    parser.add_argument("--alone", action="store_true", help="also print the evaluations of the cards without a search")
     parser.add_argument("--file", default=OPENINGS, help="EPD file")
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.cards.split(",")]
@@ -155,6 +157,10 @@ def main():
                 return [f"--weights={network}", *backend_flags(arguments.backend, arguments.options, children)]
             return backend_flags(arguments.evaluator, simulated(network, arguments.slower), [f"slots={STREAMS}"] * count)
 
+        if arguments.alone:
+            for count in counts:
+                speed = backend_speed(shlex.join([arguments.engine, *flags(count)]), 256, STREAMS * count)
+                print(f"{network}, {count} cards alone: {speed:,.0f} evaluations/s in batches of 256")
         for seconds in map(float, arguments.seconds.split(",")):
             rows = {(count, tree): [] for count in counts for tree in ("empty", "reused")}
             for _ in range(arguments.rounds):

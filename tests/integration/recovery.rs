@@ -192,8 +192,11 @@ fn a_spare_that_cannot_be_made_ends_the_search_and_is_tried_again_in_the_next() 
 fn a_spare_gets_small_batches_whatever_the_user_chose_for_the_card() {
     let heard = Arc::new(Heard::default());
     let mut spare = Failing::after(usize::MAX);
-    spare.attributes =
-        Attributes { runs_on_cpu: true, recommended_batch_size: 4, ..random(Duration::ZERO).attributes().clone() };
+    spare.attributes = Attributes {
+        runs_on_cpu: true,
+        recommended_batch_size: 4,
+        ..random(Duration::ZERO).attributes().clone()
+    };
     let spare = Arc::new(spare);
     let made = Arc::clone(&spare);
     let plan = RecoveryPlan {

@@ -48,6 +48,8 @@ pub(super) struct Descent<'a> {
     pub(super) control: &'a SharedControl,
     pub(super) scratch: &'a mut Scratch,
     pub(super) batch: &'a mut Minibatch,
+    /// Whether visits pass children that are being evaluated.
+    pub(super) pass_busy: bool,
     pub(super) found: Found,
 }
 
@@ -88,7 +90,7 @@ impl Descent<'_> {
         };
         let Scratch { walk, candidates, chosen, .. } = &mut *self.scratch;
         let first = chosen.len();
-        let collided = plan(context, walk, candidates, &choice, budget, chosen);
+        let collided = plan(context, walk, candidates, &choice, budget, self.pass_busy, chosen);
         if collided > 0 {
             self.collide(collided);
         }

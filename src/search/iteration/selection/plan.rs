@@ -5,6 +5,10 @@ use super::walk::Walk;
 use crate::state::SearchContext;
 use rukh_tree::{Node, State};
 
+/// The most visits that pass a busy child at once. If it takes more until another child has a better score, that child is
+/// clearly worse.
+const MOST_PASSING: u32 = 4;
+
 /// The task of a visit at this child. An unevaluated child is claimed for the visit. `None` means that another thread
 /// is evaluating the child.
 #[inline]
@@ -21,18 +25,18 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
 /// Appends the children that get visits to `chosen`. Returns the number of visits that nobody makes, because the chosen
 /// child is already being evaluated or because all moves are pruned.
 ///
-/// With several threads, many children are being evaluated. Then visits of such a child are in flight, as if they were
-/// below it, until another child has a better score, which gets the next visits.
+/// If the visits `pass_busy` children and a few visits are enough, those of a child that is being evaluated are in flight as
+/// if they were below it, until another child has a better score, which gets the next visits.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,
     candidates: &mut Candidates,
     choice: &Choice<'_>,
     budget: u32,
+    pass_busy: bool,
     chosen: &mut Vec<Chosen>,
 ) -> u32 {
     let exploration = choice.exploration;
-    let passes_busy = context.params.threads > 1;
     // Lists at least two untried moves, if there are any: one to visit, and its rival, whose score limits the number of
     // visits to the first. If only one visit is left, there is nothing to limit, and one untried move is enough.
     let (fpu, mut untried) = list_candidates(context, walk, choice, budget.min(2), candidates);
@@ -71,7 +75,7 @@ pub(crate) fn plan(
             Task::Enter | Task::Evaluate => u32::from(candidates.share(best) == 0),
             Task::Descend | Task::Terminal => visits,
         };
-        if made == 0 && !passes_busy {
+        if made == 0 && !(pass_busy && visits <= MOST_PASSING) {
             // The child's score does not change, so all remaining visits would go to this busy child.
             break;
         }

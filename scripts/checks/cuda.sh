@@ -10,7 +10,8 @@
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
 #   BRANCHES for the step branches: some of fork and tuned
-#   SIMULATED  for the step many: numbers of simulated cards (default: 1,2,4,8,16; empty for none)
+#   SIMULATED, MANY  for the step many: numbers of simulated cards (default: 1,2,4,8,16; empty for none), and flags of
+#            scripts/matches/many_cards.py for the real ones, such as --options wait=block
 #   SEARCH_FLAGS, SEARCH_MILLISECONDS  for the step cards: flags of the searches, and their time (default: 8000)
 #   GAMES, SEED  for the step formats: the games of int8 against fp32 at equal visits (300), and their seed (41)
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
@@ -424,17 +425,18 @@ all_cards() {
 # Measures how searches of ten seconds scale with the number of cards: simulated ones, and those of the machine beside
 # their evaluations alone.
 step_many() {
-    local status=0 name many=(python3 "$here/scripts/matches/many_cards.py" "$rukh" --seconds 10 --positions 1 --rounds 1)
+    local status=0 name more many=(python3 "$here/scripts/matches/many_cards.py" "$rukh" --seconds 10 --positions 1 --rounds 1)
     lscpu | grep -E "Model name|^CPU\(s\)|Thread|Socket"
     if [ -n "${SIMULATED=1,2,4,8,16}" ]; then
         run 160 many-simulated.log "${many[@]}" --cards "$SIMULATED" --shapes t82 || status=1
         cat "$out/many-simulated.log"
     fi
+    read -ra more <<<"${MANY:-}"
     compile_kernels || return 1
     large_networks
     for name in "${names[@]}"; do
         run 160 "many-$name.log" "${many[@]}" --cards "$(printf '%s\n' 1 "$cards" | uniq | paste -sd,)" --backend cuda-fp16 \
-            --weights "$random/$name.pb.gz" --alone || status=1
+            --weights "$random/$name.pb.gz" --alone ${more[@]+"${more[@]}"} || status=1
         cat "$out/many-$name.log"
     done
     return $status

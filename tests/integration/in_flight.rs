@@ -156,6 +156,8 @@ fn notices(backend: &str, card: &str, settings: &[(&str, &str)]) -> [Vec<String>
         session.forget();
         session.position(Some(MIDDLEGAME), "");
         session.go(GoParams { movetime: Some(milliseconds), ..GoParams::default() });
+        // Visits that have passed busy children have ended, too.
+        session.engine.finished_tree().check_invariants().expect("a sound tree");
         session.infos().into_iter().map(|info| info.comment).filter(|text| text.contains("waited")).collect()
     })
 }

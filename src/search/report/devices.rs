@@ -11,8 +11,8 @@ use std::time::Duration;
 const MOST_WAITING: f64 = 0.2;
 /// A shorter search begins and ends with few positions to evaluate, whatever the options are.
 const SHORTEST_SEARCH: Duration = Duration::from_secs(3);
-/// A search that has stopped so long ago has waited for the user, and its devices for nothing.
-const LONGEST_SILENCE: Duration = Duration::from_millis(100);
+/// A search that had stopped for more than this part of its time has waited for the user, and its devices for nothing.
+const LONGEST_SILENCE: u32 = 10;
 
 /// The notice that a device has waited, if it is due. Notes in the log what the devices have done, which
 /// `scripts/matches/many_cards.py` reads.
@@ -39,7 +39,7 @@ pub(crate) fn device_lines(
     }
     // Where most visits end at known results, there is little to evaluate.
     let needs_evaluations = 2 * evaluations >= visits;
-    let is_over = control.stopped_at.is_none_or(|at| at.elapsed() > LONGEST_SILENCE);
+    let is_over = control.stopped_at.is_none_or(|at| at.elapsed() > elapsed / LONGEST_SILENCE);
     let most = waited.into_iter().fold(0.0, f64::max);
     if most <= MOST_WAITING || elapsed < SHORTEST_SEARCH || is_over || !needs_evaluations {
         return None;

@@ -1,9 +1,9 @@
 //! A simulated graphics card, to test how busy the search keeps a device.
 //!
 //! A synthetic backend evaluates, and the device makes its batches take time. It pads a batch to n positions, a power of
-//! two or one and a half times a power of two. The batch takes the slot that is free first and occupies it for `delay + n
-//! * per_position`. The time of completion is computed when the batch is submitted, and the ticket sleeps until then, so
-//! the simulated device uses no CPU time, like a real one.
+//! two or one and a half times a power of two. The batch takes the slot that is free first and occupies it for
+//! `delay + n * per_position`. The time of completion is computed when the batch is submitted, and the ticket sleeps
+//! until then, so the simulated device uses no CPU time, like a real one.
 //!
 //! With `times` it is a card that was measured: a batch takes as long as the [`Times`] say, and the slots share the card,
 //! so that their batches take as long together as one after another.

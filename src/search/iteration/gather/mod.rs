@@ -17,7 +17,7 @@ use descent::{Descent, Found};
 use rukh_base::sync::atomic::Ordering;
 
 /// From so many visits of the tree for each place in the batches of all threads on, visits pass busy children.
-const LEAST_VISITS_FOR_EACH: usize = 32;
+const LEAST_VISITS_FOR_EACH: usize = 64;
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
 /// on all visits) is reached, a descent finds only collisions, or the search stops.

@@ -280,6 +280,7 @@ const BACKEND_OPTIONS: &[&str] = &[
     "uniform",
     "delay",
     "per_position",
+    "times",
     "mode",
     "atol",
     "rtol",

@@ -4,12 +4,14 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check movetime chains starts; if none is named, the first three run. Each step has
+# matrix loop int8 fp8 weights threads formats check movetime chains starts many duel; if none is named, the first three run. Each step has
 # a time limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that
 # tests of every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
 #   LC0      for the step match: lc0 with its CUDA backend
 #   BRANCHES for the step branches: some of fork and tuned
+#   SIMULATED, MANY  for the step many: numbers of simulated cards (default: 1,2,4,8,16; empty for none), and flags of
+#            scripts/matches/many_cards.py for the real ones, such as --options wait=block
 #   SEARCH_FLAGS, SEARCH_MILLISECONDS  for the step cards: flags of the searches, and their time (default: 8000)
 #   GAMES, SEED  for the step formats: the games of int8 against fp32 at equal visits (300), and their seed (41)
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
@@ -23,7 +25,7 @@
 #   CUBLASLT the folder of a cuBLASLt (default: that of Python's packages, if there is one)
 #   TARGETS  for the step correct: the targets whose kernels are used, or `card` for what suits the card (default: card)
 # Needs the display driver, python3 with numpy and protobuf for the large networks, compute-sanitizer for the step sanitize,
-# python-chess for match, and PyTorch for loop. The variables that lead to a toolkit are unset.
+# python-chess for match and duel, and PyTorch for loop. The variables that lead to a toolkit are unset.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 name_of_call=$(IFS=-; echo "${*:2}")
@@ -410,6 +412,46 @@ one_search_a_card() {
     done
     for card in "${searches[@]}"; do wait "$card" || status=1; done
     echo "-- $1, a search for each card" && cat "$out/cards-$1"-alone-?.log
+    return $status
+}
+
+# The option of BackendOptions for all cards.
+all_cards() {
+    local card options=backend=cuda-fp16
+    for ((card = 0; card < cards; card++)); do options+=",(gpu=$card)"; done
+    echo "$options"
+}
+
+# Measures how searches of ten seconds scale with the number of cards: simulated ones, and those of the machine beside
+# their evaluations alone.
+step_many() {
+    local status=0 name more many=(python3 "$here/scripts/matches/many_cards.py" "$rukh" --seconds 10 --positions 1 --rounds 1)
+    lscpu | grep -E "Model name|^CPU\(s\)|Thread|Socket"
+    if [ -n "${SIMULATED=1,2,4,8,16}" ]; then
+        run 160 many-simulated.log "${many[@]}" --cards "$SIMULATED" --shapes t82 || status=1
+        cat "$out/many-simulated.log"
+    fi
+    read -ra more <<<"${MANY:-}"
+    compile_kernels || return 1
+    large_networks
+    for name in "${names[@]}"; do
+        run 160 "many-$name.log" "${many[@]}" --cards "$(printf '%s\n' 1 "$cards" | uniq | paste -sd,)" --backend cuda-fp16 \
+            --weights "$random/$name.pb.gz" --alone ${more[@]+"${more[@]}"} || status=1
+        cat "$out/many-$name.log"
+    done
+    return $status
+}
+
+# Plays all cards of the machine against one card, with the same time for a move, for MATCH_SECONDS.
+step_duel() {
+    local limit=${MATCH_LIMIT:-movetime=50}
+    compile_kernels || return 1
+    run $((${MATCH_SECONDS:-450} + 30)) duel.log python3 "$here/scripts/matches/match.py" --games 100 --limit "$limit" \
+        --engine1 "$rukh --backend-opts=$(all_cards)" --engine2 "$rukh --backend=cuda-fp16 --backend-opts=gpu=0" \
+        --both MoveOverheadMs=0 --both "WeightsFile=${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}" \
+        --seconds "${MATCH_SECONDS:-450}" --pgn "$out/duel.pgn"
+    local status=$?
+    tail -n 8 "$out/duel.log"
     return $status
 }
 

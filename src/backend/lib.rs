@@ -42,6 +42,7 @@ pub use error::BackendError;
 pub use evaluation::{CompactPrior, Evaluation, Evaluations, Value};
 use rukh_chess::{PackedMove, PositionHistory};
 use rukh_net::InputPlanes;
+use std::time::Duration;
 
 /// The largest batch, in positions, that the search may submit: the upper end of the option `MinibatchSize`. The
 /// registry makes every backend accept it.
@@ -86,6 +87,32 @@ impl Devices {
     }
 }
 
+/// What a device has done since its backend was made.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct DeviceWork {
+    /// The time in which at least one batch was in flight.
+    pub busy: Duration,
+    /// The number of batches, in flight ones included.
+    pub batches: u64,
+    /// The positions in these batches.
+    pub positions: u64,
+}
+
+impl DeviceWork {
+    /// What was done since `before`; all of it if the device was made anew in the meantime.
+    #[must_use]
+    pub fn since(&self, before: &DeviceWork) -> DeviceWork {
+        match self.batches < before.batches {
+            true => *self,
+            false => DeviceWork {
+                busy: self.busy.saturating_sub(before.busy),
+                batches: self.batches - before.batches,
+                positions: self.positions - before.positions,
+            },
+        }
+    }
+}
+
 /// One position to evaluate.
 #[derive(Clone, Copy, Debug)]
 pub struct EvalRequest<'a> {
@@ -125,6 +152,11 @@ pub trait Backend: Send + Sync {
     /// The devices of this backend, and how many of them are lost.
     fn devices(&self) -> Devices {
         Devices { total: 1, lost: 0 }
+    }
+
+    /// The work of each of several devices; empty for a single one.
+    fn work(&self) -> Vec<DeviceWork> {
+        Vec::new()
     }
 
     /// What measures each step of this backend's forward pass; `None` if the backend does not evaluate a network itself.

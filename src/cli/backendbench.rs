@@ -361,7 +361,7 @@ fn four_digits(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+    use rukh_backend::synthetic::{DeviceOptions, SimulatedDevice, TrivialBackend};
 
     /// The expected texts are the output of C's printf.
     #[test]
@@ -406,8 +406,8 @@ mod tests {
 
     #[test]
     fn a_slow_size_ends_after_its_time_with_enough_batches() {
-        let options = RandomOptions { delay: Duration::from_millis(5), ..RandomOptions::default() };
-        let backend = RandomBackend::new(options);
+        let options = DeviceOptions { delay: Duration::from_millis(5), ..DeviceOptions::default() };
+        let backend = SimulatedDevice::new(Arc::new(TrivialBackend::new()), options);
         let history = PositionHistory::new(Position::startpos());
         let request = EvalRequest { history: &history, moves: &[] };
         let bench = Bench {

@@ -35,6 +35,7 @@ use self::root_tablebases::{RootProbe, RootTablebases};
 use self::strength::Plan;
 use self::without_search::best_without_search;
 use rukh_backend::Backend;
+use rukh_base::sync::atomic::AtomicBool;
 use rukh_base::sync::thread::JoinHandle;
 use rukh_base::sync::{Arc, is_finished};
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
@@ -93,6 +94,8 @@ pub struct Engine {
     position_times: Option<(Instant, Instant)>,
     /// The limit on the tree, in bytes, that the user was last told is too small.
     warned_of_limit: Option<u64>,
+    /// Whether the user was told in this game that a device waits for positions.
+    waiting_notice: Arc<AtomicBool>,
 }
 
 impl Engine {
@@ -117,6 +120,7 @@ impl Engine {
             pondering: None,
             position_times: None,
             warned_of_limit: None,
+            waiting_notice: Arc::default(),
         }
     }
 
@@ -165,6 +169,7 @@ impl Engine {
     pub fn new_game(&mut self) {
         self.end_search();
         self.tree.discard();
+        self.waiting_notice = Arc::default();
         self.time_manager = None;
         self.lag.forget_move();
         self.evaluator.new_game();
@@ -490,6 +495,7 @@ impl Engine {
             is_open_ended: go.infinite || go.ponder,
             predecessors: std::mem::take(&mut self.retired),
             may_overtake: self.had_evaluation,
+            waiting_notice: Some(self.waiting_notice.clone()),
         };
         self.search = Some(Search::start(setup, responder)?);
         self.pondering = go.ponder.then_some((plan, choice));

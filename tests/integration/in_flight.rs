@@ -1,12 +1,13 @@
 //! Measures how busy the search keeps a device. `cargo test --test integration in_flight -- --nocapture` prints the
 //! measured shares of the time.
 
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use crate::search::{MIDDLEGAME, Session};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
 use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh_chess::{Position, PositionHistory};
 use rukh_options::Options;
 use rukh_search::stop::{ChainStopper, TimeLimitStopper};
-use rukh_search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
+use rukh_search::{BestMove, GoParams, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
 use rukh_tree::Tree;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -25,9 +26,9 @@ struct Log {
     positions: usize,
 }
 
-/// The backend `random`, with a log of when batches begin and end.
+/// A simulated device, with a log of when batches begin and end.
 struct Watched {
-    inner: RandomBackend,
+    inner: SimulatedDevice,
     log: Arc<Mutex<Log>>,
 }
 
@@ -108,13 +109,14 @@ impl Responder for Silent {
 #[test]
 fn the_search_keeps_a_device_busy() {
     let log = Arc::new(Mutex::new(Log::default()));
-    let device = RandomOptions {
+    let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let device = DeviceOptions {
         delay: Duration::from_millis(2),
         slots: SLOTS,
         batch: 256,
-        ..RandomOptions::default()
+        ..DeviceOptions::default()
     };
-    let backend = Watched { inner: RandomBackend::new(device), log: log.clone() };
+    let backend = Watched { inner: SimulatedDevice::new(random, device), log: log.clone() };
     let params = SearchParams::from_options(&Options::default(), backend.attributes(), None);
     let threads = params.threads;
     let mut stopper = ChainStopper::new();
@@ -142,4 +144,41 @@ fn the_search_keeps_a_device_busy() {
     }
     // On an idle machine the share is above 0.97.
     assert!(shares.iter().all(|&[one, _]| one > 0.5), "{shares:?}");
+}
+
+/// Searches with simulated cards that take 20 ms for a batch, for longer than the shortest search that gets a notice.
+/// Returns the notices of each of two searches in one game.
+fn notices(backend: &str, card: &str, settings: &[(&str, &str)]) -> [Vec<String>; 2] {
+    let device =
+        [("Backend", backend), ("BackendOptions", card), ("Threads", "0"), ("SmartPruningFactor", "0")];
+    let mut session = Session::new(&[&device, settings].concat());
+    [4000, 3200].map(|milliseconds| {
+        session.forget();
+        session.position(Some(MIDDLEGAME), "");
+        session.go(GoParams { movetime: Some(milliseconds), ..GoParams::default() });
+        // Visits that have passed busy children have ended, too.
+        session.engine.finished_tree().check_invariants().expect("a sound tree");
+        session.infos().into_iter().map(|info| info.comment).filter(|text| text.contains("waited")).collect()
+    })
+}
+
+#[test]
+fn a_notice_says_once_that_a_card_waits_and_what_to_change() {
+    const CARD: &str = "times=16:20000/256:21000,slots=2";
+    let two_cards = format!("backend=trivial,({CARD}),({CARD})");
+    std::thread::scope(|scope| {
+        let told = scope.spawn(|| notices("multiplexing", &two_cards, &[("Threads", "1")]));
+        let busy = scope.spawn(|| notices("multiplexing", &two_cards, &[]));
+        let one_card = scope.spawn(|| notices("trivial", CARD, &[("Threads", "1")]));
+        let [first, second] = told.join().expect("the search does not panic");
+        assert_eq!(first.len(), 1, "{first:?}");
+        assert!(first[0].contains("Threads 1 is too few for 2 cards; 0 means 5"), "{first:?}");
+        assert!(second.is_empty(), "{second:?}");
+        for silent in [busy, one_card] {
+            assert_eq!(
+                silent.join().expect("the search does not panic"),
+                [const { Vec::<String>::new() }; 2]
+            );
+        }
+    });
 }

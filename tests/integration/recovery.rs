@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
 use rukh_backend::wrap::{RecoveringBackend, RecoveryPlan};
 use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh_chess::{Position, PositionHistory};
@@ -13,13 +13,15 @@ use rukh_search::stop::{ChainStopper, PatienceStopper, VisitsStopper};
 use rukh_search::{BestMove, Responder, Search, SearchParams, SearchSetup, ThinkingInfo};
 use rukh_tree::Tree;
 
-fn random() -> RandomBackend {
-    RandomBackend::new(RandomOptions { slots: 2, batch: 16, ..RandomOptions::default() })
+/// Random evaluations in batches of 16, each of which takes `delay`.
+fn random(delay: Duration) -> SimulatedDevice {
+    let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+    SimulatedDevice::new(random, DeviceOptions { delay, batch: 16, ..DeviceOptions::default() })
 }
 
 /// An evaluator that fails after some batches.
 struct Failing {
-    inner: RandomBackend,
+    inner: SimulatedDevice,
     attributes: Attributes,
     counts: Arc<Counts>,
 }
@@ -33,7 +35,7 @@ struct Counts {
 
 impl Failing {
     fn after(batches: usize) -> Failing {
-        let inner = random();
+        let inner = random(Duration::ZERO);
         let attributes =
             Attributes { name: "card".to_owned(), runs_on_cpu: false, ..inner.attributes().clone() };
         let counts = Counts { left: AtomicUsize::new(batches), largest: AtomicUsize::new(0) };
@@ -111,7 +113,7 @@ fn plan(heard: &Arc<Heard>, spare_works: &Arc<AtomicBool>) -> RecoveryPlan {
     let (heard, spare_works) = (Arc::clone(heard), Arc::clone(spare_works));
     RecoveryPlan {
         make_spare: Box::new(move || match spare_works.load(Ordering::Relaxed) {
-            true => Ok((Arc::new(random()) as Arc<dyn Backend>, Vec::new())),
+            true => Ok((Arc::new(random(Duration::ZERO)) as Arc<dyn Backend>, Vec::new())),
             false => Err(BackendError::Network("the file is gone".to_owned())),
         }),
         make_device: Some(Box::new(|| Ok((Arc::new(Failing::after(1000)) as Arc<dyn Backend>, Vec::new())))),
@@ -161,7 +163,7 @@ fn a_search_survives_the_loss_of_its_device_and_the_next_game_gets_it_back() {
         let expected =
             "error: evaluation failed on card: it broke; the processor takes over until the next game";
         assert_eq!(heard.messages(), [expected], "after {batches} batches");
-        assert_eq!(backend.attributes().name, random().attributes().name);
+        assert_eq!(backend.attributes().name, random(Duration::ZERO).attributes().name);
         assert!(backend.devices().are_all_lost());
         recovering.retry_lost_devices();
         assert_eq!(heard.messages(), ["card evaluates again"]);
@@ -190,8 +192,11 @@ fn a_spare_that_cannot_be_made_ends_the_search_and_is_tried_again_in_the_next() 
 fn a_spare_gets_small_batches_whatever_the_user_chose_for_the_card() {
     let heard = Arc::new(Heard::default());
     let mut spare = Failing::after(usize::MAX);
-    spare.attributes =
-        Attributes { runs_on_cpu: true, recommended_batch_size: 4, ..random().attributes().clone() };
+    spare.attributes = Attributes {
+        runs_on_cpu: true,
+        recommended_batch_size: 4,
+        ..random(Duration::ZERO).attributes().clone()
+    };
     let spare = Arc::new(spare);
     let made = Arc::clone(&spare);
     let plan = RecoveryPlan {
@@ -210,9 +215,7 @@ fn a_spare_gets_small_batches_whatever_the_user_chose_for_the_card() {
 /// The device answers its first batch only after two seconds. A clock of one second must not run out.
 #[test]
 fn a_search_without_any_evaluation_answers_before_its_clock_runs_out() {
-    let slow =
-        RandomOptions { delay: Duration::from_secs(2), slots: 1, batch: 16, ..RandomOptions::default() };
-    let backend: Arc<dyn Backend> = Arc::new(RandomBackend::new(slow));
+    let backend: Arc<dyn Backend> = Arc::new(random(Duration::from_secs(2)));
     let heard = Arc::new(Heard::default());
     let mut stopper = visits(500);
     stopper.push(PatienceStopper::new(Duration::from_millis(500), None));
@@ -226,10 +229,8 @@ fn a_search_without_any_evaluation_answers_before_its_clock_runs_out() {
 /// A processor whose first evaluation is late gets more time than a device, but not more than the clock has.
 #[test]
 fn a_search_on_a_busy_processor_answers_at_the_last_moment() {
-    let slow =
-        RandomOptions { delay: Duration::from_secs(2), slots: 1, batch: 16, ..RandomOptions::default() };
     let mut processor = Failing::after(usize::MAX);
-    processor.inner = RandomBackend::new(slow);
+    processor.inner = random(Duration::from_secs(2));
     processor.attributes.runs_on_cpu = true;
     let backend: Arc<dyn Backend> = Arc::new(processor);
     let heard = Arc::new(Heard::default());

@@ -1,12 +1,13 @@
 //! The backends inside `multiplexing`, `demux` and `roundrobin`.
 
-use crate::{Attributes, Backend, BatchSizes, Devices, EvalRequest, Evaluation};
+use super::meter::Metered;
+use crate::{Attributes, Backend, BatchSizes, DeviceWork, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// A backend inside another, with limits on its use.
 #[derive(Clone)]
 pub struct Child {
-    /// The backend itself.
+    /// The backend itself. Its work is measured.
     pub backend: Arc<dyn Backend>,
     /// The number of batches that the backend evaluates at once. `multiplexing` and `demux` start this many worker
     /// threads for it.
@@ -21,7 +22,7 @@ impl Child {
         let attributes = backend.attributes();
         let (threads, maximum_batch) =
             (attributes.suggested_threads.max(1), attributes.maximum_batch_size.max(1));
-        Child { backend, threads, maximum_batch }
+        Child { backend: Arc::new(Metered::new(backend)), threads, maximum_batch }
     }
 }
 
@@ -57,6 +58,11 @@ pub(super) fn devices_of(children: &[Child]) -> Devices {
         Devices { total: 0, lost: 0 },
         |sum, devices| Devices { total: sum.total + devices.total, lost: sum.lost + devices.lost },
     )
+}
+
+/// The work of each device of all children.
+pub(super) fn work_of(children: &[Child]) -> Vec<DeviceWork> {
+    children.iter().flat_map(|child| child.backend.work()).collect()
 }
 
 impl Child {

@@ -12,13 +12,14 @@
 //! A backend that has lost its devices gets no requests as long as another is left. The others then get larger parts
 //! than they may accept, and split them.
 
-use super::children::{Child, cached_by_any, common_attributes, devices_of};
+use super::children::{Child, cached_by_any, common_attributes, devices_of, work_of};
 use crate::queue::WorkQueue;
 use crate::queue::{Reply, WorkerTicket, Workers, reply_channel};
 use crate::ticket::{Done, OrderedBatch, catch_panic, check_batch_size};
 use crate::wrap::BatchSplittingBackend;
 use crate::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, DeviceWork, Devices, EvalRequest, Evaluation,
+    Evaluations, Ticket,
 };
 use rukh_base::sync::Arc;
 use rukh_base::sync::atomic::{AtomicUsize, Ordering};
@@ -105,6 +106,10 @@ impl Backend for DemuxBackend {
 
     fn devices(&self) -> Devices {
         devices_of(&self.children)
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        work_of(&self.children)
     }
 }
 

@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::owned_request::OwnedRequest;
     use crate::queue::{WorkerTicket, reply_channel};
-    use crate::synthetic::{RandomBackend, RandomOptions};
+    use crate::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
     use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 
     fn history(moves: &str) -> PositionHistory {
@@ -321,8 +321,9 @@ mod tests {
     }
 
     fn gathering() -> GatheringBackend {
-        let options = RandomOptions { delay: Duration::from_millis(2), ..RandomOptions::default() };
-        GatheringBackend::new(Arc::new(RandomBackend::new(options))).unwrap()
+        let options = DeviceOptions { delay: Duration::from_millis(2), ..DeviceOptions::default() };
+        let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+        GatheringBackend::new(Arc::new(SimulatedDevice::new(random, options))).unwrap()
     }
 
     #[test]

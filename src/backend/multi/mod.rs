@@ -8,11 +8,13 @@
 //! | [`round_robin`] | gives each batch to the next backend in turn |
 //! | [`merge`] | evaluates several batches as one |
 //! | [`children`] | describes the backends inside and combines their attributes |
+//! | [`meter`] | measures how long a backend works |
 
 mod children;
 mod demux;
 mod gathering;
 mod merge;
+mod meter;
 mod multiplexing;
 mod round_robin;
 

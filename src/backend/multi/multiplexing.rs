@@ -12,11 +12,11 @@
 //! A fast backend therefore takes more batches than a slow one, and several games can share device batches. Each
 //! request has to be copied, because the backend is not chosen yet when the request is added.
 
-use super::children::{Child, cached_by_any, common_attributes, devices_of};
+use super::children::{Child, cached_by_any, common_attributes, devices_of, work_of};
 use super::merge::{CopiedBatch, Intake, Job, distribute, evaluate};
 use crate::queue::{WorkQueue, Workers};
 use crate::ticket::catch_panic;
-use crate::{Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation};
+use crate::{Attributes, Backend, BackendError, Batch, DeviceWork, Devices, EvalRequest, Evaluation};
 use std::sync::Arc;
 
 /// Several backends that take batches from one queue.
@@ -66,6 +66,10 @@ impl Backend for MultiplexingBackend {
 
     fn devices(&self) -> Devices {
         devices_of(&self.children)
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        work_of(&self.children)
     }
 }
 

@@ -4,8 +4,8 @@
 //! backends of equal speed. If they differ, `multiplexing` gives the faster one more work. A backend that has lost its
 //! devices misses its turns.
 
-use super::children::{Child, cached_by_any, common_attributes, devices_of};
-use crate::{Attributes, Backend, Batch, Devices, EvalRequest, Evaluation};
+use super::children::{Child, cached_by_any, common_attributes, devices_of, work_of};
+use crate::{Attributes, Backend, Batch, DeviceWork, Devices, EvalRequest, Evaluation};
 use rukh_base::sync::atomic::{AtomicUsize, Ordering};
 
 /// Several backends that take turns.
@@ -49,5 +49,9 @@ impl Backend for RoundRobinBackend {
 
     fn devices(&self) -> Devices {
         devices_of(&self.children)
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        work_of(&self.children)
     }
 }

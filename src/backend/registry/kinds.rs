@@ -4,9 +4,11 @@ use super::cards;
 use super::maker::{BackendKind, Made, Maker, Selection};
 use rukh_backend::multi::{DemuxBackend, MultiplexingBackend, RoundRobinBackend};
 use rukh_backend::options_dict::{HEAD_OPTIONS, OptionsDict};
-use rukh_backend::synthetic::{RandomBackend, RandomOptions, TrivialBackend};
+use rukh_backend::synthetic::{
+    DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice, Times, TrivialBackend,
+};
 use rukh_backend::wrap::{CheckBackend, CheckMode, CheckOptions, RecordingBackend, ReplayingBackend};
-use rukh_backend::{BackendError, LARGEST_BATCH};
+use rukh_backend::{Backend, BackendError, LARGEST_BATCH};
 use rukh_cpu::{Choice, CpuBackend, CpuOptions, InstructionSet, Precision};
 use rukh_net::Network;
 use rukh_options::BackendName;
@@ -16,6 +18,9 @@ use std::time::Duration;
 
 /// The lists of options of the backends on the processor.
 const CPU_OPTIONS: &[&[&str]] = &[&["threads", "batch_size", "isa"], &HEAD_OPTIONS];
+
+/// The options of a simulated device.
+const DEVICE_OPTIONS: [&str; 5] = ["delay", "per_position", "times", "slots", "batch"];
 
 /// The row of a backend on graphics cards.
 const fn card(name: BackendName, selection: Selection, description: &'static str) -> BackendKind {
@@ -97,14 +102,14 @@ pub const BACKENDS: &[BackendKind] = &[
     BackendKind {
         name: BackendName::Trivial,
         description: "counts material without a network, for tests and for benchmarks of the search",
-        options: &[],
+        options: &[&DEVICE_OPTIONS],
         selection: Selection::WithoutNetwork,
-        make: |_, _, _| Ok(Arc::new(TrivialBackend::new())),
+        make: |_, _, options| on_device(Arc::new(TrivialBackend::new()), options),
     },
     BackendKind {
         name: BackendName::Random,
         description: "returns repeatable random evaluations without a network",
-        options: &[&["seed", "uniform", "delay", "per_position", "slots", "batch"]],
+        options: &[&["seed", "uniform"], &DEVICE_OPTIONS],
         selection: Selection::WithoutNetwork,
         make: make_random,
     },
@@ -214,17 +219,35 @@ fn make_gpu(maker: &Maker<'_>, name: BackendName, options: OptionsDict<'_>) -> M
 
 fn make_random(_: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made {
     let defaults = RandomOptions::default();
+    let random = RandomBackend::new(RandomOptions {
+        seed: options.number("seed", defaults.seed, 0..=u64::MAX)?,
+        uniform: options.flag("uniform", defaults.uniform)?,
+    });
+    on_device(Arc::new(random), options)
+}
+
+/// The backend on a simulated device, if its options are given.
+fn on_device(backend: Arc<dyn Backend>, options: OptionsDict<'_>) -> Made {
+    if DEVICE_OPTIONS.iter().all(|key| options.text(key).is_none()) {
+        return Ok(backend);
+    }
+    let defaults = DeviceOptions::default();
     let milliseconds = |key: &str| -> Result<Duration, BackendError> {
         Ok(Duration::from_secs_f64(options.number(key, 0.0, 0.0..=60_000.0)? / 1000.0))
     };
-    Ok(Arc::new(RandomBackend::new(RandomOptions {
-        seed: options.number("seed", defaults.seed, 0..=u64::MAX)?,
-        uniform: options.flag("uniform", defaults.uniform)?,
+    let device = DeviceOptions {
         delay: milliseconds("delay")?,
         per_position: milliseconds("per_position")?,
+        times: options.text("times").map_or(Ok(Times::default()), |text| {
+            Times::parse(text).ok_or_else(|| BackendError::Option {
+                option: format!("times={text}"),
+                reason: "expected SIZE:MICROSECONDS/SIZE:MICROSECONDS/..., with ascending sizes".to_owned(),
+            })
+        })?,
         slots: options.number("slots", defaults.slots, 1..=1024)?,
         batch: options.number("batch", defaults.batch, 1..=LARGEST_BATCH)?,
-    })))
+    };
+    Ok(Arc::new(SimulatedDevice::new(backend, device)))
 }
 
 fn make_check(maker: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made {

@@ -1,12 +1,15 @@
 //! Backends without a network, for tests and for measurements of the search alone.
 //!
-//! | module | how it evaluates |
+//! | module | what it does |
 //! |---|---|
-//! | [`trivial`] | counts material |
-//! | [`random`] | hashes the position; simulates a device that takes time |
+//! | [`device`] | simulates a device, whose batches take time |
+//! | [`trivial`] | evaluates by counting material |
+//! | [`random`] | evaluates by hashing the position |
 
+mod device;
 mod random;
 mod trivial;
 
+pub use device::{DeviceOptions, SimulatedDevice, Times};
 pub use random::{RandomBackend, RandomOptions};
 pub use trivial::TrivialBackend;

@@ -1,49 +1,20 @@
-//! `random`: values and priors from a hash of the position, and a simulated device.
+//! `random`: values and priors from a hash of the position.
 //!
 //! The same seed and position give the same evaluation on every machine, because the arithmetic is an integer hash
 //! followed by multiplications. The backend is for tests of the search without a network.
-//!
-//! With `delay` it simulates a graphics card, to test how busy the search keeps a device. The device has `slots` slots,
-//! and pads a batch to n positions, a power of two or one and a half times a power of two. The batch takes the slot that
-//! is free first and occupies it for `delay + n * per_position`. The time of completion is computed when the batch is
-//! submitted, and the ticket sleeps until then, so the simulated device uses no CPU time, like a real one.
 
 use crate::position_key::mix;
 use crate::ticket::{Done, check_batch_size};
-use crate::{
-    Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value,
-};
-use rukh_base::sync::{Arc, Mutex, PoisonError, thread};
-use std::time::{Duration, Instant};
+use crate::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value};
+use rukh_base::sync::Arc;
 
 /// The options of a [`RandomBackend`].
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct RandomOptions {
     /// The seed of the hash. Different seeds give different evaluations.
     pub seed: u64,
     /// Gives every position q = 0 and equal priors.
     pub uniform: bool,
-    /// The time that every batch takes, whatever its size.
-    pub delay: Duration,
-    /// The time that each position adds to its batch.
-    pub per_position: Duration,
-    /// The number of batches that the device evaluates at once; at least 1.
-    pub slots: usize,
-    /// The recommended batch size, in positions.
-    pub batch: usize,
-}
-
-impl Default for RandomOptions {
-    fn default() -> RandomOptions {
-        RandomOptions {
-            seed: 0,
-            uniform: false,
-            delay: Duration::ZERO,
-            per_position: Duration::ZERO,
-            slots: 1,
-            batch: 256,
-        }
-    }
 }
 
 /// The backend of random evaluations.
@@ -55,54 +26,23 @@ pub struct RandomBackend {
 struct Shared {
     attributes: Attributes,
     options: RandomOptions,
-    /// The time at which each slot is free again.
-    free_at: Mutex<Vec<Instant>>,
 }
 
 impl RandomBackend {
-    /// Makes the backend. It simulates a device if `options` has a delay.
+    /// Makes the backend.
     pub fn new(options: RandomOptions) -> RandomBackend {
-        let slots = options.slots.max(1);
-        let batch = options.batch.max(1);
-        let simulates_device = !(options.delay + options.per_position).is_zero();
         let attributes = Attributes {
             name: "random".to_owned(),
             has_wdl: true,
             has_mlh: false,
             has_value_error: false,
-            runs_on_cpu: !simulates_device,
-            suggested_threads: if simulates_device { slots } else { 1 },
-            recommended_batch_size: batch,
-            maximum_batch_size: batch.max(1024),
-            batch_sizes: if simulates_device { BatchSizes::new(SIZES) } else { BatchSizes::default() },
+            runs_on_cpu: true,
+            suggested_threads: 1,
+            recommended_batch_size: 256,
+            maximum_batch_size: 1024,
+            batch_sizes: BatchSizes::default(),
         };
-        let free_at = Mutex::new(vec![Instant::now(); slots]);
-        RandomBackend { shared: Arc::new(Shared { attributes, options, free_at }) }
-    }
-}
-
-/// The sizes to which the simulated device pads batches, in ascending order.
-const SIZES: [usize; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
-
-/// The time that the simulated device takes for a batch that is padded to so many positions.
-fn time_of(options: &RandomOptions, padded: usize) -> Duration {
-    options.delay + options.per_position * u32::try_from(padded).unwrap_or(u32::MAX)
-}
-
-impl Shared {
-    /// The time at which a batch of `length` positions, submitted now, will be complete. Occupies a slot until then.
-    /// Returns `None` if the batch takes no time.
-    fn completion(&self, length: usize) -> Option<Instant> {
-        let duration = time_of(&self.options, self.attributes.batch_sizes.padded(length));
-        if duration.is_zero() || length == 0 {
-            return None;
-        }
-        let now = Instant::now();
-        // The times are valid even if the lock is poisoned.
-        let mut free_at = self.free_at.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = free_at.iter_mut().min()?;
-        *slot = (*slot).max(now) + duration;
-        Some(*slot)
+        RandomBackend { shared: Arc::new(Shared { attributes, options }) }
     }
 }
 
@@ -134,7 +74,7 @@ impl Batch for RandomBatch {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        let RandomOptions { seed, uniform, .. } = self.shared.options;
+        let RandomOptions { seed, uniform } = self.shared.options;
         let moves = request.moves;
         if uniform {
             let prior = 1.0 / moves.len() as f32;
@@ -153,25 +93,8 @@ impl Batch for RandomBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        if let Err(error) = check_batch_size(&self.shared.attributes, self.evaluations.len()) {
-            return Done::boxed(Err(error));
-        }
-        match self.shared.completion(self.evaluations.len()) {
-            None => Done::boxed(Ok(self.evaluations)),
-            Some(ready_at) => Box::new(RandomTicket { ready_at, evaluations: self.evaluations }),
-        }
-    }
-}
-
-struct RandomTicket {
-    ready_at: Instant,
-    evaluations: Evaluations,
-}
-
-impl Ticket for RandomTicket {
-    fn wait(self: Box<Self>) -> Result<Evaluations, BackendError> {
-        thread::sleep(self.ready_at.saturating_duration_since(Instant::now()));
-        Ok(self.evaluations)
+        let outcome = check_batch_size(&self.shared.attributes, self.evaluations.len());
+        Done::boxed(outcome.map(|()| self.evaluations))
     }
 }
 

@@ -6,7 +6,8 @@
 
 use crate::ticket::{OrderedBatch, OrderedTicket};
 use crate::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, DeviceWork, Devices, EvalRequest, Evaluation,
+    Evaluations, Ticket,
     ticket::{Done, check_batch_size},
 };
 use std::sync::Arc;
@@ -53,6 +54,10 @@ impl Backend for BatchSplittingBackend {
 
     fn devices(&self) -> Devices {
         self.inner.devices()
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        self.inner.work()
     }
 }
 

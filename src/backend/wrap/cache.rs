@@ -10,7 +10,8 @@ use super::cache_store::{Peek, Store};
 use crate::position_key::{KeyRules, cache_key};
 use crate::ticket::{Done, catch_panic, check_outcome_length};
 use crate::{
-    Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluation, Evaluations, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, DeviceWork, Devices, EvalRequest, Evaluation,
+    Evaluations, Ticket,
 };
 use rukh_base::available_memory::available_bytes;
 use rukh_chess::PositionHistory;
@@ -107,6 +108,10 @@ impl Backend for CachingBackend {
 
     fn devices(&self) -> Devices {
         self.inner.devices()
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        self.inner.work()
     }
 }
 

@@ -18,7 +18,9 @@
 
 use crate::owned_request::OwnedRequest;
 use crate::ticket::{Done, OrderedBatch, OrderedTicket, catch_panic};
-use crate::{Added, Attributes, Backend, BackendError, Batch, Devices, EvalRequest, Evaluations, Ticket};
+use crate::{
+    Added, Attributes, Backend, BackendError, Batch, DeviceWork, Devices, EvalRequest, Evaluations, Ticket,
+};
 use rukh_base::sync::start_system_thread;
 use std::mem::ManuallyDrop;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -209,6 +211,10 @@ impl Backend for RecoveringBackend {
 
     fn devices(&self) -> Devices {
         self.shared.lock().devices()
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        self.shared.lock().device.as_ref().map_or_else(Vec::new, |device| device.work())
     }
 }
 

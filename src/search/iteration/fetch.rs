@@ -21,6 +21,7 @@ pub(crate) fn fetch(
 ) -> VisitCounts {
     let evaluated = gathered.waiting.len() as u64;
     counters.network_evaluations.fetch_add(evaluated, Ordering::Relaxed);
+    counters.evaluated_leaves.fetch_add(gathered.leaf_count as u64, Ordering::Relaxed);
     match context.counting {
         Counting::Plain => fetch_as::<Totals>(context, counters, control, scratch, gathered, evaluations),
         Counting::Recomputed => {

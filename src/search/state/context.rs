@@ -4,8 +4,9 @@ use super::setup::SearchSetup;
 use crate::info::Responder;
 use crate::policy::{SearchParams, select};
 use crate::stop::MOST_VISITS;
-use rukh_backend::{Backend, Fallback};
+use rukh_backend::{Backend, DeviceWork, Fallback};
 use rukh_base::sync::Arc;
+use rukh_base::sync::atomic::AtomicBool;
 use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{Move, PackedMove, PositionHistory};
 use rukh_options::ScoreType;
@@ -44,6 +45,10 @@ pub struct SearchContext {
     /// [`SearchContext::nodes`] at the start.
     initial_nodes: u64,
     pub(crate) responder: Arc<dyn Responder>,
+    /// What each of several devices had done before the search.
+    pub(crate) devices_before: Vec<DeviceWork>,
+    /// [`SearchSetup::waiting_notice`].
+    pub(crate) waiting_notice: Option<Arc<AtomicBool>>,
 }
 
 /// How a search counts visits, and what it keeps of each node besides the sums of their values.
@@ -101,6 +106,8 @@ impl SearchContext {
             tablebases: setup.tablebases.clone(),
             memory_limit: setup.memory_limit,
             responder,
+            devices_before: setup.backend.work(),
+            waiting_notice: setup.waiting_notice.clone(),
         }
     }
 

@@ -19,6 +19,8 @@ pub(crate) struct Counters {
     /// The number of iterations that have finished any visits.
     pub(crate) batches: AtomicU64,
     pub(crate) network_evaluations: AtomicU64,
+    /// Those of `network_evaluations` that were for leaves, and not for the cache only.
+    pub(crate) evaluated_leaves: AtomicU64,
     pub(crate) tablebase_hits: AtomicU64,
     /// Visits that needed no evaluation, because a shared node had already received them through other parents.
     pub(crate) absorbed: AtomicU64,

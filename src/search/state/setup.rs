@@ -4,6 +4,7 @@ use crate::policy::SearchParams;
 use crate::stop::Stopper;
 use rukh_backend::{Backend, Fallback};
 use rukh_base::sync::Arc;
+use rukh_base::sync::atomic::AtomicBool;
 use rukh_base::sync::thread::JoinHandle;
 use rukh_chess::tablebase::Tablebases;
 use rukh_chess::{PackedMove, PositionHistory};
@@ -50,6 +51,9 @@ pub struct SearchSetup {
     /// that far, because otherwise a program that starts and stops searches quickly would make the backend evaluate more
     /// and more at a time.
     pub may_overtake: bool,
+    /// Whether the user was told, since the beginning of the game, that a device waits for positions. `None` if nobody
+    /// should be told.
+    pub waiting_notice: Option<Arc<AtomicBool>>,
 }
 
 impl SearchSetup {
@@ -79,6 +83,7 @@ impl SearchSetup {
             is_open_ended: false,
             predecessors: Vec::new(),
             may_overtake: true,
+            waiting_notice: None,
         }
     }
 }

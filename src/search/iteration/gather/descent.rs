@@ -48,6 +48,8 @@ pub(super) struct Descent<'a> {
     pub(super) control: &'a SharedControl,
     pub(super) scratch: &'a mut Scratch,
     pub(super) batch: &'a mut Minibatch,
+    /// Whether visits pass children that are being evaluated.
+    pub(super) pass_busy: bool,
     pub(super) found: Found,
 }
 
@@ -88,7 +90,7 @@ impl Descent<'_> {
         };
         let Scratch { walk, candidates, chosen, .. } = &mut *self.scratch;
         let first = chosen.len();
-        let collided = plan(context, walk, candidates, &choice, budget, chosen);
+        let collided = plan(context, walk, candidates, &choice, budget, self.pass_busy, chosen);
         if collided > 0 {
             self.collide(collided);
         }
@@ -100,9 +102,21 @@ impl Descent<'_> {
         self.scratch.chosen.truncate(first);
     }
 
-    /// Makes the visits that were planned for a child of the node at `place`.
+    /// Makes the visits that were planned for a child of the node at `place`. Those of a busy child, which have collided,
+    /// only stay in flight.
     fn follow(&mut self, place: Place, candidate: &Chosen) {
         let context = self.context;
+        let step = |node| Step {
+            parent: Some(place.step),
+            link: Some(candidate.link),
+            node,
+            in_flight: candidate.share,
+            is_stale: false,
+        };
+        if let (Task::Nothing, Some(busy)) = (candidate.task, candidate.child) {
+            self.batch.gathered.push(step(busy));
+            return;
+        }
         let link = context.tree.link(candidate.link);
         let is_terminal = candidate.task == Task::Terminal;
         let mut key = None;
@@ -125,14 +139,7 @@ impl Descent<'_> {
             .child
             .or_else(|| context.tree.child_or_new(link, key, &mut self.scratch.walk.allocator));
         if let Some(id) = child {
-            let step = Step {
-                parent: Some(place.step),
-                link: Some(candidate.link),
-                node: id,
-                in_flight: candidate.share,
-                is_stale: false,
-            };
-            let place = Place { step: self.batch.gathered.push(step), depth: place.depth + 1 };
+            let place = Place { step: self.batch.gathered.push(step(id)), depth: place.depth + 1 };
             let task = match candidate.task {
                 Task::Enter => task_at(context.tree.node(id)),
                 planned => Some(planned),

@@ -16,6 +16,9 @@ use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
 use descent::{Descent, Found};
 use rukh_base::sync::atomic::Ordering;
 
+/// From so many visits of the tree for each place in the batches of all threads on, visits pass busy children.
+const LEAST_VISITS_FOR_EACH: usize = 64;
+
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
 /// on all visits) is reached, a descent finds only collisions, or the search stops.
 ///
@@ -39,6 +42,7 @@ pub(super) fn gather(
         collisions_allowed(params, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
     let mut events_left = params.collisions.max_events;
     let focus = RootFocus::new(context, remaining_playouts);
+    let pass_busy = may_pass_busy(context, visits);
 
     loop {
         // Without `OutOfOrderEval`, a leaf with a known result takes a place in the batch like any other leaf.
@@ -51,7 +55,8 @@ pub(super) fn gather(
             return;
         }
         let events_before = batch.gathered.collision_events;
-        let descent = Descent { context, counters, control, scratch, batch, found: Found::default() };
+        let found = Found::default();
+        let descent = Descent { context, counters, control, scratch, batch, pass_busy, found };
         let found = descent.start(budget, &focus);
         debug_assert_eq!(
             scratch.walk.history.positions().len(),
@@ -70,6 +75,13 @@ pub(super) fn gather(
             return;
         }
     }
+}
+
+/// Whether visits may pass children that are being evaluated, to find leaves for several devices. One device is busy without
+/// them, and in a tree of few `visits` they would go to bad moves.
+fn may_pass_busy(context: &SearchContext, visits: u32) -> bool {
+    let in_flight = context.params.threads * context.minibatch_size();
+    context.devices_before.len() > 1 && visits as usize >= LEAST_VISITS_FOR_EACH * in_flight
 }
 
 /// The most leaves of a batch, so that no more than `share` of the root's visits are in flight. It is at least one, and

@@ -64,7 +64,7 @@ pub(crate) struct Chosen {
 /// The way in which a descent uses a candidate's share of the visits.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Task {
-    /// No visits go to the candidate: it is not decided yet, or another thread is evaluating the child.
+    /// No visits are made: the task is not decided yet, or the child is being evaluated.
     Nothing,
     /// Make the child's node, and then choose the task.
     Enter,

@@ -5,6 +5,10 @@ use super::walk::Walk;
 use crate::state::SearchContext;
 use rukh_tree::{Node, State};
 
+/// The most visits that pass a busy child at once. If it takes more until another child has a better score, that child is
+/// clearly worse.
+const MOST_PASSING: u32 = 4;
+
 /// The task of a visit at this child. An unevaluated child is claimed for the visit. `None` means that another thread
 /// is evaluating the child.
 #[inline]
@@ -18,14 +22,18 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
 }
 
 /// Decides how many of the `budget` visits each child gets, and adds them to the visits in flight of the child's link.
-/// Appends the children that get visits to `chosen`. Returns the number of visits that no child gets, because the chosen
+/// Appends the children that get visits to `chosen`. Returns the number of visits that nobody makes, because the chosen
 /// child is already being evaluated or because all moves are pruned.
+///
+/// If the visits `pass_busy` children and a few visits are enough, those of a child that is being evaluated are in flight as
+/// if they were below it, until another child has a better score, which gets the next visits.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,
     candidates: &mut Candidates,
     choice: &Choice<'_>,
     budget: u32,
+    pass_busy: bool,
     chosen: &mut Vec<Chosen>,
 ) -> u32 {
     let exploration = choice.exploration;
@@ -67,14 +75,14 @@ pub(crate) fn plan(
             Task::Enter | Task::Evaluate => u32::from(candidates.share(best) == 0),
             Task::Descend | Task::Terminal => visits,
         };
-        if made == 0 {
+        if made == 0 && !(pass_busy && visits <= MOST_PASSING) {
             // The child's score does not change, so all remaining visits would go to this busy child.
             break;
         }
         left -= visits;
         collided += visits - made;
         untried = untried.saturating_sub(u32::from(candidate.started == 0));
-        candidates.add_visits(best, made, exploration);
+        candidates.add_visits(best, if made == 0 { visits } else { made }, exploration);
     }
     let first = chosen.len();
     candidates.take_chosen(chosen);

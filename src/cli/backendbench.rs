@@ -362,6 +362,7 @@ fn four_digits(value: f64) -> String {
 mod tests {
     use super::*;
     use rukh_backend::synthetic::{DeviceOptions, SimulatedDevice, TrivialBackend};
+    use std::sync::Arc;
 
     /// The expected texts are the output of C's printf.
     #[test]

@@ -53,8 +53,11 @@ impl Faulty {
     }
 }
 
+/// The messages but that which names the network.
 fn messages(lines: Vec<String>) -> Vec<String> {
-    lines.into_iter().filter(|line| line.starts_with("info string")).collect()
+    let is_shown =
+        |line: &String| line.starts_with("info string") && !line.starts_with("info string network");
+    lines.into_iter().filter(is_shown).collect()
 }
 
 /// Checks that the messages are one: `text`, in the line of an error or not.

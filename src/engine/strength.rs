@@ -56,11 +56,11 @@ impl Level {
 /// The levels, the weakest first, with ratings from matches against Stockfish 16 (`scripts/matches/levels.py`).
 #[rustfmt::skip]
 const LEVELS: [Level; 8] = [
-    Level { elo: 1490.0, nodes: 12.0, temperature: 2.31, policy_temperature: 3.7, value_cutoff: 63.0 },
-    Level { elo: 1780.0, nodes: 12.0, temperature: 1.85, policy_temperature: 2.8, value_cutoff: 55.0 },
+    Level { elo: 1490.0, nodes: 12.0, temperature: 2.45, policy_temperature: 3.9, value_cutoff: 65.0 },
+    Level { elo: 1800.0, nodes: 12.0, temperature: 1.85, policy_temperature: 2.8, value_cutoff: 55.0 },
     Level { elo: 1960.0, nodes: 12.0, temperature: 1.4, policy_temperature: 2.2, value_cutoff: 46.0 },
-    Level { elo: 2110.0, nodes: 13.0, temperature: 1.1, policy_temperature: 1.8, value_cutoff: 40.0 },
-    Level { elo: 2185.0, nodes: 15.0, temperature: 0.9, policy_temperature: 1.4, value_cutoff: 30.0 },
+    Level { elo: 2095.0, nodes: 13.0, temperature: 1.1, policy_temperature: 1.8, value_cutoff: 40.0 },
+    Level { elo: 2190.0, nodes: 15.0, temperature: 0.9, policy_temperature: 1.4, value_cutoff: 30.0 },
     Level { elo: 2355.0, nodes: 18.0, temperature: 0.75, policy_temperature: 1.1, value_cutoff: 22.0 },
     Level { elo: 2480.0, nodes: 34.0, temperature: 0.5, policy_temperature: 1.0, value_cutoff: 13.0 },
     Level { elo: 2570.0, nodes: 60.0, temperature: 0.37, policy_temperature: 1.0, value_cutoff: 9.0 },

@@ -55,8 +55,9 @@ impl Level {
 
 /// The levels, the weakest first, with ratings from matches against Stockfish 16 (`scripts/matches/levels.py`).
 #[rustfmt::skip]
-const LEVELS: [Level; 8] = [
-    Level { elo: 1490.0, nodes: 12.0, temperature: 2.45, policy_temperature: 3.9, value_cutoff: 65.0 },
+const LEVELS: [Level; 9] = [
+    Level { elo: 1490.0, nodes: 12.0, temperature: 3.0, policy_temperature: 4.8, value_cutoff: 70.0 },
+    Level { elo: 1570.0, nodes: 12.0, temperature: 2.35, policy_temperature: 3.75, value_cutoff: 63.5 },
     Level { elo: 1800.0, nodes: 12.0, temperature: 1.85, policy_temperature: 2.8, value_cutoff: 55.0 },
     Level { elo: 1960.0, nodes: 12.0, temperature: 1.4, policy_temperature: 2.2, value_cutoff: 46.0 },
     Level { elo: 2095.0, nodes: 13.0, temperature: 1.1, policy_temperature: 1.8, value_cutoff: 40.0 },

@@ -55,10 +55,11 @@ impl Level {
 
 /// The levels, the weakest first, with ratings from matches against Stockfish 16 (`scripts/matches/levels.py`).
 #[rustfmt::skip]
-const LEVELS: [Level; 9] = [
+const LEVELS: [Level; 10] = [
     Level { elo: 1490.0, nodes: 12.0, temperature: 3.0, policy_temperature: 4.8, value_cutoff: 70.0 },
-    Level { elo: 1570.0, nodes: 12.0, temperature: 2.35, policy_temperature: 3.75, value_cutoff: 63.5 },
-    Level { elo: 1800.0, nodes: 12.0, temperature: 1.85, policy_temperature: 2.8, value_cutoff: 55.0 },
+    Level { elo: 1575.0, nodes: 12.0, temperature: 2.38, policy_temperature: 3.8, value_cutoff: 64.0 },
+    Level { elo: 1695.0, nodes: 12.0, temperature: 2.2, policy_temperature: 3.45, value_cutoff: 61.0 },
+    Level { elo: 1795.0, nodes: 12.0, temperature: 1.88, policy_temperature: 2.85, value_cutoff: 55.5 },
     Level { elo: 1960.0, nodes: 12.0, temperature: 1.4, policy_temperature: 2.2, value_cutoff: 46.0 },
     Level { elo: 2095.0, nodes: 13.0, temperature: 1.1, policy_temperature: 1.8, value_cutoff: 40.0 },
     Level { elo: 2190.0, nodes: 15.0, temperature: 0.9, policy_temperature: 1.4, value_cutoff: 30.0 },

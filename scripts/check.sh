@@ -103,7 +103,7 @@ step_python() {
     fi
     rm -rf "$environment"
     "$python" -m venv --system-site-packages "$environment"
-    # What is installed beside this Python, which may be an environment itself.
+    # Also the packages of this Python: if it is in an environment itself, `--system-site-packages` leaves them out.
     "$python" -c 'import site; print(*site.getsitepackages(), sep="\n")' \
         >"$("$environment/bin/python" -c 'import sysconfig; print(sysconfig.get_path("purelib"))')/packages.pth"
     "$python" -m maturin build --quiet --locked --manifest-path src/python/Cargo.toml --profile dev \

@@ -17,7 +17,8 @@
 #   VARIANT  for the step variant: NAME=VALUE, an option of one side
 #   MATRIX   for the step matrix: the networks, visits and features, as flags of scripts/matches/matrix.py
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
-#            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network
+#            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network; for duel
+#            the limit (movetime=50) and the time (450) of match.py
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)

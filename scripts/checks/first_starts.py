@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
-"""Counts the number formats that `cpu-auto` chooses in first starts on a busy machine.
+"""Counts how often `cpu-auto` chooses each number format in first starts on a busy machine.
 
     scripts/checks/first_starts.py --rukh target/release/rukh --starts 16 --busy 16
 
-Every start has an empty cache folder, while `--busy` processes keep the machine busy. The speed of each format follows,
-on the machine as it is without them, for the verdict: a start that chose a format that is slower than a more accurate one
-has chosen badly, and the exit code is 1.
+Every start has an empty cache folder, while `--busy` processes keep the machine busy. Afterwards the speed of each format
+is measured without them. If a start chose a format that is slower than a more accurate one, the exit code is 1.
 """
 
 import argparse

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the levels of `UCI_Elo` against Stockfish 16 or later at the same `UCI_Elo`.
+"""Measures the levels of `UCI_Elo` against Stockfish 16 (or up to 17.1) at the same `UCI_Elo`.
 
     scripts/matches/levels.py --rukh target/release/rukh --stockfish stockfish --games 300 --concurrency 2 --output levels
 
@@ -18,7 +18,7 @@ MATCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "match.py")
 
 
 def stockfish_depth(elo):
-    """The depth, in plies, at which Stockfish 16 to 17.1 choose their move: class `Skill` in its `search.h`."""
+    """The depth, in plies, at which Stockfish 16 to 17.1 chooses its move: class `Skill` in its `search.h`."""
     share = (elo - 1320) / (3190 - 1320)
     level = ((37.2473 * share - 40.8525) * share + 22.2943) * share - 0.311438
     return 1 + int(min(max(level, 0), 19))

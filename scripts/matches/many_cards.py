@@ -6,9 +6,9 @@
 
 A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each search is made twice: from an
 empty tree, and after its first two moves from what is left of the tree. A figure is the mean of `--positions` openings,
-and the median of `--rounds` rounds in which the numbers of cards take turns. The columns: visits a second, and beside
-as many times those of the first number of cards; the share of the time in which a card had no batch, of the most and
-of the least idle card; positions in a batch; evaluations a second, and those of them that were for leaves (the others
+and the median of `--rounds` rounds in which the numbers of cards take turns. The columns: visits a second; these as
+a multiple of the visits per card with the first number of cards; the share of the time in which a card had no batch, of the least and
+of the most idle card; positions in a batch; evaluations a second, and those of them that were for leaves (the others
 fill batches, and some are used later); visits a second for each evaluation; microseconds of processor time for a
 visit, and how many cores are busy. Linux only; needs only Python.
 
@@ -26,7 +26,7 @@ import tempfile
 from plain_engine import OPENINGS, PlainEngine, backend_speed, read_positions
 
 # Evaluations a second in fp16 by batch size: one H100, the driver alone, three batches in flight (`rukh backendbench
-# --threads=3 --batches=100 --start-batch-size=64 --max-batch-size=64`, 26 November 2026). A card takes as long for one
+# --threads=3 --batches=100 --start-batch-size=SIZE --max-batch-size=SIZE`, 26 November 2026). A card takes as long for one
 # position as for 16.
 RATES = {
     "t82": {16: 22_500, 64: 36_900, 256: 37_200, 512: 40_000},
@@ -60,7 +60,8 @@ class Search:
     def __init__(self, engine, position, milliseconds, log):
         before, end_of_log = processor_seconds(engine.process.pid), os.path.getsize(log)
         engine.ask(f"{position}\nisready", "readyok")
-        self.answer = engine.answer(f"go movetime {milliseconds}")
+        info = engine.ask(f"go movetime {milliseconds}", "bestmove")
+        self.line = info[info.index("pv") + 1 :] if "pv" in info else []
         self.seconds = milliseconds / 1000
         self.processor = processor_seconds(engine.process.pid) - before
         with open(log, encoding="utf-8") as file:
@@ -80,18 +81,18 @@ def processor_seconds(process):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(words, flags, positions, milliseconds):
+def measure(program, flags, positions, milliseconds):
     """Searches all positions, each with an empty tree and again after two moves; the searches of each kind."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
-        engine = PlainEngine([*words, *flags, f"--logfile={log.name}"])
+        engine = PlainEngine(shlex.join([program, *flags, f"--logfile={log.name}"]))
         fresh, reused = [], []
         for fen in positions:
             engine.ask("ucinewgame\nisready", "readyok")
             position = f"position fen {fen}"
             first = Search(engine, position, milliseconds, log.name)
             fresh.append(first)
-            if len(first.answer) == 4:
-                moves = f"{position} moves {first.answer[1]} {first.answer[3]}"
+            if len(first.line) >= 2:
+                moves = f"{position} moves {first.line[0]} {first.line[1]}"
                 reused.append(Search(engine, moves, milliseconds, log.name))
         engine.quit()
     return {"empty": fresh, "reused": reused}
@@ -105,7 +106,7 @@ def row(cards, seconds, tree, searches, one):
     leaves = sum(search.leaves for search in searches)
     waited = [statistics.mean(shares) for shares in zip(*(search.waited for search in searches))]
     batches = [size for search in searches for size in search.batches]
-    return [cards, seconds, tree, visits / total, visits / total / one if one else 1.0,
+    return [cards, seconds, tree, visits / total, visits / total / one,
             (min(waited), max(waited)) if waited else None, statistics.mean(batches) if batches else None,
             evaluations / total, 100 * leaves / evaluations, visits / evaluations, 1e6 * processor / visits,
             processor / total]  # fmt: skip
@@ -166,7 +167,7 @@ def main():
             for _ in range(arguments.rounds):
                 one = {}
                 for count in counts:
-                    found = measure([arguments.engine], [*flags(count), *arguments.flags.split()], positions,
+                    found = measure(arguments.engine, [*flags(count), *arguments.flags.split()], positions,
                                     round(1000 * seconds * arguments.slower))  # fmt: skip
                     for tree, searches in found.items():
                         speed = sum(search.visits for search in searches) / sum(search.seconds for search in searches)

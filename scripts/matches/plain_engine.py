@@ -20,7 +20,7 @@ class PlainEngine:
 
     def __init__(self, command):
         self.process = subprocess.Popen(
-            shlex.split(command) if isinstance(command, str) else command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            shlex.split(command), stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
         )
         options = ["setoption name UCI_ShowEPS value true", "setoption name SmartPruningFactor value 0"]
         self.ask("\n".join([*options, "isready"]), "readyok")
@@ -37,12 +37,6 @@ class PlainEngine:
             if line.startswith(end):
                 return last
         raise RuntimeError(f"the engine has ended after {text}")
-
-    def answer(self, text):
-        """Sends a command that starts a search. Returns the words of the line with the best move."""
-        self.process.stdin.write(text + "\n")
-        self.process.stdin.flush()
-        return next(line.split() for line in self.process.stdout if line.startswith("bestmove"))
 
     def search(self, fen, limit):
         """Searches a position as that of a new game, with a limit such as `nodes 100`."""

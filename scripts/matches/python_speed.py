@@ -4,8 +4,8 @@
     scripts/matches/python_speed.py --net t1.pb.gz --backend cuda-auto [--rukh target/release/rukh] [--onnx t1.onnx]
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes, in
-calls of `--positions`; `dense` also makes the dense priors. The package makes batches of 256, and so does backendbench,
-with as many threads. onnxruntime, if a model is given, evaluates planes that are there already. Each round measures every
+calls of `--positions`; `dense` also makes the dense priors. On a card the package makes batches of 256, on a processor
+of at most 64; backendbench makes batches of 256, with as many threads. onnxruntime, if a model is given, evaluates planes that are there already. Each round measures every
 way once; the figures are the medians and the best of the rounds in positions per second, and their ratios to
 backendbench. Needs the packages rukh and chess, and onnxruntime for --onnx.
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Tries a wheel in an environment of its own, without a network: the engine plays and measures nothing else, positions are
+# Tries a wheel in an environment of its own, with no access to the internet: the engine plays a move, positions are
 # evaluated, and a search finds a mate.
 #
 # usage: scripts/packages/try_wheel.sh WHEEL FOLDER [STARTER ...]

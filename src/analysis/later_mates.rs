@@ -26,8 +26,8 @@ pub(super) fn with_later_mates<'a>(document: &Document, results: &'a Results) ->
     settled
 }
 
-/// Whether the best reply by the search of a position, which was played, has turned out to lose by a mate. What the search
-/// says about the position is then worth nothing.
+/// Whether the reply that the search of this position thinks best was played and turned out to lose by a mate. What the
+/// search says about the position is then worth nothing.
 pub(super) fn reply_is_mated(document: &Document, results: &Results, index: usize) -> bool {
     let best = results.get(&index).and_then(|analysis| analysis.lines.first()?.pv.first());
     let after = results.get(&(index + 1)).and_then(Analysis::score);
@@ -72,7 +72,7 @@ mod tests {
         Analysis { nodes: 5, depth: 2, lines: vec![line], ..Analysis::default() }
     }
 
-    /// No search sees the mate: each prefers another move, except that White's mistake is its best move.
+    /// No search sees the mate. Only White's mistake, 2. g4, is also the move that its search prefers.
     #[test]
     fn a_mate_that_was_played_goes_back_to_the_move_that_began_it() {
         let document = Document::of_game(b"1. f3 e5 2. g4 Qh4# 0-1", &Selection::default()).unwrap();

@@ -107,7 +107,7 @@ impl DeviceWork {
             false => DeviceWork {
                 busy: self.busy.saturating_sub(before.busy),
                 batches: self.batches - before.batches,
-                positions: self.positions - before.positions,
+                positions: self.positions.saturating_sub(before.positions),
             },
         }
     }
@@ -154,7 +154,7 @@ pub trait Backend: Send + Sync {
         Devices { total: 1, lost: 0 }
     }
 
-    /// The work of each of several devices; empty for a single one.
+    /// The work of each device behind `multiplexing`, `demux` or `roundrobin`; empty if nothing measures it.
     fn work(&self) -> Vec<DeviceWork> {
         Vec::new()
     }

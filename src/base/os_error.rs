@@ -17,7 +17,8 @@ pub fn in_words(error: &Error) -> String {
     }
 }
 
-/// The reason why a file cannot be read. It says so if the name was written as a shell would have read it.
+/// The reason why a file cannot be read. A hint follows if the name has quotation marks or begins with `~`, which
+/// only a shell understands.
 pub fn why_not_read(path: &Path, error: &Error) -> String {
     let name = path.to_string_lossy();
     let hint = match name.chars().next() {
@@ -31,7 +32,7 @@ pub fn why_not_read(path: &Path, error: &Error) -> String {
     }
 }
 
-/// The reason why a file cannot be written. A file that does not exist is no reason, but a folder is.
+/// The reason why a file cannot be written. A missing file is no obstacle, so that `NotFound` means its folder.
 pub fn why_not_written(path: &Path, error: &Error) -> String {
     match (error.kind(), path.parent()) {
         (ErrorKind::NotFound, Some(folder)) if !folder.as_os_str().is_empty() => {

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 static PROGRAM: OnceLock<Option<PathBuf>> = OnceLock::new();
 
-/// Names the file that starts this program, where it runs inside another one; `None` if there is no such file. The first
-/// call counts.
+/// Sets the file that starts Rukh where Rukh is a library in another process, such as Python; `None` if there is none. The
+/// first call counts.
 pub fn set(file: Option<PathBuf>) {
     let _ = PROGRAM.set(file);
 }
@@ -19,6 +19,8 @@ pub fn set(file: Option<PathBuf>) {
 pub fn file() -> io::Result<PathBuf> {
     match PROGRAM.get() {
         None => std::env::current_exe(),
-        Some(file) => file.clone().ok_or_else(|| io::Error::other("no file starts this program alone")),
+        Some(file) => file.clone().ok_or_else(|| {
+            io::Error::other("the program `rukh` was not found, so Rukh cannot start a process of itself")
+        }),
     }
 }

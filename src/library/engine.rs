@@ -57,9 +57,9 @@ pub struct Limits {
     pub time: Option<Duration>,
     /// Average depth.
     pub depth: Option<u32>,
-    /// A mate in at most so many moves is found.
+    /// Ends when a mate in at most this many moves is found.
     pub mate: Option<u32>,
-    /// The clocks of a game, of which the engine takes its part.
+    /// The clocks of the game, from which the engine budgets its time.
     pub clock: Option<Clock>,
     /// The moves to search; all if there are none.
     pub moves: Vec<Move>,

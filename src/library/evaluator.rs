@@ -9,7 +9,7 @@ use rukh_registry::{BackendConfig, create_for_file};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Positions in a batch, if the backend takes so many. Cards are slow with much fewer.
+/// Positions in a batch, if the backend takes so many. Cards are slow with far fewer.
 const BATCH: usize = 256;
 
 /// Where and how a network is evaluated.

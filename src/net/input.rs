@@ -75,7 +75,7 @@ pub fn encode(history: &PositionHistory, format: InputFormat, fill: HistoryFill)
     encode_shown(history.last(), history.positions(), format, fill)
 }
 
-/// What the planes show of a position, besides what they show only of the newest one.
+/// What the planes show of every position of the history; of the newest one they show more.
 pub trait Shown {
     /// The pieces of this role and color.
     fn pieces(&self, role: Role, color: Color) -> Bitboard;
@@ -132,7 +132,8 @@ impl Shown for Position {
     }
 }
 
-/// Does the same as [`encode`] for positions in another form, oldest first. The last of them is `last`.
+/// Does the same as [`encode`] for positions in another form, oldest first. `last` is the newest one as a
+/// [`Position`].
 pub fn encode_shown<P: Shown>(
     last: &Position,
     positions: &[P],

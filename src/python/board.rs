@@ -6,10 +6,10 @@ use shakmaty::{Bitboard, Board, ByColor, ByRole, Position as _, Setup, attacks};
 use std::sync::LazyLock;
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 
-/// The most boards of a game in a packed position; most networks see no more.
+/// The boards of a packed position, as `rukh/packed.py` and the README say; most networks see no more.
 pub(crate) const BOARDS: usize = 8;
 
-/// No square.
+/// The value of `en_passant` without a square.
 pub(crate) const NO_SQUARE: u8 = u8::MAX;
 /// A flag: there is a board here.
 const IS_THERE: u8 = 1;
@@ -137,7 +137,7 @@ impl PackedBoard {
             && (self.flags ^ other.flags) & BLACK_TO_MOVE == 0
     }
 
-    /// The position.
+    /// The position on the board, without those before it.
     ///
     /// # Errors
     /// The fields contradict each other, or the position cannot be played.

@@ -2,7 +2,7 @@
 
 use crate::errors::exception;
 use crate::network::Network;
-use crate::process::OfProcess;
+use crate::process::{OfProcess, SIGNAL_INTERVAL};
 use librukh::shakmaty_0_30::Move;
 use librukh::{Clock, EngineOptions, Limits, Position, Score, Stopper};
 use pyo3::exceptions::PyRuntimeError;
@@ -10,9 +10,6 @@ use pyo3::prelude::*;
 use rukh_chess::uci_move;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
-
-/// How long a signal, such as that of Ctrl+C, may wait for the thread that waits for a search.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Searches one position at a time with a network.
 #[pyclass(module = "rukh._native")]
@@ -100,7 +97,7 @@ fn limits((nodes, time, depth, mate, clock): Limit) -> Limits {
     limits
 }
 
-/// A search.
+/// A search that is under way or has ended.
 #[pyclass(frozen, module = "rukh._native")]
 pub(crate) struct Analysis {
     /// `None` after the best move.
@@ -115,9 +112,23 @@ impl Analysis {
         self.stopper.stop();
     }
 
+    /// The next information; `None` after the end. Ctrl+C stops the search.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Found>> {
-        let info = self.wait(py, |analysis| analysis.wait(SIGNAL_INTERVAL).then(|| analysis.next()))?;
-        Ok(info.flatten().map(|info| {
+        let inner = self.inner.get()?;
+        // Outside is `None` as long as there is no answer, inside after the end.
+        let ask = || {
+            let mut analysis = inner.lock().unwrap_or_else(PoisonError::into_inner);
+            let ask =
+                |analysis: &mut librukh::Analysis| analysis.wait(SIGNAL_INTERVAL).then(|| analysis.next());
+            analysis.as_mut().map_or(Some(None), ask)
+        };
+        let info = loop {
+            match py.detach(ask) {
+                Some(info) => break info,
+                None => py.check_signals().inspect_err(|_| self.stopper.stop())?,
+            }
+        };
+        Ok(info.map(|info| {
             let (centipawns, mate) = match info.score {
                 Some(Score::Centipawns(centipawns)) => (Some(centipawns), None),
                 Some(Score::Mate(moves)) => (None, Some(moves)),
@@ -144,26 +155,5 @@ impl Analysis {
             analysis.ok_or_else(|| PyRuntimeError::new_err("the best move was already returned"))?;
         let best = analysis.best_move().map_err(exception)?;
         Ok(best.map(|m| uci_move::text(m, self.is_chess960)))
-    }
-}
-
-impl Analysis {
-    /// Calls `ask` again and again until it has an answer; `None` after the end. Ctrl+C stops the search.
-    fn wait<T: Send>(
-        &self,
-        py: Python<'_>,
-        ask: impl Fn(&mut librukh::Analysis) -> Option<T> + Sync,
-    ) -> PyResult<Option<T>> {
-        let inner = self.inner.get()?;
-        loop {
-            let answer = py.detach(|| {
-                let mut analysis = inner.lock().unwrap_or_else(PoisonError::into_inner);
-                analysis.as_mut().map_or(Some(None), |analysis| ask(analysis).map(Some))
-            });
-            if let Some(answer) = answer {
-                return Ok(answer);
-            }
-            py.check_signals().inspect_err(|_| self.stopper.stop())?;
-        }
     }
 }

@@ -3,8 +3,10 @@
 use crate::board::{self, BOARDS, PackedBoard};
 use crate::games::Games;
 use crate::planes;
+use crate::process::SIGNAL_INTERVAL;
 use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded, unbounded};
 use pyo3::prelude::*;
+use rukh_backend::ticket::catch_panic;
 use rukh_backend::{Added, Backend, BackendError, Batch, EvalRequest, Evaluation, Value};
 use rukh_chess::{PackedMove, Position, PositionHistory, Role};
 use rukh_net::input::encode_shown;
@@ -12,10 +14,6 @@ use rukh_net::policy_index::index_of;
 use rukh_net::{HistoryFill, InputFormat};
 use shakmaty::Position as _;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
-
-/// How long a signal, such as that of Ctrl+C, may wait for the thread that evaluates.
-const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Positions to evaluate.
 pub(crate) enum Chunk<'a> {
@@ -102,9 +100,15 @@ pub(crate) fn evaluate<'a>(
         let is_over = &is_over;
         let start = |_| {
             let (to_do, done) = (to_do.clone(), done.clone());
-            scope.spawn(move || work(on, &to_do, &done, is_over))
+            std::thread::Builder::new().spawn_scoped(scope, move || work(on, &to_do, &done, is_over)).ok()
         };
-        let workers: Vec<_> = (0..on.threads).map(start).collect();
+        let workers: Vec<_> = (0..on.threads).map_while(start).collect();
+        if workers.is_empty() {
+            return Err(Ended::Failed(Failure::Backend(BackendError::Evaluate {
+                name: on.backend.attributes().name.clone(),
+                reason: "the system starts no thread".to_owned(),
+            })));
+        }
         drop((to_do, done));
         let outcome = feed(py, [(first, chunk), second], next, chunks, &answers);
         is_over.store(true, Ordering::Relaxed);
@@ -181,11 +185,13 @@ enum Asked {
 impl On<'_> {
     /// Evaluates a chunk as one batch.
     fn evaluate(self, chunk: &Chunk<'_>, first: usize) -> Result<Evaluations, Failure> {
-        match chunk {
+        let evaluate = || match chunk {
             Chunk::Games(games) => self.positions(games.iter(), first),
             Chunk::Packed(rows) => self.positions(rows.iter().map(|row| &row[..]), first),
             Chunk::Planes(numbers) => self.planes(numbers, first),
-        }
+        };
+        catch_panic(&self.backend.attributes().name, || Ok(evaluate()))
+            .unwrap_or_else(|error| Err(Failure::Backend(error)))
     }
 
     fn positions<'b>(
@@ -253,7 +259,7 @@ impl On<'_> {
         };
         let mut answers = answers.iter();
         let mut moves = 0;
-        for (asked, count) in asked.iter().zip(std::mem::take(&mut evaluations.counts)) {
+        for (asked, &count) in asked.iter().zip(&evaluations.counts) {
             let (mut value, priors) = match asked {
                 Asked::Network => answers.next().ok_or(Failure::Panicked)?,
                 Asked::Ready(evaluation) => (evaluation.value, &*evaluation.priors),
@@ -268,7 +274,6 @@ impl On<'_> {
             let (win, loss) = ((1.0 + value.q - value.d) / 2.0, (1.0 - value.q - value.d) / 2.0);
             evaluations.wdl.extend([win, value.d, loss]);
             evaluations.moves_left.push(value.m);
-            evaluations.counts.push(count);
             // More moves than a game's position can have get no priors.
             moves += usize::from(count);
             evaluations.priors.extend_from_slice(priors);

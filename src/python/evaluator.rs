@@ -1,6 +1,5 @@
-//! `Evaluator`.
+//! Evaluations by the network alone, as arrays.
 
-use crate::board::BOARDS;
 use crate::errors::exception;
 use crate::evaluate::{Chunk, Evaluations, On, evaluate};
 use crate::games::Reader;
@@ -19,7 +18,8 @@ use std::sync::Arc;
 
 /// The positions of a batch on a card.
 const BATCH: usize = 256;
-/// The positions of a batch on the processor, where more gain nothing, and one ends before it is interrupted.
+/// The positions of a batch on the processor, where larger ones gain nothing, and a call can be interrupted only between
+/// batches.
 const BATCH_OF_PROCESSOR: usize = 64;
 /// The fewest positions for which another thread is worth it.
 const FEWEST: usize = 8;
@@ -144,7 +144,7 @@ impl Evaluator {
 }
 
 impl On<'_> {
-    /// The positions of a chunk, if there are so many in all.
+    /// The positions in a chunk when there are `count` in all.
     fn chunk(&self, count: usize) -> usize {
         let attributes = self.backend.attributes();
         let largest = match attributes.runs_on_cpu {
@@ -184,7 +184,5 @@ fn arrays<'py>(py: Python<'py>, attributes: &Attributes, all: &[Evaluations]) ->
 }
 
 fn joined<T: Copy>(all: &[Evaluations], part: fn(&Evaluations) -> &Vec<T>) -> Vec<T> {
-    all.iter().flat_map(|evaluations| part(evaluations).iter().copied()).collect()
+    all.iter().map(|evaluations| &part(evaluations)[..]).collect::<Vec<_>>().concat()
 }
-
-const _: () = assert!(BOARDS == 8);

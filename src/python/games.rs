@@ -28,7 +28,7 @@ impl Games {
 const REMEMBERED: usize = 1 << 16;
 
 /// What is read of a board and of an entry of its stack. Reading many attributes at once takes half the time.
-const OF_BOARD: [&str; 12] = [
+const OF_BOTH: [&str; 10] = [
     "pawns",
     "knights",
     "bishops",
@@ -39,22 +39,10 @@ const OF_BOARD: [&str; 12] = [
     "ep_square",
     "halfmove_clock",
     "turn",
-    "occupied_co",
-    "chess960",
 ];
-const OF_ENTRY: [&str; 11] = [
-    "pawns",
-    "knights",
-    "bishops",
-    "rooks",
-    "queens",
-    "kings",
-    "castling_rights",
-    "ep_square",
-    "halfmove_clock",
-    "turn",
-    "occupied_b",
-];
+/// What follows of a board and of an entry.
+const OF_BOARD: [&str; 2] = ["occupied_co", "chess960"];
+const OF_ENTRY: [&str; 1] = ["occupied_b"];
 
 /// Reads positions. It remembers boards of python-chess's stacks, which the positions of a game share.
 pub(crate) struct Reader<'py> {
@@ -79,8 +67,8 @@ impl<'py> Reader<'py> {
             limit: if keeps_all { usize::MAX } else { BOARDS },
             seen: HashMap::new(),
             boards: Vec::new(),
-            of_board: getter.call1(PyTuple::new(py, OF_BOARD)?)?,
-            of_entry: getter.call1(PyTuple::new(py, OF_ENTRY)?)?,
+            of_board: getter.call1(PyTuple::new(py, [&OF_BOTH[..], &OF_BOARD].concat())?)?,
+            of_entry: getter.call1(PyTuple::new(py, [&OF_BOTH[..], &OF_ENTRY].concat())?)?,
             known: None,
         })
     }
@@ -173,7 +161,7 @@ fn check_kind(item: &Bound<'_, PyAny>, number: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Reads the attributes of a board or of an entry of its stack, the first ten of [`OF_ENTRY`], and Black's squares.
+/// Reads the attributes [`OF_BOTH`] of a board or of an entry of its stack, and Black's squares.
 fn read_board(read: &Bound<'_, PyTuple>, black: Borrowed<'_, '_, PyAny>) -> PyResult<PackedBoard> {
     let mask = |at: usize| read.get_borrowed_item(at)?.extract::<u64>();
     let en_passant: Option<u32> = read.get_borrowed_item(7)?.extract()?;

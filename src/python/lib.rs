@@ -28,7 +28,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 /// Runs the command line with these arguments, of which the first is the program's name, and returns the exit code.
-/// `program` is a file that starts the program alone.
+/// `program` is the executable with which Rukh starts helper processes of itself.
 #[pyfunction]
 fn run(py: Python<'_>, arguments: Vec<OsString>, program: Option<PathBuf>) -> u8 {
     rukh_base::program::set(program);
@@ -37,6 +37,8 @@ fn run(py: Python<'_>, arguments: Vec<OsString>, program: Option<PathBuf>) -> u8
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
     #[pymodule_export]
     use super::engine::{Analysis, Engine};
     #[pymodule_export]
@@ -45,6 +47,13 @@ mod _native {
     use super::network::{Network, fens, pack};
     #[pymodule_export]
     use super::run;
+
+    /// What measurements are kept under is the same for the package and for the command.
+    #[pymodule_init]
+    fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
+        rukh_base::version::set_version(rukh::VERSION);
+        Ok(())
+    }
 
     #[pymodule_export]
     const VERSION: &str = env!("CARGO_PKG_VERSION");

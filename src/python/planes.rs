@@ -42,8 +42,8 @@ pub(crate) fn collect(numbers: &[f32]) -> Result<InputPlanes, String> {
     Ok(planes)
 }
 
-/// The position that planes of a format show, with the side to move as White and, in the canonical formats, transformed.
-/// `None` if that is no position.
+/// The position that the planes show: the side to move is White, and in the canonical formats the board stays mirrored or
+/// transposed. `None` if that is no position.
 pub(crate) fn shown(planes: &InputPlanes, format: InputFormat) -> Option<Position> {
     let masks = &planes.masks;
     let of = |role: usize| Bitboard(masks[role] | masks[role + 6]);
@@ -80,7 +80,8 @@ fn castling_rooks(masks: &[u64; InputPlanes::COUNT], format: InputFormat) -> u64
         | outermost(107, theirs, false)
 }
 
-/// The square that the opponent's pawn has just passed. Formats without a plane for it show it by the board before.
+/// The square that the opponent's pawn has just passed. Formats without a plane for it show it only as a difference
+/// from the board before.
 fn en_passant(masks: &[u64; InputPlanes::COUNT], format: InputFormat) -> Option<Square> {
     let file = match rukh_net::input::is_canonical(format) {
         true => masks[108] >> 56,

@@ -3,6 +3,10 @@
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use std::mem::ManuallyDrop;
+use std::time::Duration;
+
+/// How long a signal, such as that of Ctrl+C, may wait for the thread that waits for Rukh.
+pub(crate) const SIGNAL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Something with threads or a device, which a process that was forked does not have.
 pub(crate) struct OfProcess<T> {

@@ -11,7 +11,7 @@ use super::{
 };
 use loom::cell::UnsafeCell;
 use loom::thread::spawn;
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::synthetic::RandomBackend;
 use rukh_backend::{Evaluations, Value};
 use rukh_base::sync::atomic::{AtomicBool, Ordering};
 use rukh_base::sync::{Arc, check_model};
@@ -57,7 +57,7 @@ fn child_of(tree: &Tree, link: LinkId) -> NodeId {
 /// A search on `tree` without threads. Its memory limit is always exceeded.
 fn search_on(tree: Arc<Tree>, threads: usize) -> Arc<SearchState> {
     let position = Position::from_fen("7k/8/8/8/8/8/8/K7 w - - 0 1").expect("a legal position");
-    let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let backend = Arc::new(RandomBackend::default());
     let setup = SearchSetup {
         params: SearchParams { threads, ..SearchParams::default() },
         memory_limit: 0,

@@ -14,7 +14,7 @@ use rukh_backend::multi::Child;
 use rukh_backend::multi::DemuxBackend;
 use rukh_backend::multi::MultiplexingBackend;
 use rukh_backend::position_key::KeyRules;
-use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, SimulatedDevice};
 use rukh_backend::wrap::CachingBackend;
 use rukh_base::sync::Arc;
 use rukh_base::sync::thread::{JoinHandle, yield_now};
@@ -56,7 +56,7 @@ impl Responder for Heard {
 fn random_backend() -> Arc<dyn Backend> {
     // Other threads may run during a delay of any length.
     let delay = Duration::from_nanos(1);
-    let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let random = Arc::new(RandomBackend::default());
     Arc::new(SimulatedDevice::new(random, DeviceOptions { delay, batch: 4, ..DeviceOptions::default() }))
 }
 

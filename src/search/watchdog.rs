@@ -261,7 +261,7 @@ fn respond(context: &SearchContext, counters: &Counters, shared: &SharedControl,
     } else {
         let mut lines = report::info_lines(context, counters, control, &ranked);
         lines.append(&mut report::move_statistics_lines(context, counters));
-        lines.extend(report::device_lines(context, counters, control));
+        lines.extend(report::device_notice(context, counters, control));
         // The ranking is that of the info lines, because the workers may have changed the tree in the meantime.
         (lines, report::best_move(context, &ranked))
     };

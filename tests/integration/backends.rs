@@ -7,7 +7,7 @@ mod user_options;
 mod with_network;
 mod wrappers;
 
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::synthetic::RandomBackend;
 use rukh_backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket, Value,
 };
@@ -88,7 +88,7 @@ fn evaluate(backend: &dyn Backend, samples: &[Sample]) -> Result<Vec<Evaluation>
 }
 
 fn random() -> Arc<dyn Backend> {
-    Arc::new(RandomBackend::new(RandomOptions::default()))
+    Arc::new(RandomBackend::default())
 }
 
 fn create(backend: &str, options: &str) -> Result<Arc<dyn Backend>, BackendError> {

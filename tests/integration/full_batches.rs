@@ -5,7 +5,7 @@
 
 use crate::search::{KIWIPETE, MIDDLEGAME};
 use rukh_backend::position_key::KeyRules;
-use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, SimulatedDevice};
 use rukh_backend::wrap::CachingBackend;
 use rukh_backend::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Ticket};
 use rukh_chess::{Position, PositionHistory};
@@ -87,7 +87,7 @@ impl Responder for Silent {
 fn evaluator() -> Arc<dyn Backend> {
     let Some(file) = std::env::var_os("RUKH_NETWORK") else {
         let delay = Duration::from_millis(3);
-        let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+        let random = Arc::new(RandomBackend::default());
         return Arc::new(SimulatedDevice::new(
             random,
             DeviceOptions { delay, slots: 2, ..DeviceOptions::default() },

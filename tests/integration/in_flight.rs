@@ -2,7 +2,7 @@
 //! measured shares of the time.
 
 use crate::search::{MIDDLEGAME, Session};
-use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, SimulatedDevice};
 use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh_chess::{Position, PositionHistory};
 use rukh_options::Options;
@@ -109,7 +109,7 @@ impl Responder for Silent {
 #[test]
 fn the_search_keeps_a_device_busy() {
     let log = Arc::new(Mutex::new(Log::default()));
-    let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let random = Arc::new(RandomBackend::default());
     let device = DeviceOptions {
         delay: Duration::from_millis(2),
         slots: SLOTS,

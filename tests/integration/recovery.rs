@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use rukh_backend::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
+use rukh_backend::synthetic::{DeviceOptions, RandomBackend, SimulatedDevice};
 use rukh_backend::wrap::{RecoveringBackend, RecoveryPlan};
 use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh_chess::{Position, PositionHistory};
@@ -15,7 +15,7 @@ use rukh_tree::Tree;
 
 /// Random evaluations in batches of 16, each of which takes `delay`.
 fn random(delay: Duration) -> SimulatedDevice {
-    let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+    let random = Arc::new(RandomBackend::default());
     SimulatedDevice::new(random, DeviceOptions { delay, batch: 16, ..DeviceOptions::default() })
 }
 

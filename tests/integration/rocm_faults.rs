@@ -53,7 +53,7 @@ impl Faulty {
     }
 }
 
-/// The messages but that which names the network.
+/// The messages except the one that names the network.
 fn messages(lines: Vec<String>) -> Vec<String> {
     let is_shown =
         |line: &String| line.starts_with("info string") && !line.starts_with("info string network");

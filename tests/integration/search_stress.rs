@@ -1,7 +1,7 @@
 //! Searches under stress: commands at random moments, and backends that are slow, fail or panic. No search may hang,
 //! answer late or not at all, or leave a tree that breaks a later search.
 
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::synthetic::RandomBackend;
 use rukh_backend::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluations, Ticket};
 use rukh_chess::{Position, PositionHistory, uci_move};
 use rukh_engine::Engine;
@@ -257,7 +257,7 @@ impl Ticket for FlakyTicket {
 #[test]
 fn a_new_root_does_not_wait_for_an_older_batch() {
     let batches = Arc::new(AtomicU64::new(0));
-    let inner = RandomBackend::new(RandomOptions::default());
+    let inner = RandomBackend::default();
     // The first batch is the root, and the second takes long.
     let backend: Arc<dyn Backend> =
         Arc::new(Flaky { inner, fault: Fault::Delay, period: 2, batches: batches.clone() });
@@ -325,7 +325,7 @@ fn a_search_whose_backend_fails_or_panics_gives_a_move_and_hides_no_broken_tree(
                 let what = format!("{fault:?}, every {period}th batch, {threads} threads");
                 let counter = Arc::new(Counter::default());
                 let batches = Arc::new(AtomicU64::new(0));
-                let inner = || RandomBackend::new(RandomOptions::default());
+                let inner = || RandomBackend::default();
                 let flaky: Arc<dyn Backend> =
                     Arc::new(Flaky { inner: inner(), fault, period, batches: batches.clone() });
                 let mut tree = Arc::new(Tree::new());

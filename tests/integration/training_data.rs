@@ -6,7 +6,7 @@ use crate::tournaments::trivial;
 use rukh::selfplay::training::chunk::read_chunk;
 use rukh::selfplay::training::planes::read_planes;
 use rukh::selfplay::training::record::{Record, flags};
-use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+use rukh_backend::synthetic::RandomBackend;
 use rukh_backend::{Added, Backend, EvalRequest, Value};
 use rukh_chess::{Color, Position, PositionHistory, uci_move};
 use rukh_net::InputFormat;
@@ -104,7 +104,7 @@ fn records_hold_what_the_search_prints() {
     };
 
     let mut engine = Driver::start(&[SAME_SEARCH, &["--verbose-move-stats", "--chess960"]].concat());
-    let backend = RandomBackend::new(RandomOptions::default());
+    let backend = RandomBackend::default();
     let mut history = PositionHistory::new(Position::startpos());
     let mut castlings = 0;
     let estimate = records.last().unwrap().best_m.get();

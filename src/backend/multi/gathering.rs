@@ -295,7 +295,7 @@ mod tests {
     use super::*;
     use crate::owned_request::OwnedRequest;
     use crate::queue::{WorkerTicket, reply_channel};
-    use crate::synthetic::{DeviceOptions, RandomBackend, RandomOptions, SimulatedDevice};
+    use crate::synthetic::{DeviceOptions, RandomBackend, SimulatedDevice};
     use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
 
     fn history(moves: &str) -> PositionHistory {
@@ -322,14 +322,14 @@ mod tests {
 
     fn gathering() -> GatheringBackend {
         let options = DeviceOptions { delay: Duration::from_millis(2), ..DeviceOptions::default() };
-        let random = Arc::new(RandomBackend::new(RandomOptions::default()));
+        let random = Arc::new(RandomBackend::default());
         GatheringBackend::new(Arc::new(SimulatedDevice::new(random, options))).unwrap()
     }
 
     #[test]
     fn each_search_gets_its_own_values() {
         let shared = gathering();
-        let alone = RandomBackend::new(RandomOptions::default());
+        let alone = RandomBackend::default();
         let batches = ["e2e4", "d2d4 d7d5", "g1f3 g8f6 f3g1", "a2a4"]
             .map(|line| vec![history(line), history(&format!("{line} {}", reply(&history(line))))]);
         std::thread::scope(|scope| {

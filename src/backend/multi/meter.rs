@@ -46,18 +46,12 @@ impl Meter {
 
     fn work(&self) -> DeviceWork {
         let reading = *self.reading();
-        DeviceWork { busy: reading.work.busy + reading.running(), ..reading.work }
+        let running = reading.since.map_or(Duration::ZERO, |since| since.elapsed());
+        DeviceWork { busy: reading.work.busy + running, ..reading.work }
     }
 
     fn reading(&self) -> MutexGuard<'_, Reading> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Reading {
-    /// How long batches have been in flight without a break.
-    fn running(&self) -> Duration {
-        self.since.map_or(Duration::ZERO, |since| since.elapsed())
     }
 }
 
@@ -68,10 +62,10 @@ impl Drop for Running {
     fn drop(&mut self) {
         let mut reading = self.0.reading();
         reading.in_flight -= 1;
-        if reading.in_flight == 0 {
-            let running = reading.running();
-            reading.work.busy += running;
-            reading.since = None;
+        if reading.in_flight == 0
+            && let Some(since) = reading.since.take()
+        {
+            reading.work.busy += since.elapsed();
         }
     }
 }

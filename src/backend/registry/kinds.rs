@@ -226,7 +226,7 @@ fn make_random(_: &Maker<'_>, _: BackendName, options: OptionsDict<'_>) -> Made 
     on_device(Arc::new(random), options)
 }
 
-/// The backend on a simulated device, if its options are given.
+/// The backend on a simulated device, if any of [`DEVICE_OPTIONS`] is given.
 fn on_device(backend: Arc<dyn Backend>, options: OptionsDict<'_>) -> Made {
     if DEVICE_OPTIONS.iter().all(|key| options.text(key).is_none()) {
         return Ok(backend);

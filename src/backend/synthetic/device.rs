@@ -20,7 +20,7 @@ pub struct DeviceOptions {
     pub delay: Duration,
     /// The time that each position adds to its batch.
     pub per_position: Duration,
-    /// The measured times of batches, in addition to the others; none by default.
+    /// The measured times of batches, which are added to `delay` and `per_position`; none by default.
     pub times: Times,
     /// The number of batches that the device evaluates at once; at least 1.
     pub slots: usize,
@@ -49,15 +49,15 @@ impl Times {
     pub fn parse(text: &str) -> Option<Times> {
         let entry = |entry: &str| {
             let (size, time) = entry.split_once(':')?;
-            let microseconds = time.parse().ok().filter(|time| (0..60_000_000).contains(time))?;
+            let microseconds = time.parse().ok().filter(|&time| time < 60_000_000)?;
             Some((size.parse().ok().filter(|&size| size > 0)?, Duration::from_micros(microseconds)))
         };
         let times: Vec<_> = text.split('/').map(entry).collect::<Option<_>>()?;
         times.is_sorted_by(|(size, _), (next, _)| size < next).then_some(Times(times))
     }
 
-    /// The time of a batch of `positions`: linear between the measured sizes, that of the smallest one below it, and in
-    /// proportion to the positions above the largest one.
+    /// The time of a batch of `positions`: linear between the measured sizes, the time of the smallest one for fewer
+    /// positions, and in proportion to the positions above the largest one.
     fn of(&self, positions: usize) -> Duration {
         let next = self.0.partition_point(|&(size, _)| size < positions);
         let before = next.checked_sub(1).map(|index| self.0[index]);
@@ -89,7 +89,7 @@ struct Shared {
 }
 
 impl SimulatedDevice {
-    /// Makes the device. Without any time in `options`, it is a processor.
+    /// Makes the device. Without any time in `options`, it reports itself as a processor.
     pub fn new(inner: Arc<dyn Backend>, options: DeviceOptions) -> SimulatedDevice {
         let slots = options.slots.max(1);
         let batch = options.batch.max(1);
@@ -99,7 +99,6 @@ impl SimulatedDevice {
             runs_on_cpu: !takes_time,
             suggested_threads: if takes_time { slots } else { 1 },
             recommended_batch_size: batch,
-            maximum_batch_size: batch.max(1024),
             batch_sizes: if takes_time { BatchSizes::new(SIZES) } else { BatchSizes::default() },
             ..inner.attributes().clone()
         };
@@ -111,18 +110,13 @@ impl SimulatedDevice {
 /// The sizes to which the device pads batches, in ascending order.
 const SIZES: [usize; 20] = [1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256, 384, 512, 768, 1024];
 
-/// The time that the device takes for a batch that is padded to so many positions.
-fn time_of(options: &DeviceOptions, padded: usize) -> Duration {
-    options.delay
-        + options.per_position * u32::try_from(padded).unwrap_or(u32::MAX)
-        + options.times.of(padded)
-}
-
 impl Shared {
     /// The time at which a batch of `length` positions, submitted now, will be complete. Occupies a slot until then.
     /// Returns `None` if the batch takes no time.
     fn completion(&self, length: usize) -> Option<Instant> {
-        let duration = time_of(&self.options, self.attributes.batch_sizes.padded(length));
+        let padded = self.attributes.batch_sizes.padded(length);
+        let DeviceOptions { delay, per_position, times, .. } = &self.options;
+        let duration = *delay + *per_position * u32::try_from(padded).unwrap_or(u32::MAX) + times.of(padded);
         if duration.is_zero() || length == 0 {
             return None;
         }

@@ -19,17 +19,12 @@ pub struct RandomOptions {
 
 /// The backend of random evaluations.
 pub struct RandomBackend {
-    shared: Arc<Shared>,
-}
-
-/// The part of the backend that its batches use.
-struct Shared {
-    attributes: Attributes,
+    attributes: Arc<Attributes>,
     options: RandomOptions,
 }
 
 impl RandomBackend {
-    /// Makes the backend.
+    /// A backend whose evaluations `options` determine.
     pub fn new(options: RandomOptions) -> RandomBackend {
         let attributes = Attributes {
             name: "random".to_owned(),
@@ -42,27 +37,35 @@ impl RandomBackend {
             maximum_batch_size: 1024,
             batch_sizes: BatchSizes::default(),
         };
-        RandomBackend { shared: Arc::new(Shared { attributes, options }) }
+        RandomBackend { attributes: Arc::new(attributes), options }
+    }
+}
+
+impl Default for RandomBackend {
+    fn default() -> RandomBackend {
+        RandomBackend::new(RandomOptions::default())
     }
 }
 
 impl Backend for RandomBackend {
     fn attributes(&self) -> &Attributes {
-        &self.shared.attributes
+        &self.attributes
     }
 
     fn new_batch(&self) -> Box<dyn Batch> {
         Box::new(RandomBatch {
-            shared: Arc::clone(&self.shared),
-            evaluations: Evaluations::with_capacity(self.shared.attributes.recommended_batch_size),
+            attributes: Arc::clone(&self.attributes),
+            options: self.options,
+            evaluations: Evaluations::with_capacity(self.attributes.recommended_batch_size),
             weights: Vec::new(),
         })
     }
 }
 
-/// Evaluates each request when it is added. Only the ticket takes time.
+/// Evaluates each request when it is added.
 struct RandomBatch {
-    shared: Arc<Shared>,
+    attributes: Arc<Attributes>,
+    options: RandomOptions,
     evaluations: Evaluations,
     /// The unnormalised priors of one position; scratch memory of `add`.
     weights: Vec<f32>,
@@ -74,7 +77,7 @@ impl Batch for RandomBatch {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        let RandomOptions { seed, uniform } = self.shared.options;
+        let RandomOptions { seed, uniform } = self.options;
         let moves = request.moves;
         if uniform {
             let prior = 1.0 / moves.len() as f32;
@@ -93,7 +96,7 @@ impl Batch for RandomBatch {
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
-        let outcome = check_batch_size(&self.shared.attributes, self.evaluations.len());
+        let outcome = check_batch_size(&self.attributes, self.evaluations.len());
         Done::boxed(outcome.map(|()| self.evaluations))
     }
 }

@@ -193,12 +193,12 @@ impl Ticket for CachingTicket {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::synthetic::{RandomBackend, RandomOptions};
+    use crate::synthetic::RandomBackend;
 
     #[test]
     fn the_cache_that_is_left_to_the_system_outlives_its_backend() {
         for is_left in [false, true] {
-            let inner = Arc::new(RandomBackend::new(RandomOptions::default()));
+            let inner = Arc::new(RandomBackend::default());
             let backend = CachingBackend::new(inner, 100, KeyRules::default());
             let store = Arc::downgrade(&backend.store);
             if is_left {

@@ -136,7 +136,6 @@ fn bars_of_segments_and_rooflines_of_any_values_are_drawn() {
     }
 }
 
-/// An operation without products that copies as fast as a copy stands where the slope of the copy begins.
 /// The picture of a card with one rate of copies.
 fn roofline(points: Vec<Point>) -> String {
     Roofline {
@@ -156,6 +155,7 @@ fn number(text: &str, name: &str) -> f64 {
     rest.split_once('"').and_then(|(number, _)| number.parse().ok()).expect(name)
 }
 
+/// An operation without products that copies as fast as a copy stands where the slope of the copy begins.
 #[test]
 fn an_operation_without_products_has_its_distance_to_the_slope() {
     let point = |name: &str, intensity, bytes_per_second| Point {

@@ -47,7 +47,7 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
     if is_same && reference.backend.attributes().runs_on_cpu {
         let name = &reference.backend.attributes().name;
         print_error_line(&format!(
-            "both backends are {name}, so that this says nothing about a card: see --backend and --reference"
+            "both backends are {name}, so this does not test a card: see --backend and --reference"
         ));
     }
     let tested = tested.backend;

@@ -111,7 +111,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     }
     if unplayed_games > 0 {
         print_error_line(&format!(
-            "{unplayed_games} games count that nobody has played: they were over when their opening ended"
+            "{unplayed_games} of the counted games had no moves: they were over when their opening ended"
         ));
     }
     if let Some(error) = failed_write {

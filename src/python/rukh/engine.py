@@ -1,4 +1,4 @@
-"""Searches, with the words of python-chess."""
+"""Searches, with python-chess's boards, limits, infos and scores."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ class Analysis(Iterator["chess.engine.InfoDict"]):
         self._native.stop()
 
     def best_move(self) -> chess.Move | None:
-        """Waits for the end of the search, and returns the best move; None if there is no legal move."""
+        """Waits for the end of the search, and returns the best move; None if there is no legal move. To be called once,
+        after the infos that are wanted."""
         import chess
 
         best = self._native.best_move()

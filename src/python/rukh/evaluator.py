@@ -26,7 +26,7 @@ class Evaluations:
     """What a network says of N positions, each from the view of its side to move.
 
     The legal moves of position i are the elements `offsets[i]` to `offsets[i + 1] - 1` of `moves`, `indices` and `priors`.
-    A position without legal moves has its result, and the network is not asked.
+    A FEN, board or packed position without legal moves gets the result of the game without the network.
     """
 
     #: The probabilities of win, draw and loss, float32 (N, 3). A network that does not tell draws has a draw of 0.
@@ -95,7 +95,7 @@ class Evaluator:
         policy_temperature: the softmax temperature of the policy; 1 gives the network's own probabilities.
         threads: how many threads of a call evaluate batches; by default as many as keep the device busy.
 
-        Raises ValueError for a wrong name or option, and RuntimeError if the backend cannot run here.
+        Raises ValueError for a wrong name, option or number of threads (1 to 512), and RuntimeError if the backend cannot run here.
         """
         if not isinstance(options, str):
             options = ",".join(f"{name}={value}" for name, value in options.items())
@@ -113,11 +113,12 @@ class Evaluator:
         positions is one of
         - FENs, and boards of python-chess with the moves before them, which networks see;
         - packed positions, (N, 8) of `rukh.BOARD`;
-        - input planes in the network's format (`Network.planes`), (N, 112, 8, 8) of numbers or booleans. Their legal moves
-          are those that the planes show: of the side to move, as if it were White. An en passant square that needs the
-          board before is known only if that is there. Planes that show no position have no moves.
+        - input planes in the network's format (`Network.planes`), (N, 112, 8, 8) of numbers or booleans. Legal moves
+          are read from the planes, with the side to move as White. In formats without a plane for en passant, it is found
+          only if the board before is there. Planes that show no position have no moves.
 
-        Raises ValueError or TypeError for positions that cannot be read, with their number, and RuntimeError if the
+        Raises ValueError for a position that cannot be read and TypeError for an object of another type, with its number
+        from 0; TypeError for planes on a backend that takes positions only, such as several cards; and RuntimeError if the
         evaluation fails.
         """
         if not isinstance(positions, np.ndarray):

@@ -55,7 +55,8 @@ class Network:
         Returns float32 (N, 112, 8, 8): plane, rank, file, as the side to move sees the board; rank 0 is its own. Planes
         13 b to 13 b + 12 are board b, the newest first: our pawns, knights, bishops, rooks, queens and king, theirs, and
         whether the board is a repetition. Planes 104 to 107 are castling rights, 108 the side to move or an en passant
-        file, 109 the rule-50 counter, 111 ones; what they hold depends on `input_format`.
+        file, 109 the rule-50 counter, 110 zeros (or Black to move in the formats for armageddon), 111 ones; what they hold depends
+        on `input_format`. Raises ValueError or TypeError for a position that cannot be read, with its number from 0.
         """
         rows = positions if isinstance(positions, np.ndarray) else packed.pack(positions)
         return self._native.planes(packed.raw(rows)).reshape(-1, 112, 8, 8)

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     import chess
 
 #: The type of one board, 40 bytes. A packed position is a row of eight: the position itself, then those before it, newest
-#: first. Packed positions are arrays of the shape (N, 8); every network can evaluate them. (Those of the input formats 5
-#: and 133 see repetitions that are farther back only in boards.)
+#: first. Packed positions are arrays of the shape (N, 8); every network can evaluate them. Networks with
+#: the input formats 5 and 133 see repetitions of older positions only in boards, not in packed positions.
 #:
 #: `squares`      the code of each square, one bit in each of four numbers; bit 0 is a1, bit 7 h1, bit 63 h8. The codes are
 #:                0 empty, 1 pawn, 2 knight, 3 bishop, 4 rook, 5 queen, 6 king, 7 a rook that may castle; 8 is added for
@@ -45,7 +45,8 @@ BOARDS = 8
 def pack(positions: str | chess.Board | Iterable[str | chess.Board]) -> NDArray[Any]:
     """Packs positions: FENs, and boards of python-chess with the moves before them.
 
-    Returns an array (N, 8) of `BOARD`. Raises ValueError for a position that cannot be read.
+    Returns an array (N, 8) of `BOARD`. Raises ValueError for a position that cannot be read, and TypeError for an object of
+    another type, with its number from 0.
     """
     return _native.pack(listed(positions)).view(BOARD).reshape(-1, BOARDS)
 

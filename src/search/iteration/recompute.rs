@@ -192,7 +192,7 @@ mod tests {
     use super::*;
     use crate::stop::VisitsStopper;
     use crate::{BestMove, Responder, Search, SearchSetup, ThinkingInfo};
-    use rukh_backend::synthetic::{RandomBackend, RandomOptions};
+    use rukh_backend::synthetic::RandomBackend;
     use rukh_chess::{Position, PositionHistory};
     use std::sync::Arc;
 
@@ -208,7 +208,7 @@ mod tests {
     fn after_a_search_with_several_threads_each_value_follows_from_the_children() {
         // Few moves and small minibatches let the threads meet often.
         for position in ["7k/8/5K2/8/8/8/8/6R1 w - - 0 1", "8/8/8/8/8/1p1k4/8/1K6 b - - 0 1"] {
-            let backend = Arc::new(RandomBackend::new(RandomOptions::default()));
+            let backend = Arc::new(RandomBackend::default());
             for _ in 0..8 {
                 let history = PositionHistory::new(Position::from_fen(position).expect("a legal position"));
                 let stopper = Box::new(VisitsStopper::new(4_000, false));

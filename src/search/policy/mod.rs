@@ -24,3 +24,4 @@ pub(crate) mod visited_children;
 
 pub(super) use params::LowerBoundParams;
 pub use params::SearchParams;
+pub(crate) use params::automatic_threads;

@@ -297,10 +297,15 @@ fn classic(options: &Options) -> Options {
 
 fn thread_count(options: &Options, attributes: &Attributes) -> usize {
     match options.threads {
-        // A search thread only waits while a device evaluates. One more thread keeps the device busy.
-        0 => attributes.suggested_threads + usize::from(!attributes.runs_on_cpu),
+        0 => automatic_threads(attributes),
         given => given as usize,
     }
+}
+
+/// What `Threads` 0 means.
+pub(crate) fn automatic_threads(attributes: &Attributes) -> usize {
+    // A search thread only waits while a device evaluates. One more thread keeps the device busy.
+    attributes.suggested_threads + usize::from(!attributes.runs_on_cpu)
 }
 
 fn minibatch_size(options: &Options, attributes: &Attributes) -> usize {

@@ -1,6 +1,7 @@
 //! How long each of several devices has waited for batches: a note in the log, and a notice for the user.
 
 use crate::info::ThinkingInfo;
+use crate::policy::automatic_threads;
 use crate::state::{Control, Counters, SearchContext};
 use rukh_backend::DeviceWork;
 use rukh_base::sync::atomic::Ordering;
@@ -11,12 +12,13 @@ use std::time::Duration;
 const MOST_WAITING: f64 = 0.2;
 /// A shorter search begins and ends with few positions to evaluate, whatever the options are.
 const SHORTEST_SEARCH: Duration = Duration::from_secs(3);
-/// A search that had stopped for more than this part of its time has waited for the user, and its devices for nothing.
-const LONGEST_SILENCE: u32 = 10;
+/// A search that ended by itself, or had stopped for more than one part in so many of its time, has waited for the user, and
+/// its idle devices say nothing.
+const PARTS_OF_SILENCE: u32 = 10;
 
-/// The notice that a device has waited, if it is due. Notes in the log what the devices have done, which
+/// The notice that one of several devices has waited, if it is due. Notes in the log what the devices have done, which
 /// `scripts/matches/many_cards.py` reads.
-pub(crate) fn device_lines(
+pub(crate) fn device_notice(
     context: &SearchContext,
     counters: &Counters,
     control: &Control,
@@ -39,9 +41,13 @@ pub(crate) fn device_lines(
     }
     // Where most visits end at known results, there is little to evaluate.
     let needs_evaluations = 2 * evaluations >= visits;
-    let is_over = control.stopped_at.is_none_or(|at| at.elapsed() > elapsed / LONGEST_SILENCE);
+    let waited_for_user = control.stopped_at.is_none_or(|at| at.elapsed() > elapsed / PARTS_OF_SILENCE);
     let most = waited.into_iter().fold(0.0, f64::max);
-    if most <= MOST_WAITING || elapsed < SHORTEST_SEARCH || is_over || !needs_evaluations {
+    if most <= MOST_WAITING || elapsed < SHORTEST_SEARCH || waited_for_user || !needs_evaluations {
+        return None;
+    }
+    // No option helps a single device, or one that is lost.
+    if context.devices_before.len() < 2 || context.backend.devices().lost > 0 {
         return None;
     }
     let may_tell = context.waiting_notice.as_ref().is_some_and(|told| !told.swap(true, Ordering::Relaxed));
@@ -66,11 +72,9 @@ fn advice(context: &SearchContext) -> String {
     let (threads, batch) = (params.threads, params.minibatch_size);
     let cards = context.devices_before.len();
     let processors = available_parallelism().map_or(usize::MAX, usize::from);
-    if threads <= attributes.suggested_threads {
-        format!(
-            "Threads {threads} is too few for {cards} cards; 0 means {}",
-            attributes.suggested_threads + 1
-        )
+    let automatic = automatic_threads(attributes);
+    if threads < automatic {
+        format!("Threads {threads} is too few for {cards} cards; 0 means {automatic}")
     } else if batch < attributes.recommended_batch_size {
         format!("MinibatchSize {batch} is small; 0 means {}", attributes.recommended_batch_size)
     } else if processors < threads {

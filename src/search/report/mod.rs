@@ -17,7 +17,7 @@ mod root;
 pub mod score;
 
 pub(crate) use best_move::{best_move, ranked_root_moves};
-pub(crate) use devices::device_lines;
+pub(crate) use devices::device_notice;
 pub(crate) use info_lines::{info_lines, is_news};
 pub(crate) use move_statistics::move_statistics_lines;
 pub use root::{RootMove, RootReport, root_report};

@@ -102,26 +102,15 @@ impl Descent<'_> {
         self.scratch.chosen.truncate(first);
     }
 
-    /// Makes the visits that were planned for a child of the node at `place`. Those of a busy child, which have collided,
-    /// only stay in flight.
+    /// Makes the visits that were planned for a child of the node at `place`.
     fn follow(&mut self, place: Place, candidate: &Chosen) {
         let context = self.context;
-        let step = |node| Step {
-            parent: Some(place.step),
-            link: Some(candidate.link),
-            node,
-            in_flight: candidate.share,
-            is_stale: false,
-        };
-        if let (Task::Nothing, Some(busy)) = (candidate.task, candidate.child) {
-            self.batch.gathered.push(step(busy));
-            return;
-        }
         let link = context.tree.link(candidate.link);
-        let is_terminal = candidate.task == Task::Terminal;
+        // Nothing is asked about the child, so its move need not be made.
+        let stays = matches!(candidate.task, Task::Terminal | Task::Nothing);
         let mut key = None;
         let mut knows_moves = false;
-        if !is_terminal {
+        if !stays {
             let history = &mut self.scratch.walk.history;
             history.push(link.edge().packed_move().unpack(history.last()));
             if candidate.child.is_none() {
@@ -139,7 +128,14 @@ impl Descent<'_> {
             .child
             .or_else(|| context.tree.child_or_new(link, key, &mut self.scratch.walk.allocator));
         if let Some(id) = child {
-            let place = Place { step: self.batch.gathered.push(step(id)), depth: place.depth + 1 };
+            let step = Step {
+                parent: Some(place.step),
+                link: Some(candidate.link),
+                node: id,
+                in_flight: candidate.share,
+                is_stale: false,
+            };
+            let place = Place { step: self.batch.gathered.push(step), depth: place.depth + 1 };
             let task = match candidate.task {
                 Task::Enter => task_at(context.tree.node(id)),
                 planned => Some(planned),
@@ -148,7 +144,9 @@ impl Descent<'_> {
                 Some(Task::Evaluate) => self.evaluate(place, knows_moves),
                 Some(Task::Descend) => self.descend(place),
                 Some(Task::Terminal) => self.revisit_terminal(place),
-                Some(Task::Enter | Task::Nothing) | None => self.collide(candidate.share),
+                // The plan has counted the collision. The visits only stay in flight.
+                Some(Task::Nothing) => {}
+                Some(Task::Enter) | None => self.collide(candidate.share),
             }
             // Backup needs the step only if visits are still in flight there.
             self.batch.gathered.steps.pop_if(|last| last.in_flight == 0);
@@ -157,7 +155,7 @@ impl Descent<'_> {
             link.cancel_in_flight(candidate.share);
             self.collide(candidate.share);
         }
-        if !is_terminal {
+        if !stays {
             self.scratch.walk.history.pop();
         }
     }

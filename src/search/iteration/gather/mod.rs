@@ -16,7 +16,7 @@ use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
 use descent::{Descent, Found};
 use rukh_base::sync::atomic::Ordering;
 
-/// From so many visits of the tree for each place in the batches of all threads on, visits pass busy children.
+/// Visits pass busy children once the tree has this many visits for each place in the batches of all threads.
 const LEAST_VISITS_FOR_EACH: usize = 64;
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
@@ -42,7 +42,9 @@ pub(super) fn gather(
         collisions_allowed(params, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
     let mut events_left = params.collisions.max_events;
     let focus = RootFocus::new(context, remaining_playouts);
-    let pass_busy = may_pass_busy(context, visits);
+    // To find leaves for several devices. One device is busy without, and in a small tree the visits would go to bad moves.
+    let places = params.threads * minibatch_size as usize;
+    let pass_busy = context.devices_before.len() > 1 && visits as usize >= LEAST_VISITS_FOR_EACH * places;
 
     loop {
         // Without `OutOfOrderEval`, a leaf with a known result takes a place in the batch like any other leaf.
@@ -75,13 +77,6 @@ pub(super) fn gather(
             return;
         }
     }
-}
-
-/// Whether visits may pass children that are being evaluated, to find leaves for several devices. One device is busy without
-/// them, and in a tree of few `visits` they would go to bad moves.
-fn may_pass_busy(context: &SearchContext, visits: u32) -> bool {
-    let in_flight = context.params.threads * context.minibatch_size();
-    context.devices_before.len() > 1 && visits as usize >= LEAST_VISITS_FOR_EACH * in_flight
 }
 
 /// The most leaves of a batch, so that no more than `share` of the root's visits are in flight. It is at least one, and

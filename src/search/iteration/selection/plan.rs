@@ -5,7 +5,7 @@ use super::walk::Walk;
 use crate::state::SearchContext;
 use rukh_tree::{Node, State};
 
-/// The most visits that pass a busy child at once. If it takes more until another child has a better score, that child is
+/// At most this many visits pass a busy child at once. If more are needed before another child scores higher, that child is
 /// clearly worse.
 const MOST_PASSING: u32 = 4;
 
@@ -25,8 +25,9 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
 /// Appends the children that get visits to `chosen`. Returns the number of visits that nobody makes, because the chosen
 /// child is already being evaluated or because all moves are pruned.
 ///
-/// If the visits `pass_busy` children and a few visits are enough, those of a child that is being evaluated are in flight as
-/// if they were below it, until another child has a better score, which gets the next visits.
+/// With `pass_busy`, visits that fall on a child under evaluation count as in flight below it, so that its score drops and the
+/// next visits go to another child. This is done only if at most [`MOST_PASSING`] of them suffice. A child that is entered and
+/// turns out to be evaluated already makes such visits, although they were counted as collisions.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,

@@ -84,13 +84,15 @@ step_test() {
     tests --test integration -- "${others[@]}"
 }
 
-# The library with each of its features alone, and the examples of its pages.
+# The library with each of its features alone, its public names, and the examples of its pages.
 step_library() {
     local features
     for features in '' embedded engine gpu; do
         cargo clippy --quiet --package librukh --features "$features" -- -D warnings
     done
-    tests --doc --features librukh/embedded,librukh/engine,librukh/gpu
+    features=librukh/embedded,librukh/engine,librukh/gpu
+    tests --test public_api --features $features -- --nocapture
+    tests --doc --features $features
 }
 
 # The Python package: makes the wheel, installs it in an environment of its own, and runs its tests and examples.

@@ -6,7 +6,7 @@
 
 A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each search is made twice: from an
 empty tree, and after its first two moves from what is left of the tree. A figure is the mean of `--positions` openings,
-and the median of `--rounds` rounds in which the numbers of cards take turns. The columns: visits a second; these as
+and the median of the `--rounds` rounds in which the numbers of cards take turns. The columns: visits a second; these as
 a multiple of the visits per card with the first number of cards; the share of the time in which a card had no batch, of the least and
 of the most idle card; positions in a batch; evaluations a second, and those of them that were for leaves (the others
 fill batches, and some are used later); visits a second for each evaluation; microseconds of processor time for a
@@ -81,8 +81,8 @@ def processor_seconds(process):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(program, flags, positions, milliseconds):
-    """Searches all positions, each with an empty tree and again after two moves; the searches of each kind."""
+def measure(program, flags, positions, milliseconds, trees):
+    """Searches all positions, each with an empty tree and, if `trees` says so, again after two moves; the searches of each kind."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
         engine = PlainEngine(shlex.join([program, *flags, f"--logfile={log.name}"]))
         fresh, reused = [], []
@@ -91,7 +91,7 @@ def measure(program, flags, positions, milliseconds):
             position = f"position fen {fen}"
             first = Search(engine, position, milliseconds, log.name)
             fresh.append(first)
-            if len(first.line) >= 2:
+            if "reused" in trees and len(first.line) >= 2:
                 moves = f"{position} moves {first.line[0]} {first.line[1]}"
                 reused.append(Search(engine, moves, milliseconds, log.name))
         engine.quit()
@@ -143,12 +143,14 @@ def main():
     parser.add_argument("--positions", type=int, default=2, help="openings of each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slower", type=float, default=1.0, help="multiple of the time of all batches and searches")
-    parser.add_argument("--flags", default="", help="more flags of the engine, separated by spaces")
+    parser.add_argument("--flags", default="", help="more flags of the engine, separated by spaces: --flags='--threads=8'")
+    parser.add_argument("--trees", default="empty,reused", help="trees from which searches begin")
     parser.add_argument("--alone", action="store_true", help="also print the evaluations of the cards without a search")
     parser.add_argument("--file", default=OPENINGS, help="EPD file")
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.cards.split(",")]
     positions = read_positions(arguments.file, arguments.positions)
+    trees = arguments.trees.split(",")
     networks = arguments.weights or arguments.shapes.split(",")
     print("| network | " + " | ".join(COLUMNS) + " |\n" + "|---" + "|---:" * len(COLUMNS) + "|")
     for network in networks:
@@ -163,17 +165,18 @@ def main():
                 speed = backend_speed(shlex.join([arguments.engine, *flags(count)]), 256, STREAMS * count)
                 print(f"{network}, {count} cards alone: {speed:,.0f} evaluations/s in batches of 256")
         for seconds in map(float, arguments.seconds.split(",")):
-            rows = {(count, tree): [] for count in counts for tree in ("empty", "reused")}
+            rows = {(count, tree): [] for count in counts for tree in trees}
             for _ in range(arguments.rounds):
                 one = {}
                 for count in counts:
                     found = measure(arguments.engine, [*flags(count), *arguments.flags.split()], positions,
-                                    round(1000 * seconds * arguments.slower))  # fmt: skip
-                    for tree, searches in found.items():
+                                    round(1000 * seconds * arguments.slower), trees)  # fmt: skip
+                    for tree in trees:
+                        searches = found[tree]
                         speed = sum(search.visits for search in searches) / sum(search.seconds for search in searches)
                         unit = one.setdefault(tree, speed / count)
                         rows[count, tree].append(row(count, seconds, tree, searches, unit))
-            for tree in ("empty", "reused"):
+            for tree in trees:
                 for count in counts:
                     figures = [median(column) for column in zip(*rows[count, tree])]
                     name = os.path.basename(network)

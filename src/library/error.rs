@@ -56,6 +56,8 @@ pub enum Error {
     Search(String),
 }
 
+// Hidden, because programs never meet the error that it converts.
+#[doc(hidden)]
 impl From<BackendError> for Error {
     fn from(error: BackendError) -> Error {
         match error {

@@ -18,6 +18,10 @@ pub(crate) struct Games {
 }
 
 impl Games {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[PackedBoard]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.boards[std::mem::replace(&mut start, end)..end])
@@ -77,13 +81,17 @@ impl<'py> Reader<'py> {
     ///
     /// # Errors
     /// `ValueError` or `TypeError`, which name the position.
-    pub(crate) fn read(&mut self, items: &[Bound<'py, PyAny>], first: usize) -> PyResult<Games> {
+    pub(crate) fn read(
+        &mut self,
+        items: impl Iterator<Item = Bound<'py, PyAny>>,
+        first: usize,
+    ) -> PyResult<Games> {
         if self.seen.len() > REMEMBERED {
             self.seen.clear();
         }
         let mut games = Games::default();
         for (number, item) in (first..).zip(items) {
-            self.read_one(item, number)?;
+            self.read_one(&item, number)?;
             let length = self.boards.len().min(self.limit);
             games.boards.extend_from_slice(&self.boards[..length]);
             games.ends.push(games.boards.len());

@@ -133,8 +133,8 @@ class Evaluator:
         else:
             raise ValueError(f"expected planes (N, 112, 8, 8) of numbers, or packed positions (N, 8) of rukh.BOARD, "
                              f"not {positions.shape} of {positions.dtype}")
-        wdl, *others = found
-        return Evaluations(wdl.reshape(-1, 3), *others)
+        wdl, moves_left, offsets, moves, indices, priors = found
+        return Evaluations(wdl.reshape(-1, 3), moves_left, offsets, moves, indices, priors)
 
     def __repr__(self) -> str:
         return f"<rukh.Evaluator {self.name}>"

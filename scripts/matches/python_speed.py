@@ -7,11 +7,12 @@
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
 `dense` also makes the dense priors. A row is one way, one number of `threads=` (own: the package's choice) and one number
-of positions in a call: at most 4,096 planes, and 16,384 boards. On a card the package makes batches of 256, on a
+of positions in a call: at most 4,096 planes, and 16,384 boards or dense. On a card the package makes batches of 256, on a
 processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes that are
-there already. Each round measures every row once, and backendbench before and after them; the figures are the medians
-and the best of the rounds in positions per second, and their ratios to backendbench. Needs numpy and the packages rukh
-and chess, and onnxruntime for --onnx; the unzipped wheel on PYTHONPATH is enough. With two networks it takes two minutes.
+there already. Each round measures every row once, and backendbench before them, and once more at the end; the figures
+are the medians and the best of the rounds in positions per second, and their ratios to backendbench. Needs numpy and the
+packages rukh and chess, and onnxruntime for --onnx; the unzipped wheel on PYTHONPATH is enough. With two networks it takes
+less than two minutes if the device is ready within seconds.
 """
 
 import argparse
@@ -29,7 +30,7 @@ import rukh
 
 BATCH = 256
 MEDIAN_COLUMN = 6
-#: The most positions of a call with planes, which take 28 KB each, and those of random games that are made.
+#: The most positions of a call with planes, which take 28 KB each, and with boards or dense priors.
 MOST_PLANES, MOST_BOARDS = 4096, 16384
 
 
@@ -92,15 +93,14 @@ class Rows:
     def __init__(self, arguments, net, boards):
         self.net, self.work = net, {}
         network = rukh.Network.open(net)
-        packed = rukh.pack(boards)
         for threads in arguments.threads:
             evaluator = rukh.Evaluator(network, arguments.backend, arguments.options, threads=threads or None)
             for count in arguments.calls:
-                some = (packed if count <= len(packed) else np.tile(packed, (-(-count // len(packed)), 1)))[:count]
-                planes = network.planes(some[:MOST_PLANES]) if "planes" in arguments.ways else None
-                self.add(arguments.ways, evaluator, threads, boards[:count], some, planes)
+                packed = np.resize(rukh.pack(boards[count]), (count, 8))
+                planes = network.planes(packed[:MOST_PLANES]) if "planes" in arguments.ways else None
+                self.add(arguments.ways, evaluator, threads, boards[count], packed, planes)
         if arguments.onnx:
-            planes = network.planes(packed[: min(arguments.calls[0], MOST_PLANES)])
+            planes = network.planes(boards[arguments.calls[0]][:MOST_PLANES])
             work = onnx_work(onnx_session(arguments.onnx, arguments.bench_threads), planes)
             self.work["onnxruntime", arguments.bench_threads, len(planes)] = work
         self.name = evaluator.name
@@ -112,7 +112,7 @@ class Rows:
         ways = {
             "boards": (boards, lambda: evaluator.evaluate(boards)),
             "packed": (packed, lambda: evaluator.evaluate(packed)),
-            "dense": (packed, lambda: evaluator.evaluate(packed).dense()),
+            "dense": (packed[:MOST_BOARDS], lambda: evaluator.evaluate(packed[:MOST_BOARDS]).dense()),
             "planes": (planes, lambda: evaluator.evaluate(planes)),
         }
         for way in wanted:
@@ -125,7 +125,6 @@ class Rows:
         self.benches.append(backendbench(arguments, self.net))
         for row, work in self.work.items():
             self.rates[row].append(rate_of(work, row[2], arguments.seconds))
-        self.benches.append(backendbench(arguments, self.net))
 
     def print(self):
         """Prints the medians, the best, and their ratios to backendbench."""
@@ -159,13 +158,17 @@ def main():
     parser.add_argument("--onnx", help="the network as an ONNX model, with one --net")
     arguments = parser.parse_args()
 
-    boards = random_boards(min(max(arguments.calls), MOST_BOARDS))
+    # Each call has whole games: the positions of a game share boards, which are read once.
+    boards = {count: random_boards(min(count, MOST_BOARDS)) for count in arguments.calls}
     all_rows = [Rows(arguments, net, boards) for net in arguments.net]
     for _ in range(arguments.rounds):
         for rows in all_rows:
             rows.measure(arguments)
-    alone = [board.copy(stack=False) for board in boards]
-    with_past, without = (rate_of(lambda: rukh.pack(some), len(some), 1) for some in (boards, alone))
+    for rows in all_rows:
+        rows.benches.append(backendbench(arguments, rows.net))
+    some = boards[arguments.calls[0]]
+    alone = [board.copy(stack=False) for board in some]
+    with_past, without = (rate_of(lambda: rukh.pack(part), len(part), 1) for part in (some, alone))
     print(f"{os.cpu_count()} cores, {arguments.rounds} rounds; boards are read at {with_past:.0f}/s, without moves "
           f"before them at {without:.0f}/s")
     for rows in all_rows:

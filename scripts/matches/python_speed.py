@@ -1,16 +1,22 @@
 #!/usr/bin/env python3
-"""Compares the speed of the Python package with that of `backendbench`, in turn.
+"""Compares the speed of the Python package with that of `rukh backendbench`, in turn.
 
-    scripts/matches/python_speed.py --net t1.pb.gz --backend cuda-auto [--rukh target/release/rukh] [--onnx t1.onnx]
+    scripts/matches/python_speed.py --net t1.pb.gz --net maia-1900.pb.gz --backend cuda-auto
+    scripts/matches/python_speed.py --net t1.pb.gz --backend cuda-auto --calls 4096,65536 --threads 0,3,8
+    scripts/matches/python_speed.py --net maia-1900.pb.gz --backend cpu --bench-threads 2 --calls 256 [--onnx maia.onnx]
 
-Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes, in
-calls of `--positions`; `dense` also makes the dense priors. On a card the package makes batches of 256, on a processor
-of at most 64; backendbench makes batches of 256, with as many threads. onnxruntime, if a model is given, evaluates planes that are there already. Each round measures every
-way once; the figures are the medians and the best of the rounds in positions per second, and their ratios to
-backendbench. Needs the packages rukh and chess, and onnxruntime for --onnx.
+Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
+`dense` also makes the dense priors. A row is one way, one number of `threads=` (own: the package's choice) and one number
+of positions in a call: at most 4,096 planes, and 16,384 boards or dense. On a card the package makes batches of 256, on a
+processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes that are
+there already. Each round measures every row once, and backendbench before them, and once more at the end; the figures
+are the medians and the best of the rounds in positions per second, and their ratios to backendbench. Needs numpy and the
+packages rukh and chess, and onnxruntime for --onnx; the unzipped wheel on PYTHONPATH is enough. With two networks it takes
+less than two minutes if the device is ready within seconds.
 """
 
 import argparse
+import os
 import random
 import statistics
 import subprocess
@@ -24,6 +30,8 @@ import rukh
 
 BATCH = 256
 MEDIAN_COLUMN = 6
+#: The most positions of a call with planes, which take 28 KB each, and with boards or dense priors.
+MOST_PLANES, MOST_BOARDS = 4096, 16384
 
 
 def random_boards(count):
@@ -50,12 +58,12 @@ def rate_of(work, positions, seconds):
     return calls * positions / elapsed
 
 
-def backendbench(arguments):
+def backendbench(arguments, net):
     """The figure of `rukh backendbench`: the median of its batches."""
     program = [arguments.rukh] if arguments.rukh else [sys.executable, "-m", "rukh"]
-    command = [*program, "backendbench", f"--weights={arguments.net}", f"--backend={arguments.backend}",
-               f"--backend-opts={arguments.options}", f"--threads={arguments.threads}", f"--start-batch-size={BATCH}",
-               f"--max-batch-size={BATCH}", f"--batches={arguments.batches}"]
+    command = [*program, "backendbench", f"--weights={net}", f"--backend={arguments.backend}",
+               f"--backend-opts={arguments.options}", f"--threads={arguments.bench_threads}",
+               f"--start-batch-size={BATCH}", f"--max-batch-size={BATCH}", f"--batches={arguments.batches}"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [row.split(",") for row in done.stdout.splitlines()]
     found = [row[MEDIAN_COLUMN] for row in rows if len(row) > MEDIAN_COLUMN and row[0].strip() == str(BATCH)]
@@ -73,48 +81,98 @@ def onnx_session(path, threads):
     return onnxruntime.InferenceSession(path, options, providers=onnxruntime.get_available_providers())
 
 
+def onnx_work(session, planes):
+    """Evaluates the planes with onnxruntime, in batches."""
+    name = session.get_inputs()[0].name
+    return lambda: [session.run(None, {name: planes[at : at + BATCH]}) for at in range(0, len(planes), BATCH)]
+
+
+class Rows:
+    """The measurements of a network: the rates of each row, by (way, threads, positions of a call)."""
+
+    def __init__(self, arguments, net, boards):
+        self.net, self.work = net, {}
+        network = rukh.Network.open(net)
+        for threads in arguments.threads:
+            evaluator = rukh.Evaluator(network, arguments.backend, arguments.options, threads=threads or None)
+            for count in arguments.calls:
+                packed = np.resize(rukh.pack(boards[count]), (count, 8))
+                planes = network.planes(packed[:MOST_PLANES]) if "planes" in arguments.ways else None
+                self.add(arguments.ways, evaluator, threads, boards[count], packed, planes)
+        if arguments.onnx:
+            planes = network.planes(boards[arguments.calls[0]][:MOST_PLANES])
+            work = onnx_work(onnx_session(arguments.onnx, arguments.bench_threads), planes)
+            self.work["onnxruntime", arguments.bench_threads, len(planes)] = work
+        self.name = evaluator.name
+        self.rates = {row: [] for row in self.work}
+        self.benches = []
+
+    def add(self, wanted, evaluator, threads, boards, packed, planes):
+        """Adds the ways to evaluate these positions."""
+        ways = {
+            "boards": (boards, lambda: evaluator.evaluate(boards)),
+            "packed": (packed, lambda: evaluator.evaluate(packed)),
+            "dense": (packed[:MOST_BOARDS], lambda: evaluator.evaluate(packed[:MOST_BOARDS]).dense()),
+            "planes": (planes, lambda: evaluator.evaluate(planes)),
+        }
+        for way in wanted:
+            positions, work = ways[way]
+            work()
+            self.work[way, threads, len(positions)] = work
+
+    def measure(self, arguments):
+        """A round."""
+        self.benches.append(backendbench(arguments, self.net))
+        for row, work in self.work.items():
+            self.rates[row].append(rate_of(work, row[2], arguments.seconds))
+
+    def print(self):
+        """Prints the medians, the best, and their ratios to backendbench."""
+        print(f"\n{os.path.basename(self.net)} on {self.name}\n{'':12} threads    call    median           best")
+        median, best = statistics.median(self.benches), max(self.benches)
+        print(f"{'backendbench':12} {'':7} {BATCH:7} {median:9.0f}          {best:9.0f}")
+        for (way, threads, count), rates in self.rates.items():
+            middle = statistics.median(rates)
+            print(f"{way:12} {threads or 'own':>7} {count:7} {middle:9.0f} ({middle / median:6.1%}) {max(rates):9.0f} "
+                  f"({max(rates) / best:6.1%})")
+
+
+def numbers(text):
+    """The numbers of a list with commas."""
+    return [int(number) for number in text.split(",")]
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rukh", help="program (default: that of the package)")
-    parser.add_argument("--net", required=True, help="network file")
+    parser.add_argument("--rukh", help="program of backendbench (default: that of the package)")
+    parser.add_argument("--net", required=True, action="append", help="network file; may be given several times")
     parser.add_argument("--backend", default="cpu")
     parser.add_argument("--options", default="", help="options of the backend")
-    parser.add_argument("--threads", type=int, default=1, help="batches at a time, of the package and of backendbench")
-    parser.add_argument("--positions", type=int, default=BATCH, help="positions of a call")
-    parser.add_argument("--seconds", type=float, default=3, help="time of a measurement")
+    parser.add_argument("--bench-threads", type=int, default=3, help="batches at a time of backendbench")
+    parser.add_argument("--threads", type=numbers, default=[0], help="numbers of threads of the package; 0: its choice")
+    parser.add_argument("--calls", type=numbers, default=[4096, 65536], help="positions of a call")
+    parser.add_argument("--ways", type=lambda text: text.split(","), default=["boards", "packed", "dense", "planes"])
+    parser.add_argument("--seconds", type=float, default=0.6, help="time of a measurement")
     parser.add_argument("--batches", type=int, default=100, help="batches of backendbench")
-    parser.add_argument("--rounds", type=int, default=5)
-    parser.add_argument("--onnx", help="the same network as an ONNX model")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--onnx", help="the network as an ONNX model, with one --net")
     arguments = parser.parse_args()
 
-    network = rukh.Network.open(arguments.net)
-    evaluator = rukh.Evaluator(network, arguments.backend, arguments.options, threads=arguments.threads)
-    boards = random_boards(arguments.positions)
-    packed, planes = rukh.pack(boards), network.planes(boards)
-    ways = {
-        "boards": lambda: evaluator.evaluate(boards),
-        "packed": lambda: evaluator.evaluate(packed),
-        "planes": lambda: evaluator.evaluate(planes),
-        "dense": lambda: evaluator.evaluate(packed).dense(),
-    }
-    if arguments.onnx:
-        session = onnx_session(arguments.onnx, arguments.threads)
-        name = session.get_inputs()[0].name
-        ways["onnxruntime"] = lambda: [session.run(None, {name: planes[at : at + BATCH]}) for at in range(0, len(planes), BATCH)]
-    for work in ways.values():
-        work()
-    rates = {"backendbench": [], **{way: [] for way in ways}}
+    # Each call has whole games: the positions of a game share boards, which are read once.
+    boards = {count: random_boards(min(count, MOST_BOARDS)) for count in arguments.calls}
+    all_rows = [Rows(arguments, net, boards) for net in arguments.net]
     for _ in range(arguments.rounds):
-        rates["backendbench"].append(backendbench(arguments))
-        for way, work in ways.items():
-            rates[way].append(rate_of(work, len(boards), arguments.seconds))
-    # How fast boards alone are read, without an evaluation.
-    print(f"{evaluator.name}, {arguments.threads} thread(s), calls of {len(boards)}, {arguments.rounds} rounds; packing "
-          f"{rate_of(lambda: rukh.pack(boards), len(boards), 1):.0f} boards/s")
-    median, best = statistics.median(rates["backendbench"]), max(rates["backendbench"])
-    for way, found in rates.items():
-        print(f"{way:13} median {statistics.median(found):9.1f} ({statistics.median(found) / median:6.1%})  best "
-              f"{max(found):9.1f} ({max(found) / best:6.1%})  from {min(found):.1f}")
+        for rows in all_rows:
+            rows.measure(arguments)
+    for rows in all_rows:
+        rows.benches.append(backendbench(arguments, rows.net))
+    some = boards[arguments.calls[0]]
+    alone = [board.copy(stack=False) for board in some]
+    with_past, without = (rate_of(lambda: rukh.pack(part), len(part), 1) for part in (some, alone))
+    print(f"{os.cpu_count()} cores, {arguments.rounds} rounds; boards are read at {with_past:.0f}/s, without moves "
+          f"before them at {without:.0f}/s")
+    for rows in all_rows:
+        rows.print()
 
 
 if __name__ == "__main__":

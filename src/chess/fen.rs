@@ -124,16 +124,16 @@ fn parse_fields(fen: &str) -> Result<ParsedFen, FenError> {
     }
 
     let setup = Setup { board, turn, castling_rights, ep_square, halfmoves, fullmoves, ..Setup::empty() };
-    set_up(setup, || fen.to_owned())
+    set_up(&setup, || fen.to_owned())
 }
 
 /// The content of a FEN that says what `setup` says; `fen` is for messages.
-pub(super) fn set_up(mut setup: Setup, fen: impl FnOnce() -> String) -> Result<ParsedFen, FenError> {
+pub(super) fn set_up(setup: &Setup, fen: impl FnOnce() -> String) -> Result<ParsedFen, FenError> {
     let rule50_ply = u16::try_from(setup.halfmoves).unwrap_or(u16::MAX);
-    setup.halfmoves = u32::from(rule50_ply);
+    let setup = Setup { halfmoves: u32::from(rule50_ply), ..setup.clone() };
     let moves_before = setup.fullmoves.get() - 1;
     let game_ply = moves_before.saturating_mul(2).saturating_add(u32::from(setup.turn.is_black()));
-    let (board, excess_material) = lenient_board(setup).map_err(|error| unplayable(&error, &fen()))?;
+    let (board, excess_material) = lenient_board(&setup).map_err(|error| unplayable(&error, &fen()))?;
     let en_passant = board.ep_square(EnPassantMode::Always);
     Ok(ParsedFen { board, en_passant, rule50_ply, game_ply, excess_material })
 }
@@ -145,26 +145,29 @@ pub(super) fn of_setup(setup: &Setup) -> String {
 
 /// shakmaty's position for `setup`, and whether it has more pieces than promotions can explain.
 #[expect(clippy::result_large_err, reason = "shakmaty's error holds the board; this runs once per FEN")]
-fn lenient_board(setup: Setup) -> Result<(Chess, bool), PositionError<Chess>> {
+fn lenient_board(setup: &Setup) -> Result<(Chess, bool), PositionError<Chess>> {
+    let strict = match Chess::from_setup(setup.clone(), CastlingMode::Chess960) {
+        Ok(board) => return Ok((board, false)),
+        Err(error) => error,
+    };
     let mut excess_material = false;
-    let mut build = |setup| {
-        Chess::from_setup(setup, CastlingMode::Chess960)
-            .or_else(|error| {
-                excess_material = error.kinds().contains(PositionErrorKinds::TOO_MUCH_MATERIAL);
-                error.ignore_too_much_material()
-            })
+    let mut lenient = |error: PositionError<Chess>| {
+        excess_material = error.kinds().contains(PositionErrorKinds::TOO_MUCH_MATERIAL);
+        error
+            .ignore_too_much_material()
             .or_else(PositionError::ignore_impossible_check)
             .or_else(PositionError::ignore_invalid_castling_rights)
             .or_else(PositionError::ignore_invalid_ep_square)
     };
-    let board = match build(setup.clone()) {
+    let board = match lenient(strict) {
         Err(error) if error.kinds() == PositionErrorKinds::OPPOSITE_CHECK => {
             // shakmaty refuses this position, but with the checked side to move it is an ordinary check. This builds
             // that position and then passes the turn with a null move: a "promotion" of the king to a king on its own
             // square, which changes no piece and no castling right. (An en passant square is lost.)
             let checked = !setup.turn;
             let king = setup.board.king_of(checked);
-            let mut board = build(setup.into_swapped_turn())?;
+            let swapped = setup.clone().into_swapped_turn();
+            let mut board = Chess::from_setup(swapped, CastlingMode::Chess960).or_else(lenient)?;
             if let Some(square) = king {
                 board.play_unchecked(Move::Normal {
                     role: Role::Pawn,
@@ -191,7 +194,7 @@ pub(super) fn passed(board: &Chess) -> Option<Chess> {
     setup.ep_square = None;
     setup.halfmoves = setup.halfmoves.saturating_add(1);
     setup.fullmoves = setup.fullmoves.saturating_add(u32::from(setup.turn.is_black()));
-    lenient_board(setup.into_swapped_turn()).ok().map(|(board, _)| board)
+    lenient_board(&setup.into_swapped_turn()).ok().map(|(board, _)| board)
 }
 
 /// Writes a FEN. `en_passant` takes the place of the board's own en passant square.

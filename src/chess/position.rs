@@ -61,9 +61,8 @@ impl Position {
     ///
     /// # Errors
     /// The position cannot be played.
-    pub fn from_setup(setup: Setup, repetitions: u8) -> Result<Position, FenError> {
-        let shown = setup.clone();
-        let parsed = fen::set_up(setup, || fen::of_setup(&shown))?;
+    pub fn from_setup(setup: &Setup, repetitions: u8) -> Result<Position, FenError> {
+        let parsed = fen::set_up(setup, || fen::of_setup(setup))?;
         Ok(Position { repetitions, ..Position::from_parsed(parsed) })
     }
 
@@ -303,8 +302,12 @@ impl Position {
 /// Computes the key from the whole position. [`Position::play`] updates it afterwards.
 fn key_from_scratch(chess: &Chess, en_passant: Option<Square>) -> u64 {
     let mut key = Zobrist64::default();
-    for (square, piece) in chess.board().iter() {
-        key ^= Zobrist64::zobrist_for_piece(square, piece);
+    for color in Color::ALL {
+        for role in Role::ALL {
+            let piece = role.of(color);
+            let squares = chess.board().by_piece(piece);
+            squares.for_each(|square| key ^= Zobrist64::zobrist_for_piece(square, piece));
+        }
     }
     if chess.turn().is_white() {
         key ^= Zobrist64::zobrist_for_white_turn();

@@ -167,7 +167,7 @@ impl PackedBoard {
             halfmoves: u32::from(self.rule50),
             ..Setup::empty()
         };
-        Position::from_setup(setup, self.repetitions).map_err(|error| error.to_string())
+        Position::from_setup(&setup, self.repetitions).map_err(|error| error.to_string())
     }
 }
 

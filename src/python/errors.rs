@@ -1,6 +1,7 @@
 //! Errors as Python's exceptions.
 
-use crate::evaluate::{Ended, Failure};
+use crate::call::Ended;
+use crate::evaluate::Failure;
 use librukh::Error;
 use pyo3::PyErr;
 use pyo3::exceptions::{PyFileNotFoundError, PyRuntimeError, PyTypeError, PyValueError};

@@ -1,19 +1,15 @@
-//! Evaluates many positions: chunks of them are read with Python's lock, and evaluated without it by some threads.
+//! Evaluates chunks of positions, each as one batch.
 
 use crate::board::{self, BOARDS, PackedBoard};
 use crate::games::Games;
 use crate::planes;
-use crate::process::SIGNAL_INTERVAL;
-use crossbeam_channel::{Receiver, RecvTimeoutError, SendTimeoutError, Sender, bounded, unbounded};
-use pyo3::prelude::*;
 use rukh_backend::ticket::catch_panic;
-use rukh_backend::{Added, Backend, BackendError, Batch, EvalRequest, Evaluation, Value};
-use rukh_chess::{PackedMove, Position, PositionHistory, Role};
+use rukh_backend::{Added, Backend, BackendError, Batch, EvalRequest, Evaluation, Ticket, Value};
+use rukh_chess::{PackedMove, Position, PositionHistory};
 use rukh_net::input::encode_shown;
 use rukh_net::policy_index::index_of;
 use rukh_net::{HistoryFill, InputFormat};
 use shakmaty::Position as _;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Positions to evaluate.
 pub(crate) enum Chunk<'a> {
@@ -25,14 +21,13 @@ pub(crate) enum Chunk<'a> {
 }
 
 /// What the network says of some positions, from the view of the side to move.
-#[derive(Default)]
 pub(crate) struct Evaluations {
     /// The probabilities of win, draw and loss.
     pub(crate) wdl: Vec<f32>,
     /// The plies to the end of the game.
     pub(crate) moves_left: Vec<f32>,
-    /// The number of moves of each position.
-    pub(crate) counts: Vec<u16>,
+    /// The moves of position i are those from `offsets[i]` to before `offsets[i + 1]`; the first is 0.
+    pub(crate) offsets: Vec<i64>,
     /// The legal moves: from, to << 6, python-chess's number of the piece of a promotion << 12.
     pub(crate) moves: Vec<u16>,
     /// Their places among the outputs of the network's policy.
@@ -56,152 +51,57 @@ pub(crate) enum Failure {
 pub(crate) struct On<'a> {
     pub(crate) backend: &'a dyn Backend,
     pub(crate) format: InputFormat,
+    /// The threads of a call, each of which encodes batches and waits for them.
     pub(crate) threads: usize,
 }
 
-/// Why a call ends without its evaluations.
-pub(crate) enum Ended {
-    /// An error of Python, such as that of Ctrl+C.
-    Python(PyErr),
-    Failed(Failure),
-}
-
-impl From<PyErr> for Ended {
-    fn from(error: PyErr) -> Ended {
-        Ended::Python(error)
-    }
-}
-
-/// A chunk with its number and that of its first position.
-struct Numbered<'a> {
-    index: usize,
-    first: usize,
-    chunk: Chunk<'a>,
-}
-
-type Answer = (usize, Result<Evaluations, Failure>);
-
-/// Evaluates the chunks that `next` returns until there is none, each with the number of its first position. While some
-/// are evaluated, the next ones are read.
-pub(crate) fn evaluate<'a>(
-    py: Python<'_>,
-    on: On<'_>,
-    mut next: impl FnMut(Python<'_>) -> PyResult<Option<(usize, Chunk<'a>)>>,
-) -> Result<Vec<Evaluations>, Ended> {
-    let Some((first, chunk)) = next(py)? else { return Ok(Vec::new()) };
-    let Some(second) = next(py)? else {
-        // Threads are not worth it.
-        return py.detach(|| on.evaluate(&chunk, first)).map(|only| vec![only]).map_err(Ended::Failed);
-    };
-    let is_over = AtomicBool::new(false);
-    let (chunks, to_do) = bounded(on.threads);
-    let (done, answers) = unbounded();
-    std::thread::scope(|scope| {
-        let is_over = &is_over;
-        let start = |_| {
-            let (to_do, done) = (to_do.clone(), done.clone());
-            std::thread::Builder::new().spawn_scoped(scope, move || work(on, &to_do, &done, is_over)).ok()
-        };
-        let workers: Vec<_> = (0..on.threads).map_while(start).collect();
-        if workers.is_empty() {
-            return Err(Ended::Failed(Failure::Backend(BackendError::Evaluate {
-                name: on.backend.attributes().name.clone(),
-                reason: "the system starts no thread".to_owned(),
-            })));
-        }
-        drop((to_do, done));
-        let outcome = feed(py, [(first, chunk), second], next, chunks, &answers);
-        is_over.store(true, Ordering::Relaxed);
-        // A worker that has panicked has given no answer.
-        py.detach(|| workers.into_iter().for_each(|worker| drop(worker.join())));
-        outcome
-    })
-}
-
-/// Sends the chunks to the workers, and collects their answers in order.
-fn feed<'a>(
-    py: Python<'_>,
-    first_two: [(usize, Chunk<'a>); 2],
-    mut next: impl FnMut(Python<'_>) -> PyResult<Option<(usize, Chunk<'a>)>>,
-    chunks: Sender<Numbered<'a>>,
-    answers: &Receiver<Answer>,
-) -> Result<Vec<Evaluations>, Ended> {
-    let mut upcoming = first_two.into_iter();
-    let mut count = 0;
-    'chunks: while let Some((first, chunk)) =
-        upcoming.next().map_or_else(|| next(py), |known| Ok(Some(known)))?
-    {
-        let mut numbered = Numbered { index: count, first, chunk };
-        loop {
-            match py.detach(|| chunks.send_timeout(numbered, SIGNAL_INTERVAL)) {
-                Ok(()) => break,
-                Err(SendTimeoutError::Timeout(back)) => numbered = back,
-                // The workers have ended early, and one of their answers is the reason.
-                Err(SendTimeoutError::Disconnected(_)) => break 'chunks,
-            }
-            py.check_signals()?;
-        }
-        count += 1;
-    }
-    drop(chunks);
-    let mut outputs: Vec<_> = (0..count).map(|_| None).collect();
-    let mut missing = count;
-    while missing > 0 {
-        match py.detach(|| answers.recv_timeout(SIGNAL_INTERVAL)) {
-            Ok((index, answer)) => {
-                outputs[index] = Some(answer.map_err(Ended::Failed)?);
-                missing -= 1;
-            }
-            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
-            Err(RecvTimeoutError::Disconnected) => return Err(Ended::Failed(Failure::Panicked)),
-        }
-    }
-    Ok(outputs.into_iter().flatten().collect())
-}
-
-/// The body of a worker's thread.
-fn work(on: On<'_>, to_do: &Receiver<Numbered<'_>>, done: &Sender<Answer>, is_over: &AtomicBool) {
-    for Numbered { index, first, chunk } in to_do {
-        if is_over.load(Ordering::Relaxed) {
-            return;
-        }
-        let answer = on.evaluate(&chunk, first);
-        if answer.is_err() {
-            is_over.store(true, Ordering::Relaxed);
-        }
-        // The other end waits for all answers unless it has failed.
-        let _ = done.send((index, answer));
-    }
+/// A chunk whose batch has been submitted.
+pub(crate) struct Asked {
+    positions: Vec<Known>,
+    /// `None` if the network is asked about no position.
+    ticket: Option<Box<dyn Ticket>>,
+    /// The moves.
+    evaluations: Evaluations,
 }
 
 /// What is known of a position before its batch has been evaluated.
-enum Asked {
-    Network,
-    Ready(Evaluation),
+enum Known {
+    Nothing,
+    Evaluation(Evaluation),
     /// There is no legal move, and whether the side to move is in check.
     Ended(bool),
 }
 
 impl On<'_> {
-    /// Evaluates a chunk as one batch.
-    fn evaluate(self, chunk: &Chunk<'_>, first: usize) -> Result<Evaluations, Failure> {
-        let evaluate = || match chunk {
-            Chunk::Games(games) => self.positions(games.iter(), first),
-            Chunk::Packed(rows) => self.positions(rows.iter().map(|row| &row[..]), first),
+    /// Encodes a chunk, whose first position has the number `first`, and submits it as one batch.
+    pub(crate) fn begin(self, chunk: &Chunk<'_>, first: usize) -> Result<Asked, Failure> {
+        self.caught(|| match chunk {
+            Chunk::Games(games) => self.positions(games.iter(), games.len(), first),
+            Chunk::Packed(rows) => self.positions(rows.iter().map(|row| &row[..]), rows.len(), first),
             Chunk::Planes(numbers) => self.planes(numbers, first),
-        };
-        catch_panic(&self.backend.attributes().name, || Ok(evaluate()))
+        })
+    }
+
+    /// Waits for the batch, and adds its answers.
+    pub(crate) fn finish(self, asked: Asked) -> Result<Evaluations, Failure> {
+        self.caught(|| self.answers(asked))
+    }
+
+    fn caught<T>(self, work: impl FnOnce() -> Result<T, Failure>) -> Result<T, Failure> {
+        catch_panic(&self.backend.attributes().name, || Ok(work()))
             .unwrap_or_else(|error| Err(Failure::Backend(error)))
     }
 
     fn positions<'b>(
         self,
         positions: impl Iterator<Item = &'b [PackedBoard]>,
+        count: usize,
         first: usize,
-    ) -> Result<Evaluations, Failure> {
-        let mut evaluations = Evaluations::default();
+    ) -> Result<Asked, Failure> {
+        let mut evaluations = Evaluations::with_capacity(count);
         let mut batch = self.backend.new_batch();
-        let (mut asked, mut moves, mut ordered) = (Vec::new(), Vec::new(), Vec::new());
+        let mut known = Vec::with_capacity(count);
+        let (mut moves, mut ordered) = (Vec::new(), Vec::new());
         for (number, boards) in (first..).zip(positions) {
             let failed = |reason| Failure::Position(number, reason);
             let boards = board::oldest_first(boards, &mut ordered).map_err(failed)?;
@@ -211,21 +111,22 @@ impl On<'_> {
             let start = evaluations.indices.len();
             let (planes, transform) = encode_shown(&last, boards, self.format, HistoryFill::FenOnly);
             evaluations.add_moves(&last, &moves, transform, newest.castles_to_rook());
-            asked.push(if moves.is_empty() {
-                Asked::Ended(last.is_check())
+            known.push(if moves.is_empty() {
+                Known::Ended(last.is_check())
             } else if batch.add_planes(&planes, &evaluations.indices[start..]) {
-                Asked::Network
+                Known::Nothing
             } else {
                 ask(&mut *batch, &board::history(boards).map_err(failed)?, &moves)
             });
         }
-        self.finish(batch, &asked, evaluations)
+        Ok(Asked::submit(batch, known, evaluations))
     }
 
-    fn planes(self, numbers: &[f32], first: usize) -> Result<Evaluations, Failure> {
-        let mut evaluations = Evaluations::default();
+    fn planes(self, numbers: &[f32], first: usize) -> Result<Asked, Failure> {
+        let count = numbers.len() / planes::NUMBERS;
+        let mut evaluations = Evaluations::with_capacity(count);
         let mut batch = self.backend.new_batch();
-        let (mut asked, mut moves) = (Vec::new(), Vec::new());
+        let mut moves = Vec::new();
         for (number, numbers) in (first..).zip(numbers.chunks_exact(planes::NUMBERS)) {
             let planes = planes::collect(numbers).map_err(|reason| Failure::Position(number, reason))?;
             moves.clear();
@@ -235,82 +136,114 @@ impl On<'_> {
                     position.packed_moves(&mut moves);
                     evaluations.add_moves(&position, &moves, 0, false);
                 }
-                None => evaluations.counts.push(0),
+                None => evaluations.end_moves(),
             }
             if !batch.add_planes(&planes, &evaluations.indices[start..]) {
                 return Err(Failure::NoPlanes(self.backend.attributes().name.clone()));
             }
-            asked.push(Asked::Network);
         }
-        self.finish(batch, &asked, evaluations)
+        let known = (0..count).map(|_| Known::Nothing).collect();
+        Ok(Asked::submit(batch, known, evaluations))
     }
 
-    /// Waits for the batch, and adds its answers.
-    fn finish(
-        self,
-        batch: Box<dyn Batch>,
-        asked: &[Asked],
-        mut evaluations: Evaluations,
-    ) -> Result<Evaluations, Failure> {
-        let attributes = self.backend.attributes();
-        let answers = match batch.is_empty() {
-            true => Default::default(),
-            false => batch.submit().wait().map_err(Failure::Backend)?,
-        };
+    fn answers(self, asked: Asked) -> Result<Evaluations, Failure> {
+        let Asked { positions, ticket, mut evaluations } = asked;
+        let has_wdl = self.backend.attributes().has_wdl;
+        let answers = ticket
+            .map_or_else(|| Ok(Default::default()), |ticket| ticket.wait())
+            .map_err(Failure::Backend)?;
         let mut answers = answers.iter();
-        let mut moves = 0;
-        for (asked, &count) in asked.iter().zip(&evaluations.counts) {
-            let (mut value, priors) = match asked {
-                Asked::Network => answers.next().ok_or(Failure::Panicked)?,
-                Asked::Ready(evaluation) => (evaluation.value, &*evaluation.priors),
-                Asked::Ended(is_mated) => {
+        for (known, &end) in positions.iter().zip(&evaluations.offsets[1..]) {
+            let (mut value, priors) = match known {
+                Known::Nothing => answers.next().ok_or(Failure::Panicked)?,
+                Known::Evaluation(evaluation) => (evaluation.value, &*evaluation.priors),
+                Known::Ended(is_mated) => {
                     let (q, d) = if *is_mated { (-1.0, 0.0) } else { (0.0, 1.0) };
                     (Value { q, d, ..Value::default() }, &[][..])
                 }
             };
-            if !attributes.has_wdl && !matches!(asked, Asked::Ended(_)) {
+            if !has_wdl && !matches!(known, Known::Ended(_)) {
                 value.d = 0.0;
             }
             let (win, loss) = ((1.0 + value.q - value.d) / 2.0, (1.0 - value.q - value.d) / 2.0);
             evaluations.wdl.extend([win, value.d, loss]);
             evaluations.moves_left.push(value.m);
             // More moves than a game's position can have get no priors.
-            moves += usize::from(count);
             evaluations.priors.extend_from_slice(priors);
-            evaluations.priors.resize(moves, 0.0);
+            evaluations.priors.resize(end as usize, 0.0);
         }
         Ok(evaluations)
     }
 }
 
-fn ask(batch: &mut dyn Batch, history: &PositionHistory, moves: &[PackedMove]) -> Asked {
+impl Asked {
+    fn submit(batch: Box<dyn Batch>, positions: Vec<Known>, evaluations: Evaluations) -> Asked {
+        let ticket = (!batch.is_empty()).then(|| batch.submit());
+        Asked { positions, ticket, evaluations }
+    }
+}
+
+fn ask(batch: &mut dyn Batch, history: &PositionHistory, moves: &[PackedMove]) -> Known {
     match batch.add(EvalRequest { history, moves }) {
-        Added::Queued => Asked::Network,
-        Added::Ready(evaluation) => Asked::Ready(evaluation),
+        Added::Queued => Known::Nothing,
+        Added::Ready(evaluation) => Known::Evaluation(evaluation),
     }
 }
 
 impl Evaluations {
+    /// The moves for which there is memory, for each position. Few games have more in the mean.
+    const MOVES: usize = 40;
+
+    pub(crate) fn with_capacity(positions: usize) -> Evaluations {
+        let moves = positions * Self::MOVES;
+        let mut offsets = Vec::with_capacity(positions + 1);
+        offsets.push(0);
+        Evaluations {
+            wdl: Vec::with_capacity(3 * positions),
+            moves_left: Vec::with_capacity(positions),
+            offsets,
+            moves: Vec::with_capacity(moves),
+            indices: Vec::with_capacity(moves),
+            priors: Vec::with_capacity(moves),
+        }
+    }
+
+    /// The number of positions.
+    pub(crate) fn count(&self) -> usize {
+        self.moves_left.len()
+    }
+
+    pub(crate) fn append(&mut self, other: &Evaluations) {
+        let start = self.moves.len() as i64;
+        self.wdl.extend_from_slice(&other.wdl);
+        self.moves_left.extend_from_slice(&other.moves_left);
+        self.offsets.extend(other.offsets[1..].iter().map(|offset| start + offset));
+        self.moves.extend_from_slice(&other.moves);
+        self.indices.extend_from_slice(&other.indices);
+        self.priors.extend_from_slice(&other.priors);
+    }
+
     /// Adds a position's legal moves.
     fn add_moves(&mut self, position: &Position, moves: &[PackedMove], transform: u8, castles_to_rook: bool) {
         let side = position.side_to_move();
-        let kings = position.board().board().kings();
-        let ours = position.board().board().by_color(side);
-        self.counts.push(moves.len() as u16);
         self.indices.extend(moves.iter().map(|&m| index_of(m, side, transform)));
-        self.moves.extend(moves.iter().map(|&m| {
-            let (from, mut to) = (m.from() as u16, m.to() as u16);
-            if !castles_to_rook && ours.contains(m.to()) && kings.contains(m.from()) {
-                to = from & !7 | if to > from { 6 } else { 2 };
+        let start = self.moves.len();
+        // python-chess's numbers of the promotions are higher by 1.
+        self.moves.extend(moves.iter().map(|m| m.bits() + (u16::from(m.bits() >> 12 != 0) << 12)));
+        let (chess, kings) = (position.board(), position.board().board().kings());
+        if !castles_to_rook && chess.castles().any() {
+            for (written, &m) in self.moves[start..].iter_mut().zip(moves) {
+                if chess.us().contains(m.to()) && kings.contains(m.from()) {
+                    let (from, to) = (m.from() as u16, m.to() as u16);
+                    *written = from | (from & !7 | if to > from { 6 } else { 2 }) << 6;
+                }
             }
-            let promotion = match m.promotion() {
-                None => 0,
-                Some(Role::Knight) => 2,
-                Some(Role::Bishop) => 3,
-                Some(Role::Rook) => 4,
-                Some(_) => 5,
-            };
-            from | to << 6 | promotion << 12
-        }));
+        }
+        self.end_moves();
+    }
+
+    /// Ends a position's moves.
+    fn end_moves(&mut self) {
+        self.offsets.push(self.moves.len() as i64);
     }
 }

@@ -1,7 +1,8 @@
 //! Evaluations by the network alone, as arrays.
 
+use crate::call::{evaluate_array, evaluate_read};
 use crate::errors::exception;
-use crate::evaluate::{Chunk, Evaluations, On, evaluate};
+use crate::evaluate::{Chunk, Evaluations, On};
 use crate::games::Reader;
 use crate::network::{Network, rows};
 use crate::planes;
@@ -14,6 +15,7 @@ use rukh_backend::{Attributes, Backend};
 use rukh_net::InputFormat;
 use rukh_net::input::encodes_only_repetitions;
 use rukh_registry::{BackendConfig, create_for_file};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The positions of a batch on a card.
@@ -21,6 +23,9 @@ const BATCH: usize = 256;
 /// The positions of a batch on the processor, where larger ones gain nothing, and a call can be interrupted only between
 /// batches.
 const BATCH_OF_PROCESSOR: usize = 64;
+/// The most threads for each batch that a card evaluates at once. With three batches at a time, a card that evaluates 1.4
+/// million positions in a second keeps some of them busy.
+const THREADS_OF_STREAM: usize = 4;
 /// The fewest positions for which another thread is worth it.
 const FEWEST: usize = 8;
 
@@ -32,8 +37,8 @@ pub(crate) struct Evaluator {
     threads: Option<usize>,
 }
 
-/// The arrays of `rukh.Evaluations`: win, draw and loss; moves left, if the network tells; the ends of each position's
-/// moves; moves; indices; priors.
+/// The arrays of `rukh.Evaluations`: win, draw and loss; moves left, if the network tells; offsets; moves;
+/// indices; priors.
 type Arrays<'py> = (
     Bound<'py, PyArray1<f32>>,
     Option<Bound<'py, PyArray1<f32>>>,
@@ -83,22 +88,14 @@ impl Evaluator {
     fn evaluate<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyList>) -> PyResult<Arrays<'py>> {
         let on = self.on()?;
         let mut reader = Reader::new(py, encodes_only_repetitions(self.format))?;
-        let size = on.chunk(positions.len());
-        let mut first = 0;
-        let next = |_: Python<'_>| {
-            // Another thread may change the list meanwhile.
-            let items: Vec<_> = (first..positions.len().min(first + size))
-                .map_while(|at| positions.get_item(at).ok())
-                .collect();
-            let at = first;
-            first += items.len();
-            match items.is_empty() {
-                true => Ok(None),
-                false => Ok(Some((at, Chunk::Games(reader.read(&items, at)?)))),
-            }
+        // Another thread may change the list meanwhile.
+        let positions = positions.to_tuple();
+        let read = |range: Range<usize>| {
+            let first = range.start;
+            reader.read(positions.get_slice(range.start, range.end).iter(), first).map(Chunk::Games)
         };
-        let found = evaluate(py, on, next)?;
-        Ok(arrays(py, on.backend.attributes(), &found))
+        let found = evaluate_read(py, on, positions.len(), read)?;
+        Ok(arrays(py, on.backend.attributes(), found))
     }
 
     /// Evaluates the bytes of packed positions.
@@ -109,11 +106,8 @@ impl Evaluator {
     ) -> PyResult<Arrays<'py>> {
         let on = self.on()?;
         let rows = rows(packed.as_slice()?)?;
-        let size = on.chunk(rows.len());
-        let mut chunks = (0..).step_by(size).zip(rows.chunks(size));
-        let found =
-            evaluate(py, on, |_| Ok(chunks.next().map(|(first, rows)| (first, Chunk::Packed(rows)))))?;
-        Ok(arrays(py, on.backend.attributes(), &found))
+        let found = evaluate_array(py, on, rows.len(), |range| Chunk::Packed(&rows[range]))?;
+        Ok(arrays(py, on.backend.attributes(), found))
     }
 
     /// Evaluates the numbers of planes.
@@ -123,29 +117,45 @@ impl Evaluator {
         numbers: PyReadonlyArray1<'py, f32>,
     ) -> PyResult<Arrays<'py>> {
         let on = self.on()?;
-        let numbers = numbers.as_slice()?;
-        let size = on.chunk(numbers.len() / planes::NUMBERS);
-        let mut chunks = (0..).step_by(size).zip(numbers.chunks(size * planes::NUMBERS));
-        let next = |_: Python<'_>| Ok(chunks.next().map(|(first, numbers)| (first, Chunk::Planes(numbers))));
-        let found = evaluate(py, on, next)?;
-        Ok(arrays(py, on.backend.attributes(), &found))
+        let (numbers, of) = (numbers.as_slice()?, planes::NUMBERS);
+        let chunk = |range: Range<usize>| Chunk::Planes(&numbers[range.start * of..range.end * of]);
+        let found = evaluate_array(py, on, numbers.len() / of, chunk)?;
+        Ok(arrays(py, on.backend.attributes(), found))
     }
 }
 
 impl Evaluator {
     fn on(&self) -> PyResult<On<'_>> {
         let backend = &**self.backend.get()?;
-        let attributes = backend.attributes();
-        // While a card computes, another thread prepares its next batch.
-        let others = usize::from(!attributes.runs_on_cpu);
-        let threads = self.threads.unwrap_or(attributes.suggested_threads.max(1) + others);
-        Ok(On { backend, format: self.format, threads })
+        let mut on = On { backend, format: self.format, threads: 1 };
+        on.threads = self.threads.unwrap_or_else(|| on.usual_threads());
+        Ok(on)
     }
 }
 
 impl On<'_> {
+    /// The batches that the device evaluates at once.
+    pub(crate) fn streams(&self) -> usize {
+        self.backend.attributes().suggested_threads.max(1)
+    }
+
+    /// The batches that a thread has under way while it encodes another one.
+    pub(crate) fn ahead(&self) -> usize {
+        usize::from(!self.backend.attributes().runs_on_cpu && self.threads <= 2 * self.streams())
+    }
+
+    /// On a card, several threads encode for each batch that the card evaluates at once, as far as there are cores.
+    fn usual_threads(&self) -> usize {
+        let streams = self.streams();
+        if self.backend.attributes().runs_on_cpu {
+            return streams;
+        }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        cores.min(THREADS_OF_STREAM * streams).max(streams + 1)
+    }
+
     /// The positions in a chunk when there are `count` in all.
-    fn chunk(&self, count: usize) -> usize {
+    pub(crate) fn chunk(&self, count: usize) -> usize {
         let attributes = self.backend.attributes();
         let largest = match attributes.runs_on_cpu {
             true => count.div_ceil(self.threads).clamp(FEWEST, BATCH_OF_PROCESSOR),
@@ -153,36 +163,27 @@ impl On<'_> {
         };
         largest.min(attributes.maximum_batch_size.max(1))
     }
+
+    /// The positions in the first chunk if chunks of `size` have to be read first.
+    pub(crate) fn first_chunk(&self, size: usize) -> usize {
+        if self.backend.attributes().runs_on_cpu { size } else { size.div_ceil(4) }
+    }
 }
 
 /// The arrays of all evaluations.
-fn arrays<'py>(py: Python<'py>, attributes: &Attributes, all: &[Evaluations]) -> Arrays<'py> {
-    let (wdl, moves_left, ends, moves, indices, priors) = py.detach(|| {
-        let mut end = 0;
-        let counts = all.iter().flat_map(|part| &part.counts);
-        let ends = counts.map(|&count| {
-            end += i64::from(count);
-            end
-        });
-        (
-            joined(all, |part| &part.wdl),
-            attributes.has_mlh.then(|| joined(all, |part| &part.moves_left)),
-            ends.collect(),
-            joined(all, |part| &part.moves),
-            joined(all, |part| &part.indices),
-            joined(all, |part| &part.priors),
-        )
-    });
+fn arrays<'py>(py: Python<'py>, attributes: &Attributes, found: Evaluations) -> Arrays<'py> {
     (
-        PyArray1::from_vec(py, wdl),
-        moves_left.map(|moves_left| PyArray1::from_vec(py, moves_left)),
-        PyArray1::from_vec(py, ends),
-        PyArray1::from_vec(py, moves),
-        PyArray1::from_vec(py, indices),
-        PyArray1::from_vec(py, priors),
+        PyArray1::from_vec(py, found.wdl),
+        attributes.has_mlh.then(|| PyArray1::from_vec(py, found.moves_left)),
+        PyArray1::from_vec(py, found.offsets),
+        PyArray1::from_vec(py, shrunk(found.moves)),
+        PyArray1::from_vec(py, shrunk(found.indices)),
+        PyArray1::from_vec(py, shrunk(found.priors)),
     )
 }
 
-fn joined<T: Copy>(all: &[Evaluations], part: fn(&Evaluations) -> &Vec<T>) -> Vec<T> {
-    all.iter().map(|evaluations| &part(evaluations)[..]).collect::<Vec<_>>().concat()
+/// The list without memory for more.
+fn shrunk<T>(mut list: Vec<T>) -> Vec<T> {
+    list.shrink_to_fit();
+    list
 }

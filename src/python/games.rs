@@ -18,6 +18,10 @@ pub(crate) struct Games {
 }
 
 impl Games {
+    pub(crate) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     pub(crate) fn iter(&self) -> impl Iterator<Item = &[PackedBoard]> {
         let mut start = 0;
         self.ends.iter().map(move |&end| &self.boards[std::mem::replace(&mut start, end)..end])
@@ -27,48 +31,42 @@ impl Games {
 /// The most boards that a reader remembers.
 const REMEMBERED: usize = 1 << 16;
 
-/// What is read of a board and of an entry of its stack. Reading many attributes at once takes half the time.
-const OF_BOTH: [&str; 10] = [
-    "pawns",
-    "knights",
-    "bishops",
-    "rooks",
-    "queens",
-    "kings",
-    "castling_rights",
-    "ep_square",
-    "halfmove_clock",
-    "turn",
-];
-/// What follows of a board and of an entry.
-const OF_BOARD: [&str; 2] = ["occupied_co", "chess960"];
-const OF_ENTRY: [&str; 1] = ["occupied_b"];
-
 /// Reads positions. It remembers boards of python-chess's stacks, which the positions of a game share.
 pub(crate) struct Reader<'py> {
     /// The most boards of a position.
     limit: usize,
-    /// By their addresses, which a reference keeps from being used again.
-    seen: HashMap<usize, (Bound<'py, PyAny>, PackedBoard)>,
+    /// The entries of stacks that were read. Those of a stack are mostly side by side, from the newest to the oldest or
+    /// the other way round.
+    entries: Vec<Entry<'py>>,
+    /// The places of the entries, by their addresses.
+    places: HashMap<usize, usize>,
     /// The boards of one position, newest first.
     boards: Vec<PackedBoard>,
-    /// Functions that read the attributes.
+    /// Python's functions `board_fields` and `entry_fields`: the interpreter reads attributes faster than its C interface.
     of_board: Bound<'py, PyAny>,
     of_entry: Bound<'py, PyAny>,
     /// The type of the last board, whose variant is known.
     known: Option<Bound<'py, PyType>>,
 }
 
+/// An entry of a stack.
+struct Entry<'py> {
+    /// A reference keeps the address from being used again.
+    state: Bound<'py, PyAny>,
+    board: PackedBoard,
+}
+
 impl<'py> Reader<'py> {
     /// A reader that keeps the newest boards only, or also those that a repetition needs.
     pub(crate) fn new(py: Python<'py>, keeps_all: bool) -> PyResult<Reader<'py>> {
-        let getter = py.import("operator")?.getattr("attrgetter")?;
+        let package = py.import("rukh.packed")?;
         Ok(Reader {
             limit: if keeps_all { usize::MAX } else { BOARDS },
-            seen: HashMap::new(),
+            entries: Vec::new(),
+            places: HashMap::new(),
             boards: Vec::new(),
-            of_board: getter.call1(PyTuple::new(py, [&OF_BOTH[..], &OF_BOARD].concat())?)?,
-            of_entry: getter.call1(PyTuple::new(py, [&OF_BOTH[..], &OF_ENTRY].concat())?)?,
+            of_board: package.getattr("board_fields")?,
+            of_entry: package.getattr("entry_fields")?,
             known: None,
         })
     }
@@ -77,13 +75,18 @@ impl<'py> Reader<'py> {
     ///
     /// # Errors
     /// `ValueError` or `TypeError`, which name the position.
-    pub(crate) fn read(&mut self, items: &[Bound<'py, PyAny>], first: usize) -> PyResult<Games> {
-        if self.seen.len() > REMEMBERED {
-            self.seen.clear();
+    pub(crate) fn read(
+        &mut self,
+        items: impl Iterator<Item = Bound<'py, PyAny>>,
+        first: usize,
+    ) -> PyResult<Games> {
+        if self.entries.len() > REMEMBERED {
+            self.entries.clear();
+            self.places.clear();
         }
         let mut games = Games::default();
         for (number, item) in (first..).zip(items) {
-            self.read_one(item, number)?;
+            self.read_one(&item, number)?;
             let length = self.boards.len().min(self.limit);
             games.boards.extend_from_slice(&self.boards[..length]);
             games.ends.push(games.boards.len());
@@ -92,7 +95,6 @@ impl<'py> Reader<'py> {
     }
 
     fn read_one(&mut self, item: &Bound<'py, PyAny>, number: usize) -> PyResult<()> {
-        let py = item.py();
         self.boards.clear();
         if let Ok(fen) = item.cast::<PyString>() {
             let position = Position::from_fen(&fen.to_cow()?)
@@ -106,41 +108,45 @@ impl<'py> Reader<'py> {
             check_kind(item, number)?;
             self.known = Some(kind);
         }
-        let stack = item.getattr(intern!(py, "_stack"))?;
-        let stack = stack.cast::<PyList>()?;
         let read = self.of_board.call1((item,))?;
         let read = read.cast::<PyTuple>()?;
-        let black = read.get_borrowed_item(10)?.get_item(false)?;
-        let last = read_board(read, black.as_borrowed())?;
+        let last = read_board(read)?;
+        let is_chess960 = read.get_borrowed_item(11)?.is_truthy()?;
+        let stack = read.get_borrowed_item(12)?;
+        let stack = stack.cast::<PyList>()?;
         let in_stack = stack.len();
         let last = if in_stack > 0 { last.as_played() } else { last };
-        let is_chess960 = read.get_borrowed_item(11)?.is_truthy()?;
         self.boards.push(last.castling_to_rook(is_chess960 || last.needs_king_to_rook()));
+        let mut place = 0;
         for index in (0..in_stack).rev() {
             // An older board can be neither shown nor repeated.
             if self.boards.len() >= BOARDS && self.boards.last().is_some_and(|oldest| oldest.rule50 == 0) {
                 break;
             }
-            let board = self.in_stack(&stack.get_item(index)?, index > 0)?;
-            self.boards.push(board);
+            place = self.place(&stack.get_item(index)?, place)?;
+            let board = self.entries[place].board;
+            self.boards.push(if index > 0 { board.as_played() } else { board });
         }
         count_repetitions(&mut self.boards);
         Ok(())
     }
 
-    fn in_stack(&mut self, state: &Bound<'py, PyAny>, is_played: bool) -> PyResult<PackedBoard> {
-        let address = state.as_ptr() as usize;
-        let board = match self.seen.get(&address) {
-            Some((_, board)) => *board,
-            None => {
-                let read = self.of_entry.call1((state,))?;
-                let read = read.cast::<PyTuple>()?;
-                let board = read_board(read, read.get_borrowed_item(10)?)?;
-                self.seen.insert(address, (state.clone(), board));
-                board
+    /// The place of an entry, probably beside `near`.
+    fn place(&mut self, state: &Bound<'py, PyAny>, near: usize) -> PyResult<usize> {
+        for place in [near + 1, near.wrapping_sub(1)] {
+            if self.entries.get(place).is_some_and(|entry| entry.state.is(state)) {
+                return Ok(place);
             }
-        };
-        Ok(if is_played { board.as_played() } else { board })
+        }
+        let address = state.as_ptr() as usize;
+        if let Some(&place) = self.places.get(&address) {
+            return Ok(place);
+        }
+        let read = self.of_entry.call1((state,))?;
+        let place = self.entries.len();
+        self.entries.push(Entry { state: state.clone(), board: read_board(read.cast()?)? });
+        self.places.insert(address, place);
+        Ok(place)
     }
 }
 
@@ -161,17 +167,17 @@ fn check_kind(item: &Bound<'_, PyAny>, number: usize) -> PyResult<()> {
     Ok(())
 }
 
-/// Reads the attributes [`OF_BOTH`] of a board or of an entry of its stack, and Black's squares.
-fn read_board(read: &Bound<'_, PyTuple>, black: Borrowed<'_, '_, PyAny>) -> PyResult<PackedBoard> {
-    let mask = |at: usize| read.get_borrowed_item(at)?.extract::<u64>();
-    let en_passant: Option<u32> = read.get_borrowed_item(7)?.extract()?;
+/// Reads the fields of a board or of an entry of its stack.
+fn read_board(fields: &Bound<'_, PyTuple>) -> PyResult<PackedBoard> {
+    let mask = |at: usize| fields.get_borrowed_item(at)?.extract::<u64>();
+    let en_passant: Option<u32> = fields.get_borrowed_item(8)?.extract()?;
     Ok(PackedBoard::new(&Parts {
         roles: [mask(0)?, mask(1)?, mask(2)?, mask(3)?, mask(4)?, mask(5)?],
-        black: black.extract()?,
-        castling: mask(6)?,
+        black: mask(6)?,
+        castling: mask(7)?,
         en_passant: en_passant.and_then(|square| Square::try_from(square).ok()),
-        rule50: u16::try_from(mask(8)?).unwrap_or(u16::MAX),
-        turn: Color::from_white(read.get_borrowed_item(9)?.is_truthy()?),
+        rule50: u16::try_from(mask(9)?).unwrap_or(u16::MAX),
+        turn: Color::from_white(fields.get_borrowed_item(10)?.is_truthy()?),
     }))
 }
 

@@ -7,13 +7,17 @@
 //! | `evaluator` | evaluations by the network alone |
 //! | `network` | network files, and positions as arrays |
 //! | `errors` | Python's exceptions |
-//! | `evaluate` | threads that evaluate chunks of positions |
+//! | `evaluate` | chunks of positions, each as a batch |
+//! | `call` | the threads of a call |
 //! | `games` | positions of Python programs |
 //! | `planes` | input planes as arrays |
+//! | `dense` | priors in lc0's order |
 //! | `board` | boards in 40 bytes |
 //! | `process` | what belongs to one process |
 
 mod board;
+mod call;
+mod dense;
 mod engine;
 mod errors;
 mod evaluate;
@@ -39,6 +43,8 @@ fn run(py: Python<'_>, arguments: Vec<OsString>, program: Option<PathBuf>) -> u8
 mod _native {
     use pyo3::prelude::*;
 
+    #[pymodule_export]
+    use super::dense::dense;
     #[pymodule_export]
     use super::engine::{Analysis, Engine};
     #[pymodule_export]

@@ -98,15 +98,15 @@ pub(crate) fn pack<'py>(
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
     let mut reader = Reader::new(py, false)?;
     let mut bytes = Vec::with_capacity(positions.len() * size_of::<[PackedBoard; BOARDS]>());
-    let mut first = 0;
-    while first < positions.len() {
-        let items: Vec<_> = positions.iter().skip(first).take(CHUNK).collect();
-        for boards in reader.read(&items, first)?.iter() {
+    // Another thread may change the list meanwhile.
+    let positions = positions.to_tuple();
+    for first in (0..positions.len()).step_by(CHUNK) {
+        let items = positions.get_slice(first, positions.len().min(first + CHUNK));
+        for boards in reader.read(items.iter(), first)?.iter() {
             let mut row = [PackedBoard::NONE; BOARDS];
             row[..boards.len()].copy_from_slice(boards);
             bytes.extend_from_slice(row.as_bytes());
         }
-        first += items.len();
         py.check_signals()?;
     }
     Ok(PyArray1::from_vec(py, bytes))

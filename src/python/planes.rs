@@ -30,16 +30,24 @@ pub(crate) fn collect(numbers: &[f32]) -> Result<InputPlanes, String> {
             }
             continue;
         }
-        let mut wrong = false;
-        for (square, &number) in numbers.iter().enumerate() {
-            *mask |= u64::from(number == 1.0) << square;
-            wrong |= number != 0.0 && number != 1.0;
-        }
-        if wrong {
-            return Err(format!("plane {plane} must consist of the numbers 0 and 1"));
-        }
+        *mask = bits(numbers).ok_or_else(|| format!("plane {plane} must consist of the numbers 0 and 1"))?;
     }
     Ok(planes)
+}
+
+/// The ones among 64 numbers. `None` if a number is neither 0 nor 1.
+fn bits(numbers: &[f32]) -> Option<u64> {
+    /// Moves the lowest bits of eight bytes to the highest byte.
+    const GATHER: u64 = 0x0102_0408_1020_4080;
+    let (mut bytes, mut is_wrong) = ([0; 64], false);
+    for (byte, &number) in bytes.iter_mut().zip(numbers) {
+        *byte = u8::from(number == 1.0);
+        is_wrong |= (number != 0.0) & (number != 1.0);
+    }
+    let gathered = bytes.as_chunks().0.iter().rev();
+    let bits =
+        gathered.fold(0, |all, bytes| all << 8 | u64::from_le_bytes(*bytes).wrapping_mul(GATHER) >> 56);
+    (!is_wrong).then_some(bits)
 }
 
 /// The position that the planes show: the side to move is White, and in the canonical formats the board stays mirrored or
@@ -59,7 +67,7 @@ pub(crate) fn shown(planes: &InputPlanes, format: InputFormat) -> Option<Positio
         ep_square: en_passant(masks, format),
         ..Setup::empty()
     };
-    Position::from_setup(setup, 0).ok()
+    Position::from_setup(&setup, 0).ok()
 }
 
 /// The rooks that may castle.

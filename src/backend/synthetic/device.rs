@@ -11,6 +11,7 @@
 use crate::ticket::{Done, check_batch_size};
 use crate::{Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket};
 use rukh_base::sync::{Arc, Mutex, PoisonError, thread};
+use rukh_net::InputPlanes;
 use std::time::{Duration, Instant};
 
 /// The options of a [`SimulatedDevice`].
@@ -151,6 +152,10 @@ impl Batch for DeviceBatch {
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         self.batch.add(request)
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        self.batch.add_planes(planes, indices)
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

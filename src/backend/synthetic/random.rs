@@ -1,4 +1,4 @@
-//! `random`: values and priors from a hash of the position.
+//! `random`: values and priors from a hash of the position, or of its planes.
 //!
 //! The same seed and position give the same evaluation on every machine, because the arithmetic is an integer hash
 //! followed by multiplications. The backend is for tests of the search without a network.
@@ -7,6 +7,7 @@ use crate::position_key::mix;
 use crate::ticket::{Done, check_batch_size};
 use crate::{Added, Attributes, Backend, Batch, BatchSizes, EvalRequest, Evaluations, Ticket, Value};
 use rukh_base::sync::Arc;
+use rukh_net::InputPlanes;
 
 /// The options of a [`RandomBackend`].
 #[derive(Clone, Copy, Debug, Default)]
@@ -77,22 +78,17 @@ impl Batch for RandomBatch {
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        let RandomOptions { seed, uniform } = self.options;
-        let moves = request.moves;
-        if uniform {
-            let prior = 1.0 / moves.len() as f32;
-            self.evaluations.push(Value::default(), moves.iter().map(|_| prior));
-            return Added::Queued;
-        }
         let position = request.history.last();
-        let hash = mix(mix(seed) ^ position.key() ^ u64::from(position.repetitions()));
-        let q = 2.0 * fraction(hash) - 1.0;
-        let value = Value { q, d: fraction(mix(hash)) * (1.0 - q.abs()), ..Value::default() };
-        self.weights.clear();
-        self.weights.extend(moves.iter().map(|chess_move| weight(hash, chess_move.bits())));
-        let scale = 1.0 / self.weights.iter().sum::<f32>();
-        self.evaluations.push(value, self.weights.iter().map(|&weight| weight * scale));
+        self.push(
+            || position.key() ^ u64::from(position.repetitions()),
+            request.moves.iter().map(|chess_move| chess_move.bits()),
+        );
         Added::Queued
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        self.push(|| planes.masks.iter().fold(0, |key, mask| mix(key ^ mask)), indices.iter().copied());
+        true
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {
@@ -101,14 +97,32 @@ impl Batch for RandomBatch {
     }
 }
 
+impl RandomBatch {
+    /// Adds the evaluation of the position with this key and these numbers of moves.
+    fn push(&mut self, key: impl FnOnce() -> u64, moves: impl ExactSizeIterator<Item = u16>) {
+        let RandomOptions { seed, uniform } = self.options;
+        if uniform {
+            let prior = 1.0 / moves.len() as f32;
+            return self.evaluations.push(Value::default(), moves.map(|_| prior));
+        }
+        let hash = mix(mix(seed) ^ key());
+        let q = 2.0 * fraction(hash) - 1.0;
+        let value = Value { q, d: fraction(mix(hash)) * (1.0 - q.abs()), ..Value::default() };
+        self.weights.clear();
+        self.weights.extend(moves.map(|number| weight(hash, number)));
+        let scale = 1.0 / self.weights.iter().sum::<f32>();
+        self.evaluations.push(value, self.weights.iter().map(|&weight| weight * scale));
+    }
+}
+
 /// A move's prior before normalisation, 1 … 20. The distribution is close to that of a softmax over uniform logits in
 /// 0 … 3 (20 is about exp 3), but the function needs only multiplications.
 #[inline]
-fn weight(position_hash: u64, move_bits: u16) -> f32 {
+fn weight(position_hash: u64, move_number: u16) -> f32 {
     const FOURTH_ROOT_OF_20_MINUS_1: f32 = 1.114_743;
     // The position's hash is well mixed, so one multiplication by an odd number is enough to spread the move's bits
     // over the top bits.
-    let hash = (position_hash ^ u64::from(move_bits)).wrapping_mul(0xd130_2b97_f4a5_8ce7);
+    let hash = (position_hash ^ u64::from(move_number)).wrapping_mul(0xd130_2b97_f4a5_8ce7);
     let base = 1.0 + FOURTH_ROOT_OF_20_MINUS_1 * fraction(hash);
     let square = base * base;
     square * square

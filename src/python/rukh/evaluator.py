@@ -53,9 +53,8 @@ class Evaluations:
 
     def dense(self) -> NDArray[np.float32]:
         """The probabilities in lc0's order, float32 (N, 1858); 0 for moves that are not legal."""
-        dense = np.zeros((len(self), POLICY_SIZE), np.float32)
-        dense[np.repeat(np.arange(len(self)), np.diff(self.offsets)), self.indices] = self.priors
-        return dense
+        parts = (self.offsets, self.indices, self.priors)
+        return _native.dense(*map(np.ascontiguousarray, parts)).reshape(-1, POLICY_SIZE)
 
     def policy(self, i: int) -> dict[str, float]:
         """The legal moves of position i in UCI's notation with their probabilities, the most probable first."""
@@ -93,7 +92,9 @@ class Evaluator:
         backend: `auto` takes the fastest card, or else the processor. Others are `cpu`, `cuda-auto`, `rocm-auto` ...
         options: those of the backend, such as `{"gpu": 1}` or `"gpu=1"`.
         policy_temperature: the softmax temperature of the policy; 1 gives the network's own probabilities.
-        threads: how many threads of a call evaluate batches; by default as many as keep the device busy.
+        threads: how many threads of a call encode positions and read the answers. By default, on the processor, as many
+            as it evaluates batches at once; on a card up to four times as many, but no more than there are cores (one more
+            than batches at least).
 
         Raises ValueError for a wrong name, option or number of threads (1 to 512), and RuntimeError if the backend cannot run here.
         """
@@ -132,8 +133,7 @@ class Evaluator:
         else:
             raise ValueError(f"expected planes (N, 112, 8, 8) of numbers, or packed positions (N, 8) of rukh.BOARD, "
                              f"not {positions.shape} of {positions.dtype}")
-        wdl, moves_left, ends, moves, indices, priors = found
-        offsets = np.concatenate([np.zeros(1, np.int64), ends])
+        wdl, moves_left, offsets, moves, indices, priors = found
         return Evaluations(wdl.reshape(-1, 3), moves_left, offsets, moves, indices, priors)
 
     def __repr__(self) -> str:

@@ -71,3 +71,15 @@ def raw(packed: NDArray[Any]) -> NDArray[np.uint8]:
         raise ValueError(f"packed positions have the shape (N, {BOARDS}) and the dtype rukh.BOARD, "
                          f"not {packed.shape} and {packed.dtype}")
     return np.require(packed, BOARD, ["C", "A"]).reshape(-1).view(np.uint8)
+
+
+def board_fields(board: Any) -> tuple[Any, ...]:
+    """What the native module reads of a board of python-chess."""
+    return (board.pawns, board.knights, board.bishops, board.rooks, board.queens, board.kings, board.occupied_co[0],
+            board.castling_rights, board.ep_square, board.halfmove_clock, board.turn, board.chess960, board._stack)  # fmt: skip
+
+
+def entry_fields(state: Any) -> tuple[Any, ...]:
+    """What the native module reads of an entry of a board's stack; the first fields are those of `board_fields`."""
+    return (state.pawns, state.knights, state.bishops, state.rooks, state.queens, state.kings, state.occupied_b,
+            state.castling_rights, state.ep_square, state.halfmove_clock, state.turn)  # fmt: skip

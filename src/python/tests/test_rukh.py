@@ -1,5 +1,6 @@
 """Tests of the wheel as a program uses it: scripts/check.sh python."""
 
+import dataclasses
 import gzip
 import json
 import multiprocessing
@@ -165,6 +166,15 @@ class Evaluations(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "colour"):
             rukh.Evaluator(self.network, "cpu", {"colour": "red"})
 
+    def test_dense_priors_are_those_of_the_indices(self):
+        found = self.evaluator.evaluate(random_boards(700))
+        expected = np.zeros((700, 1858), np.float32)
+        expected[np.repeat(np.arange(700), np.diff(found.offsets)), found.indices] = found.priors
+        np.testing.assert_array_equal(found.dense(), expected)
+        for wrong in ({"offsets": found.offsets + 1}, {"indices": found.indices + 2000}):
+            with self.assertRaisesRegex(ValueError, "offsets or indices"):
+                dataclasses.replace(found, **wrong).dense()
+
     def test_ten_threads_share_an_evaluator(self):
         boards = random_boards(200, 4)
         together, wrong = self.evaluator.evaluate(boards), []
@@ -198,6 +208,41 @@ class Evaluations(unittest.TestCase):
         work()
         work()
         self.assertLess(resident_mb() - before, 8)
+
+
+class Cards(unittest.TestCase):
+    """A card is simulated: its evaluations are hashes of the planes, and its batches take time."""
+
+    def evaluator(self, threads, milliseconds=1):
+        options = {"slots": 3, "delay": milliseconds}
+        return rukh.Evaluator(rukh.Network.embedded(), "random", options, threads=threads)
+
+    def test_results_are_in_order_whatever_is_ready_first(self):
+        boards = random_boards(500) * 7
+        packed = rukh.pack(boards)
+        for positions in (packed, boards, rukh.Network.embedded().planes(packed)):
+            alone = self.evaluator(1).evaluate(positions)
+            self.assertEqual(alone.q[-1], self.evaluator(1).evaluate(positions[-1:]).q[0])
+            for threads in (None, 2, 20):
+                found = self.evaluator(threads).evaluate(positions)
+                np.testing.assert_array_equal(found.wdl, alone.wdl)
+                np.testing.assert_array_equal(found.offsets, alone.offsets)
+                np.testing.assert_array_equal(found.priors, alone.priors)
+
+    def test_a_wrong_position_is_named(self):
+        packed = np.tile(rukh.pack(chess.STARTING_FEN), (5000, 1))
+        packed[3210]["squares"] = 0
+        for positions in (packed, [chess.STARTING_FEN] * 3210 + ["no FEN"] + [chess.STARTING_FEN] * 1000):
+            with self.assertRaisesRegex(ValueError, "position 3210"):
+                self.evaluator(None).evaluate(positions)
+
+    def test_ctrl_c_waits_only_for_batches_under_way(self):
+        packed = np.tile(rukh.pack(chess.STARTING_FEN), (100_000, 1))
+        threading.Timer(1, lambda: signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)).start()
+        begin = time.monotonic()
+        with self.assertRaises(KeyboardInterrupt):
+            self.evaluator(16, milliseconds=100).evaluate(packed)
+        self.assertLess(time.monotonic() - begin, 3)
 
 
 class Processes(unittest.TestCase):

@@ -1,0 +1,258 @@
+//! The threads of a call: each encodes batches, submits them and adds their answers to the results.
+//!
+//! A card evaluates while other threads encode, so a call has more threads than the card has batches in flight, or each
+//! thread has a batch under way while it encodes the next. The results are in order at any time: a batch that is ready
+//! before an earlier one waits.
+
+use crate::evaluate::{Asked, Chunk, Evaluations, Failure, On};
+use crate::process::SIGNAL_INTERVAL;
+use crossbeam_channel::{RecvTimeoutError, SendTimeoutError, TryRecvError, bounded};
+use pyo3::prelude::*;
+use rukh_backend::BackendError;
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// A batch for which a thread waits longer is slow. A card with slow batches is busy with few threads, and more batches in
+/// its queue would only make Ctrl+C wait.
+const SLOW: Duration = Duration::from_millis(50);
+
+/// Why a call ends without its evaluations.
+pub(crate) enum Ended {
+    /// An error of Python, such as that of Ctrl+C.
+    Python(PyErr),
+    Failed(Failure),
+}
+
+impl From<PyErr> for Ended {
+    fn from(error: PyErr) -> Ended {
+        Ended::Python(error)
+    }
+}
+
+/// A chunk with its number and that of its first position.
+struct Numbered<'a> {
+    index: usize,
+    first: usize,
+    chunk: Chunk<'a>,
+}
+
+/// What a thread gets when it asks for a chunk.
+enum Next<'a> {
+    Chunk(Numbered<'a>),
+    NotYet,
+    None,
+}
+
+/// What the threads of a call share.
+struct Call<'a> {
+    on: On<'a>,
+    /// No more answers are wanted.
+    is_over: AtomicBool,
+    /// The slow batches since the last one that was not.
+    slow: AtomicUsize,
+    results: Mutex<Results>,
+}
+
+/// The answers so far.
+struct Results {
+    /// Those of the first chunks.
+    all: Evaluations,
+    /// The number of these chunks.
+    count: usize,
+    /// Those of later chunks, by their numbers.
+    waiting: BTreeMap<usize, Evaluations>,
+    failure: Option<Failure>,
+}
+
+/// Evaluates `count` positions of an array, of which `chunk` returns a part. It needs no lock of Python's.
+pub(crate) fn evaluate_array<'a>(
+    py: Python<'_>,
+    on: On<'_>,
+    count: usize,
+    chunk: impl Fn(Range<usize>) -> Chunk<'a> + Sync,
+) -> Result<Evaluations, Ended> {
+    let size = on.chunk(count);
+    if count <= size {
+        return alone(py, on, &chunk(0..count));
+    }
+    let taken = AtomicUsize::new(0);
+    let next = |_: bool| {
+        let index = taken.fetch_add(1, Ordering::Relaxed);
+        let first = index.saturating_mul(size);
+        match first < count {
+            true => Next::Chunk(Numbered { index, first, chunk: chunk(first..count.min(first + size)) }),
+            false => Next::None,
+        }
+    };
+    run(py, on, count, next, |_| Ok(()))
+}
+
+/// Evaluates `count` positions, of which `read` returns a part with Python's lock. While some are evaluated, the next
+/// ones are read.
+pub(crate) fn evaluate_read<'a>(
+    py: Python<'_>,
+    on: On<'_>,
+    count: usize,
+    mut read: impl FnMut(Range<usize>) -> PyResult<Chunk<'a>>,
+) -> Result<Evaluations, Ended> {
+    let size = on.chunk(count);
+    if count <= size {
+        return alone(py, on, &read(0..count)?);
+    }
+    let (chunks, to_do) = bounded(on.threads);
+    let next = |may_wait: bool| match may_wait {
+        true => to_do.recv().map_or(Next::None, Next::Chunk),
+        false => match to_do.try_recv() {
+            Ok(numbered) => Next::Chunk(numbered),
+            Err(TryRecvError::Empty) => Next::NotYet,
+            Err(TryRecvError::Disconnected) => Next::None,
+        },
+    };
+    // The threads learn from the end of this function, which drops `chunks`, that no chunk follows.
+    run(py, on, count, next, move |is_over| {
+        let mut first = 0;
+        for index in 0.. {
+            // A card need not wait long for the first ones.
+            let end = count.min(first + if index == 0 { on.first_chunk(size) } else { size });
+            if first == end {
+                break;
+            }
+            let mut numbered = Numbered { index, first, chunk: read(first..end)? };
+            while !is_over.load(Ordering::Relaxed) {
+                match py.detach(|| chunks.send_timeout(numbered, SIGNAL_INTERVAL)) {
+                    Err(SendTimeoutError::Timeout(back)) => numbered = back,
+                    _ => break,
+                }
+                py.check_signals()?;
+            }
+            py.check_signals()?;
+            first = end;
+        }
+        Ok(())
+    })
+}
+
+/// Evaluates a single chunk, for which threads are not worth it.
+fn alone(py: Python<'_>, on: On<'_>, chunk: &Chunk<'_>) -> Result<Evaluations, Ended> {
+    py.detach(|| on.begin(chunk, 0).and_then(|asked| on.finish(asked))).map_err(Ended::Failed)
+}
+
+/// Starts the threads, lets `feed` give them what they need, and waits for their ends. `next` returns the next chunk; its
+/// argument says whether it may wait for one.
+fn run<'a>(
+    py: Python<'_>,
+    on: On<'_>,
+    count: usize,
+    next: impl Fn(bool) -> Next<'a> + Sync,
+    feed: impl FnOnce(&AtomicBool) -> PyResult<()>,
+) -> Result<Evaluations, Ended> {
+    let results =
+        Results { all: Evaluations::with_capacity(count), count: 0, waiting: BTreeMap::new(), failure: None };
+    let call =
+        Call { on, is_over: AtomicBool::new(false), slow: AtomicUsize::new(0), results: Mutex::new(results) };
+    let chunks = count.div_ceil(on.chunk(count));
+    std::thread::scope(|scope| {
+        let (alive, ended) = bounded::<Infallible>(0);
+        let (call, next) = (&call, &next);
+        let start = |number| {
+            let alive = alive.clone();
+            let work = move || {
+                call.work(number, next);
+                drop(alive);
+            };
+            std::thread::Builder::new().spawn_scoped(scope, work).ok()
+        };
+        let workers: Vec<_> = (0..on.threads.min(chunks)).map_while(start).collect();
+        drop(alive);
+        if workers.is_empty() {
+            return Err(Ended::Failed(Failure::Backend(BackendError::Evaluate {
+                name: on.backend.attributes().name.clone(),
+                reason: "the system starts no thread".to_owned(),
+            })));
+        }
+        let mut outcome = feed(&call.is_over);
+        while outcome.is_ok() {
+            match py.detach(|| ended.recv_timeout(SIGNAL_INTERVAL)) {
+                Err(RecvTimeoutError::Timeout) => outcome = py.check_signals(),
+                _ => break,
+            }
+        }
+        call.is_over.store(true, Ordering::Relaxed);
+        // A thread that has panicked has left a chunk without its answers.
+        py.detach(|| workers.into_iter().for_each(|worker| drop(worker.join())));
+        outcome.map_err(Ended::Python)
+    })?;
+    let results = call.results.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match results.failure {
+        Some(failure) => Err(Ended::Failed(failure)),
+        None if results.all.count() < count => Err(Ended::Failed(Failure::Panicked)),
+        None => Ok(results.all),
+    }
+}
+
+impl Call<'_> {
+    /// The body of a thread.
+    fn work<'a>(&self, number: usize, next: &impl Fn(bool) -> Next<'a>) {
+        let on = self.on;
+        let mut under_way = VecDeque::new();
+        while !self.is_over.load(Ordering::Relaxed) {
+            if under_way.is_empty() && number > on.streams() && self.is_slow() {
+                return;
+            }
+            let next = if under_way.len() > on.ahead() { Next::NotYet } else { next(under_way.is_empty()) };
+            let answer = match next {
+                Next::Chunk(Numbered { index, first, chunk }) => on.begin(&chunk, first).map(|asked| {
+                    under_way.push_back((index, asked));
+                    None
+                }),
+                none_yet => match under_way.pop_front() {
+                    Some((index, asked)) => self.finish(asked).map(|answers| Some((index, answers))),
+                    None if matches!(none_yet, Next::None) => return,
+                    None => continue,
+                },
+            };
+            match answer {
+                Ok(None) => {}
+                Ok(Some((index, answers))) => self.lock().add(index, answers),
+                Err(failure) => {
+                    self.is_over.store(true, Ordering::Relaxed);
+                    self.lock().failure.get_or_insert(failure);
+                }
+            }
+        }
+    }
+
+    fn finish(&self, asked: Asked) -> Result<Evaluations, Failure> {
+        let begin = Instant::now();
+        let answers = self.on.finish(asked);
+        match begin.elapsed() > SLOW {
+            true => self.slow.fetch_add(1, Ordering::Relaxed),
+            false => self.slow.swap(0, Ordering::Relaxed),
+        };
+        answers
+    }
+
+    /// Whether a few threads are enough.
+    fn is_slow(&self) -> bool {
+        !self.on.backend.attributes().runs_on_cpu && self.slow.load(Ordering::Relaxed) >= self.on.threads
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Results> {
+        self.results.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Results {
+    /// Adds the answers of a chunk.
+    fn add(&mut self, index: usize, answers: Evaluations) {
+        self.waiting.insert(index, answers);
+        while let Some(answers) = self.waiting.remove(&self.count) {
+            self.all.append(&answers);
+            self.count += 1;
+        }
+    }
+}

@@ -16,8 +16,12 @@ use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
 use descent::{Descent, Found};
 use rukh_base::sync::atomic::Ordering;
 
-/// Visits pass busy children once the tree has this many visits for each place in the batches of all threads.
+/// Visits pass busy children in a batch as long as the tree has at least this many visits for each leaf of it and of the
+/// other threads' batches, if these are as large.
 const LEAST_VISITS_FOR_EACH: usize = 64;
+/// Visits pass busy children until a batch has this part of its places filled. Larger batches are hardly faster, and the
+/// visits would go to worse moves.
+const PART_BY_PASSING: usize = 4;
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
 /// on all visits) is reached, a descent finds only collisions, or the search stops.
@@ -42,9 +46,12 @@ pub(super) fn gather(
         collisions_allowed(params, remaining_playouts.map_or(tree_size, |left| left.min(tree_size)));
     let mut events_left = params.collisions.max_events;
     let focus = RootFocus::new(context, remaining_playouts);
-    // To find leaves for several devices. One device is busy without, and in a small tree the visits would go to bad moves.
-    let places = params.threads * minibatch_size as usize;
-    let pass_busy = context.devices_before.len() > 1 && visits as usize >= LEAST_VISITS_FOR_EACH * places;
+    let leaves_by_passing = match context.devices_before.len() {
+        // A single device is busy without.
+        0 | 1 => 0,
+        _ => (visits as usize / (LEAST_VISITS_FOR_EACH * params.threads))
+            .min(minibatch_size as usize / PART_BY_PASSING),
+    };
 
     loop {
         // Without `OutOfOrderEval`, a leaf with a known result takes a place in the batch like any other leaf.
@@ -57,6 +64,7 @@ pub(super) fn gather(
             return;
         }
         let events_before = batch.gathered.collision_events;
+        let pass_busy = batch.gathered.leaf_count < leaves_by_passing;
         let found = Found::default();
         let descent = Descent { context, counters, control, scratch, batch, pass_busy, found };
         let found = descent.start(budget, &focus);

@@ -16,15 +16,17 @@ use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
 use descent::{Descent, Found};
 use rukh_base::sync::atomic::Ordering;
 
-/// Visits pass busy children in a batch as long as the tree has at least this many visits for each leaf of it and of the
-/// other threads' batches, if these are as large.
-const LEAST_VISITS_FOR_EACH: usize = 64;
-/// Visits pass busy children until a batch has this part of its places filled. Larger batches are hardly faster, and the
-/// visits would go to worse moves.
+/// Of the visits of the tree, at most one in so many is in flight because it has passed a busy child.
+const VISITS_FOR_EACH_PASSING: usize = 256;
+/// Visits pass busy children until this part of a batch is filled. Larger batches are hardly faster, and the visits would
+/// go to worse moves.
 const PART_BY_PASSING: usize = 4;
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
 /// on all visits) is reached, a descent finds only collisions, or the search stops.
+///
+/// With several devices, a small batch is not over when a descent finds only collisions: then visits pass busy children,
+/// as far as [`leaves_by_passing`] allows.
 ///
 /// `remaining_playouts` is the number of visits that the search will probably still make, if a stopper knows it.
 pub(super) fn gather(
@@ -49,13 +51,14 @@ pub(super) fn gather(
     let leaves_by_passing = match context.devices_before.len() {
         // A single device is busy without.
         0 | 1 => 0,
-        _ => (visits as usize / (LEAST_VISITS_FOR_EACH * params.threads))
-            .min(minibatch_size as usize / PART_BY_PASSING),
+        _ => leaves_by_passing(visits as usize, params.threads, minibatch_size as usize),
     };
+    let mut pass_busy = false;
 
     loop {
         // Without `OutOfOrderEval`, a leaf with a known result takes a place in the batch like any other leaf.
         let known = if params.out_of_order_eval { 0 } else { batch.gathered.out_of_order };
+        let target = if pass_busy { target.min(leaves_by_passing as u32) } else { target };
         let budget = collisions_left
             .min(target.saturating_sub(batch.gathered.leaf_count as u32 + known))
             .min(max_out_of_order.saturating_sub(batch.gathered.out_of_order))
@@ -64,7 +67,6 @@ pub(super) fn gather(
             return;
         }
         let events_before = batch.gathered.collision_events;
-        let pass_busy = batch.gathered.leaf_count < leaves_by_passing;
         let found = Found::default();
         let descent = Descent { context, counters, control, scratch, batch, pass_busy, found };
         let found = descent.start(budget, &focus);
@@ -76,15 +78,24 @@ pub(super) fn gather(
         batch.gathered.out_of_order += found.out_of_order;
         events_left = events_left.saturating_sub(batch.gathered.collision_events - events_before);
         collisions_left = collisions_left.saturating_sub(found.collisions);
-        // After a descent that found only collisions, more descents would drive visits to bad moves. They would also
-        // find few leaves for the time that they take, above all on flat evaluations, where collisions are frequent.
-        if collisions_left == 0 || events_left == 0 || found.leaves + found.out_of_order == 0 {
+        if collisions_left == 0 || events_left == 0 {
+            return;
+        }
+        // After a descent that found only collisions, more descents of its kind would drive visits to bad moves. They
+        // would also find few leaves for the time that they take, above all on flat evaluations, where collisions are
+        // frequent.
+        if found.leaves + found.out_of_order == 0 && std::mem::replace(&mut pass_busy, true) {
             return;
         }
         if control.is_stopping() {
             return;
         }
     }
+}
+
+/// How many leaves a batch may have after visits have passed busy children.
+fn leaves_by_passing(visits: usize, threads: usize, minibatch_size: usize) -> usize {
+    (visits / (VISITS_FOR_EACH_PASSING * threads)).min(minibatch_size / PART_BY_PASSING)
 }
 
 /// The most leaves of a batch, so that no more than `share` of the root's visits are in flight. It is at least one, and
@@ -99,6 +110,14 @@ fn most_leaves(share: f32, visits: u32, in_flight: u32) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn visits_pass_busy_children_in_large_trees_only() {
+        assert_eq!(leaves_by_passing(1_791, 7, 256), 0);
+        assert_eq!(leaves_by_passing(17_920, 7, 256), 10);
+        assert_eq!(leaves_by_passing(1_000_000, 7, 256), 64);
+        assert_eq!(leaves_by_passing(1_000_000, 1, 2), 0);
+    }
 
     #[test]
     fn a_batch_grows_with_the_tree_up_to_the_share_in_flight() {

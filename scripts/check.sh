@@ -95,6 +95,12 @@ step_library() {
     tests --doc --features $features
 }
 
+# Each package as it would be published, built from nothing else.
+step_package() {
+    cargo package --quiet --workspace --exclude labeler --exclude librukh-python --exclude nvidia-stand-in \
+        --exclude rocm-emulator --exclude rukh-fleet
+}
+
 # The Python package: makes the wheel, installs it in an environment of its own, and runs its tests and examples.
 step_python() {
     local python environment=target/wheel target=${CARGO_TARGET_DIR:-target}
@@ -295,9 +301,9 @@ step_nightly() {
         --config profile.dev.package.rukh-cpu.debug-assertions=true \
         --config profile.dev.package.rocm-emulator.overflow-checks=true \
         --config profile.dev.package.rocm-emulator.debug-assertions=true
-    scripts/check.sh cpu_speed long
+    scripts/check.sh cpu_speed long package
 }
 
 STEPS_BESIDE="kernels second_emulator ptx_emulator kernels_host"
-STEPS_ON_REQUEST="quick nightly long signature cpu_speed"
+STEPS_ON_REQUEST="quick nightly long signature cpu_speed package"
 run_steps "format lint docs test library python gpu onnx models training" "$@"

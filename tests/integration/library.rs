@@ -230,7 +230,7 @@ fn nothing_is_in_the_library_that_nobody_asked_for() {
     for features in ["", "engine", "embedded,engine"] {
         let names = dependencies(features);
         for unwanted in
-            ["clap", "ctrlc", "indicatif", "rukh", "rukh-gpu", "hip-runtime-sys", "csv", "serde_json"]
+            ["clap", "ctrlc", "indicatif", "rukh", "rukh-gpu", "rukh-hip-runtime-sys", "csv", "serde_json"]
         {
             assert!(!names.iter().any(|name| name == unwanted), "{unwanted} with the features {features:?}");
         }

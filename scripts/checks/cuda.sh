@@ -4,7 +4,7 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check movetime chains starts many duel; if none is named, the first three run. Each step has
+# matrix loop int8 fp8 weights threads formats check movetime chains starts many each duel; if none is named, the first three run. Each step has
 # a time limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that
 # tests of every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
@@ -439,6 +439,24 @@ step_many() {
         run 160 "many-$name.log" "${many[@]}" --cards "$(printf '%s\n' 1 "$cards" | uniq | paste -sd,)" --backend cuda-fp16 \
             --weights "$random/$name.pb.gz" --alone ${more[@]+"${more[@]}"} || status=1
         cat "$out/many-$name.log"
+    done
+    return $status
+}
+
+# Compares the figures of each card, and of all behind `multiplexing`, with the processor's in fp32.
+step_each() {
+    local status=0 format card name children="" backends
+    for format in cuda cuda-fp16; do
+        backends=() children=""
+        for ((card = 0; card < cards; card++)); do
+            backends+=("$format gpu=$card") children+=",(gpu=$card)"
+        done
+        [ "$cards" -eq 1 ] || backends+=("multiplexing backend=$format$children")
+        for name in "${backends[@]}"; do
+            run 60 "each-$format.log" "$rukh" check --backend="${name% *}" --backend-opts="${name#* }" --positions=2000 ||
+                status=1
+            echo "-- $name" && cat "$out/each-$format.log"
+        done
     done
     return $status
 }

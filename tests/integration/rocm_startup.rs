@@ -426,6 +426,10 @@ fn figures_are_checked_once() {
     assert_eq!(machine.kept("checked-").len(), 2);
     assert_eq!(machine.kept("processor-"), figures);
     assert_eq!(fs::read_to_string(&figures[0]).ok(), Some(right));
+    // So is another card of the same kind.
+    let second = format!("{OPTIONS},gpu=1");
+    is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &second], &[("RUKH_EMULATOR_DEVICES", "2")]));
+    assert_eq!(machine.kept("checked-").len(), 3);
     let cold = Machine::new();
     is_correct(&cold.search(&["--backend=rocm-fp16", "-o", &format!("{OPTIONS},warm_up=false")], &[]));
     assert!(!Path::new(&cold.cache.path().join("rukh")).exists());

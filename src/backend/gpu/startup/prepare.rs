@@ -234,13 +234,14 @@ fn without_byte_weights(gemms: &Gemms, precision: GpuPrecision) -> Option<String
     })
 }
 
-/// What the figures depend on, apart from the network and the GEMMs.
+/// What the figures depend on, apart from the network and the GEMMs. Of several cards that are alike, each is checked.
 fn figures_depend_on(gpu: &Gpu, versions: &str, precision: GpuPrecision, options: &GpuOptions) -> String {
     let GpuOptions {
         streams, maximum_batch, graph, fork, few_rows, fuse, attention, gemm, weight_bits, ..
     } = options;
     format!(
-        "{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
+        "card {},{},{versions},{:016x},{},{streams:?},{maximum_batch:?},{graph:?},{fork:?},{few_rows:?},{fuse:?},{attention:?},{},{}",
+        gpu.device.ordinal(),
         rukh_base::version::version(),
         gpu.code.digest(),
         precision.key(),

@@ -139,8 +139,9 @@ fn last_line(engine: &mut Driver) -> String {
     engine.ask("ucinewgame");
     let lines = engine.search("go nodes 20");
     let of = |line: &String| {
-        let (score, rest) = line.split_once(" score ")?.1.split_once(" nps ")?;
-        Some(format!("{score} {}", rest.split_once(" pv ")?.1))
+        // A search of less than a millisecond has no `nps`.
+        let (score, rest) = line.split_once(" score ")?.1.split_once(" tbhits ")?;
+        Some(format!("{} {}", score.split(" nps ").next()?, rest.split_once(" pv ")?.1))
     };
     lines.iter().rev().find_map(of).expect("a line with a score")
 }

@@ -24,6 +24,8 @@ import rukh
 DATA = Path(__file__).parents[3] / "tests/data"
 # A search or a call that hangs fails after this.
 SOON_S = 60
+# A shell that runs the tests in the background has them ignore Ctrl+C, and so would what they start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def network_of(golden, folder):

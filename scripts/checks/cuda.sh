@@ -385,14 +385,12 @@ seconds_to_readyok() {
 step_cards() {
     compile_kernels || return 1
     large_networks
-    local status=0 name count backend card
+    local status=0 name count backend
     for name in "${names[@]}"; do
         for count in $(printf '%s\n' 1 "$cards" | uniq); do
             backend="--backend=cuda-fp16"
             if [ "$count" -gt 1 ]; then
-                backend="--backend=multiplexing --backend-opts='backend=cuda-fp16"
-                for ((card = 0; card < count; card++)); do backend+=",(gpu=$card)"; done
-                backend+="'"
+                backend="--backend=multiplexing --backend-opts='$(all_cards cuda-fp16)'"
             fi
             share_of_search 180 "cards-$name-$count.log" $((3 * count)) "--weights=$random/$name.pb.gz $backend" || status=1
             echo "-- $name, cards: $count" && cat "$out/cards-$name-$count.log"
@@ -416,9 +414,9 @@ one_search_a_card() {
     return $status
 }
 
-# The option of BackendOptions for all cards.
+# all_cards BACKEND: the options of a combined backend for all cards.
 all_cards() {
-    local card options=backend=cuda-fp16
+    local card options=backend=$1
     for ((card = 0; card < cards; card++)); do options+=",(gpu=$card)"; done
     echo "$options"
 }
@@ -445,13 +443,11 @@ step_many() {
 
 # Compares the figures of each card, and of all behind `multiplexing`, with the processor's in fp32.
 step_each() {
-    local status=0 format card name children="" backends
+    local status=0 format card name backends
     for format in cuda cuda-fp16; do
-        backends=() children=""
-        for ((card = 0; card < cards; card++)); do
-            backends+=("$format gpu=$card") children+=",(gpu=$card)"
-        done
-        [ "$cards" -eq 1 ] || backends+=("multiplexing backend=$format$children")
+        backends=()
+        for ((card = 0; card < cards; card++)); do backends+=("$format gpu=$card"); done
+        [ "$cards" -eq 1 ] || backends+=("multiplexing $(all_cards "$format")")
         for name in "${backends[@]}"; do
             run 60 "each-$format.log" "$rukh" check --backend="${name% *}" --backend-opts="${name#* }" --positions=2000 ||
                 status=1
@@ -466,7 +462,7 @@ step_duel() {
     local limit=${MATCH_LIMIT:-movetime=50}
     compile_kernels || return 1
     run $((${MATCH_SECONDS:-450} + 30)) duel.log python3 "$here/scripts/matches/match.py" --games 100 --limit "$limit" \
-        --engine1 "$rukh --backend-opts=$(all_cards)" --engine2 "$rukh --backend=cuda-fp16 --backend-opts=gpu=0" \
+        --engine1 "$rukh --backend-opts=$(all_cards cuda-fp16)" --engine2 "$rukh --backend=cuda-fp16 --backend-opts=gpu=0" \
         --both MoveOverheadMs=0 --both "WeightsFile=${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}" \
         --seconds "${MATCH_SECONDS:-450}" --pgn "$out/duel.pgn"
     local status=$?

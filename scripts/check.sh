@@ -95,7 +95,7 @@ step_library() {
     tests --doc --features $features
 }
 
-# Each package as it would be published, built from nothing else.
+# Packs each package that is to be published, and builds it from what was packed alone.
 step_package() {
     cargo package --quiet --workspace --exclude labeler --exclude librukh-python --exclude nvidia-stand-in \
         --exclude rocm-emulator --exclude rukh-fleet

@@ -4,13 +4,13 @@
     scripts/matches/many_cards.py target/release/rukh --cards 1,2,4,8 --shapes t82,bt4,t1 --seconds 1,3,10
     scripts/matches/many_cards.py target/release/rukh --cards 1,2 --weights t82.pb.gz --alone
 
-A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each search is made twice: from an
-empty tree, and after its first two moves from what is left of the tree. A figure is the mean of `--positions` openings,
-and the median of the `--rounds` rounds in which the numbers of cards take turns. The columns: visits a second; these as
-a multiple of the visits per card with the first number of cards; the share of the time in which a card had no batch, of the least and
-of the most idle card; positions in a batch; evaluations a second, and those of them that were for leaves (the others
-fill batches, and some are used later); visits a second for each evaluation; microseconds of processor time for a
-visit, and how many cores are busy. Linux only; needs only Python.
+A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each
+search is made twice (see --trees): from an empty tree, and, after its first two moves, from what is left of it. A figure
+is the mean of `--positions` openings, and the median of the `--rounds` rounds in which the numbers of cards take turns.
+The columns: visits a second; these as a multiple of the visits per card with the first number of cards; the share of the
+time in which a card had no batch, of the least and of the most idle card; positions in a batch; evaluations a second, and
+those of them that were for leaves (the others fill batches, and some are used later); visits a second for each
+evaluation; microseconds of processor time for a visit, and how many cores are busy. Linux only; needs only Python.
 
 `--slower 4` simulates cards that take four times as long, in searches four times as long: a machine with few cores
 then shows what stops a machine with four times as many, except that more cores disturb each other more.
@@ -82,7 +82,7 @@ def processor_seconds(process):
 
 
 def measure(program, flags, positions, milliseconds, trees):
-    """Searches all positions, each with an empty tree and, if `trees` says so, again after two moves; the searches of each kind."""
+    """Searches all positions with an empty tree, and again after two moves if `trees` says so; the searches of each kind."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
         engine = PlainEngine(shlex.join([program, *flags, f"--logfile={log.name}"]))
         fresh, reused = [], []
@@ -143,8 +143,8 @@ def main():
     parser.add_argument("--positions", type=int, default=2, help="openings of each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slower", type=float, default=1.0, help="multiple of the time of all batches and searches")
-    parser.add_argument("--flags", default="", help="more flags of the engine, separated by spaces: --flags='--threads=8'")
-    parser.add_argument("--trees", default="empty,reused", help="trees from which searches begin")
+    parser.add_argument("--flags", default="", help="more flags of the engine, such as --flags='--threads=8'")
+    parser.add_argument("--trees", default="empty,reused", help="those that are printed; `empty` is searched in any case")
     parser.add_argument("--alone", action="store_true", help="also print the evaluations of the cards without a search")
     parser.add_argument("--file", default=OPENINGS, help="EPD file")
     arguments = parser.parse_args()

@@ -6,13 +6,13 @@
     scripts/matches/python_speed.py --net maia-1900.pb.gz --backend cpu --bench-threads 2 --calls 256 [--onnx maia.onnx]
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
-`dense` also makes the dense priors. A row is one way, one number of `threads=` (own: the package's choice) and one number
-of positions in a call: at most 4,096 planes, and 16,384 boards or dense. On a card the package makes batches of 256, on a
-processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes that are
-there already. Each round measures every row once, and backendbench before them, and once more at the end; the figures
-are the medians and the best of the rounds in positions per second, and their ratios to backendbench. Needs numpy and the
-packages rukh and chess, and onnxruntime for --onnx; the unzipped wheel on PYTHONPATH is enough. With two networks it takes
-less than two minutes if the device is ready within seconds.
+`dense` also makes the dense priors. Each row has a way, a value of `threads=` (own: the package's choice) and the positions of a
+call, of which there are at most 4,096 for planes and 16,384 for boards and `dense`. On a card the package makes batches
+of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes
+that are there already. Each round measures backendbench and then every row once; after the last round backendbench is
+measured once more. The figures are the medians and the best of the rounds in positions per second, and their ratios to
+backendbench. Needs numpy and the packages rukh and chess, and onnxruntime for --onnx; the unzipped wheel on PYTHONPATH is
+enough. With two networks it takes less than two minutes if the device is ready within seconds.
 """
 
 import argparse

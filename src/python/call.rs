@@ -1,8 +1,8 @@
 //! The threads of a call: each encodes batches, submits them and adds their answers to the results.
 //!
-//! A card evaluates while other threads encode, so a call has more threads than the card has batches in flight, or each
-//! thread has a batch under way while it encodes the next. The results are in order at any time: a batch that is ready
-//! before an earlier one waits.
+//! A card must not wait while positions are encoded. So either a call has many more threads than the card evaluates
+//! batches at once, or each thread encodes its next batch while one is under way. Results are added in order: answers
+//! that come before those of an earlier batch are kept until then.
 
 use crate::evaluate::{Asked, Chunk, Evaluations, Failure, On};
 use crate::process::SIGNAL_INTERVAL;
@@ -16,8 +16,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// A batch for which a thread waits longer is slow. A card with slow batches is busy with few threads, and more batches in
-/// its queue would only make Ctrl+C wait.
+/// A batch is slow if a thread waits longer than this for it. Few threads keep a card with slow batches busy, and more
+/// batches in its queue would only delay Ctrl+C.
 const SLOW: Duration = Duration::from_millis(50);
 
 /// Why a call ends without its evaluations.
@@ -52,7 +52,7 @@ struct Call<'a> {
     on: On<'a>,
     /// No more answers are wanted.
     is_over: AtomicBool,
-    /// The slow batches since the last one that was not.
+    /// The slow batches in a row until now.
     slow: AtomicUsize,
     results: Mutex<Results>,
 }
@@ -68,7 +68,7 @@ struct Results {
     failure: Option<Failure>,
 }
 
-/// Evaluates `count` positions of an array, of which `chunk` returns a part. It needs no lock of Python's.
+/// Evaluates `count` positions of an array. `chunk` returns the positions of a range, and needs no lock of Python.
 pub(crate) fn evaluate_array<'a>(
     py: Python<'_>,
     on: On<'_>,
@@ -112,11 +112,11 @@ pub(crate) fn evaluate_read<'a>(
             Err(TryRecvError::Disconnected) => Next::None,
         },
     };
-    // The threads learn from the end of this function, which drops `chunks`, that no chunk follows.
+    // When the closure ends, it drops `chunks`, and the threads see that no chunk follows.
     run(py, on, count, next, move |is_over| {
         let mut first = 0;
         for index in 0.. {
-            // A card need not wait long for the first ones.
+            // The first chunk is small, so that a card does not wait long for it.
             let end = count.min(first + if index == 0 { on.first_chunk(size) } else { size });
             if first == end {
                 break;
@@ -171,7 +171,7 @@ fn run<'a>(
         if workers.is_empty() {
             return Err(Ended::Failed(Failure::Backend(BackendError::Evaluate {
                 name: on.backend.attributes().name.clone(),
-                reason: "the system starts no thread".to_owned(),
+                reason: "no thread could be started".to_owned(),
             })));
         }
         let mut outcome = feed(&call.is_over);

@@ -58,9 +58,9 @@ pub(crate) struct On<'a> {
 /// A chunk whose batch has been submitted.
 pub(crate) struct Asked {
     positions: Vec<Known>,
-    /// `None` if the network is asked about no position.
+    /// `None` if no position needs the network.
     ticket: Option<Box<dyn Ticket>>,
-    /// The moves.
+    /// So far only the moves; [`On::finish`] adds the rest.
     evaluations: Evaluations,
 }
 
@@ -191,7 +191,7 @@ fn ask(batch: &mut dyn Batch, history: &PositionHistory, moves: &[PackedMove]) -
 }
 
 impl Evaluations {
-    /// The moves for which there is memory, for each position. Few games have more in the mean.
+    /// The moves of each position for which memory is reserved. Few games have more on average.
     const MOVES: usize = 40;
 
     pub(crate) fn with_capacity(positions: usize) -> Evaluations {

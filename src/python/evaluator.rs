@@ -23,8 +23,8 @@ const BATCH: usize = 256;
 /// The positions of a batch on the processor, where larger ones gain nothing, and a call can be interrupted only between
 /// batches.
 const BATCH_OF_PROCESSOR: usize = 64;
-/// The most threads for each batch that a card evaluates at once. With three batches at a time, a card that evaluates 1.4
-/// million positions in a second keeps some of them busy.
+/// The most threads for each batch that a card evaluates at once. A card that evaluates 1.4 million positions a second in
+/// three batches at a time needs several threads for each.
 const THREADS_OF_STREAM: usize = 4;
 /// The fewest positions for which another thread is worth it.
 const FEWEST: usize = 8;
@@ -144,7 +144,8 @@ impl On<'_> {
         usize::from(!self.backend.attributes().runs_on_cpu && self.threads <= 2 * self.streams())
     }
 
-    /// On a card, several threads encode for each batch that the card evaluates at once, as far as there are cores.
+    /// On a card, several threads encode for each batch that it evaluates at once, at most as many as there are cores, but
+    /// at least one more than the batches.
     fn usual_threads(&self) -> usize {
         let streams = self.streams();
         if self.backend.attributes().runs_on_cpu {
@@ -164,7 +165,7 @@ impl On<'_> {
         largest.min(attributes.maximum_batch_size.max(1))
     }
 
-    /// The positions in the first chunk if chunks of `size` have to be read first.
+    /// The positions in the first chunk of a call that reads boards. It is small on a card, so that the card starts soon.
     pub(crate) fn first_chunk(&self, size: usize) -> usize {
         if self.backend.attributes().runs_on_cpu { size } else { size.div_ceil(4) }
     }
@@ -182,7 +183,7 @@ fn arrays<'py>(py: Python<'py>, attributes: &Attributes, found: Evaluations) -> 
     )
 }
 
-/// The list without memory for more.
+/// The list without its spare memory.
 fn shrunk<T>(mut list: Vec<T>) -> Vec<T> {
     list.shrink_to_fit();
     list

@@ -54,7 +54,7 @@ mod _native {
     #[pymodule_export]
     use super::run;
 
-    /// What measurements are kept under is the same for the package and for the command.
+    /// Sets the version under which measurements are kept, so that the package and the command share them.
     #[pymodule_init]
     fn init(_module: &Bound<'_, PyModule>) -> PyResult<()> {
         rukh_base::version::set_version(rukh::VERSION);

@@ -426,7 +426,7 @@ fn figures_are_checked_once() {
     assert_eq!(machine.kept("checked-").len(), 2);
     assert_eq!(machine.kept("processor-"), figures);
     assert_eq!(fs::read_to_string(&figures[0]).ok(), Some(right));
-    // So is another card of the same kind.
+    // Another card of the same kind is checked, too.
     let second = format!("{OPTIONS},gpu=1");
     is_correct(&machine.search(&["--backend=rocm-fp16", "-o", &second], &[("RUKH_EMULATOR_DEVICES", "2")]));
     assert_eq!(machine.kept("checked-").len(), 3);

@@ -1,4 +1,4 @@
-//! The names that programs may use are those in `public_api.txt`, so that none is changed by accident.
+//! Checks that the public names are those in `public_api.txt`, so that none changes by accident.
 
 use public_api::{Builder, MINIMUM_NIGHTLY_RUST_VERSION};
 use std::path::Path;
@@ -10,7 +10,7 @@ const FEATURES: &str = "embedded,engine,gpu";
 fn public_names_are_those_of_the_list() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"));
     let target = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // What the documentation says as JSON is not stable yet, so the compiler must be told that it may.
+    // rustdoc's JSON output is unstable, so RUSTC_BOOTSTRAP allows it with a stable compiler.
     let status = Command::new(env!("CARGO"))
         .args(["rustdoc", "--quiet", "--lib", "--features", FEATURES, "--target-dir"])
         .arg(target)
@@ -27,7 +27,9 @@ fn public_names_are_those_of_the_list() {
     let names = match names {
         Ok(names) => names.to_string(),
         Err(error) => {
-            println!("skipped: the names are read from Rust since {MINIMUM_NIGHTLY_RUST_VERSION}: {error}");
+            println!(
+                "skipped: rustdoc's JSON cannot be read (it needs Rust {MINIMUM_NIGHTLY_RUST_VERSION} or newer): {error}"
+            );
             return;
         }
     };

@@ -111,8 +111,8 @@ class Analysis(Iterator["chess.engine.InfoDict"]):
         self._native.stop()
 
     def best_move(self) -> chess.Move | None:
-        """Waits for the end of the search, and returns the best move; None if there is no legal move. To be called once,
-        after the infos that are wanted."""
+        """Waits for the end of the search, and returns the best move; None if there is no legal move. Read the
+        infos that you want before: this discards the rest. A second call raises RuntimeError."""
         import chess
 
         best = self._native.best_move()

@@ -26,7 +26,7 @@ class Evaluations:
     """What a network says of N positions, each from the view of its side to move.
 
     The legal moves of position i are the elements `offsets[i]` to `offsets[i + 1] - 1` of `moves`, `indices` and `priors`.
-    A FEN, board or packed position without legal moves gets the result of the game without the network.
+    A FEN, board or packed position without legal moves gets the game's result (a loss or a draw); the network is not asked.
     """
 
     #: The probabilities of win, draw and loss, float32 (N, 3). A network that does not tell draws has a draw of 0.
@@ -92,9 +92,9 @@ class Evaluator:
         backend: `auto` takes the fastest card, or else the processor. Others are `cpu`, `cuda-auto`, `rocm-auto` ...
         options: those of the backend, such as `{"gpu": 1}` or `"gpu=1"`.
         policy_temperature: the softmax temperature of the policy; 1 gives the network's own probabilities.
-        threads: how many threads of a call encode positions and read the answers. By default, on the processor, as many
-            as it evaluates batches at once; on a card up to four times as many, but no more than there are cores (one more
-            than batches at least).
+        threads: how many threads of a call encode positions and read the answers (1 to 512). Default on the processor:
+            the number of batches that it evaluates at once. Default on a card: four for each batch that it evaluates at
+            once, limited by the number of cores, but always at least one more than the batches.
 
         Raises ValueError for a wrong name, option or number of threads (1 to 512), and RuntimeError if the backend cannot run here.
         """

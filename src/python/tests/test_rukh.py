@@ -24,7 +24,7 @@ import rukh
 DATA = Path(__file__).parents[3] / "tests/data"
 # A search or a call that hangs fails after this.
 SOON_S = 60
-# A shell that runs the tests in the background has them ignore Ctrl+C, and so would what they start.
+# In the background of a shell the tests would ignore Ctrl+C, and the programs that they start would do so too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 

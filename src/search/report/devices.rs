@@ -12,8 +12,8 @@ use std::time::Duration;
 const MOST_WAITING: f64 = 0.2;
 /// A shorter search begins and ends with few positions to evaluate, whatever the options are.
 const SHORTEST_SEARCH: Duration = Duration::from_secs(3);
-/// A search that ended by itself, or had stopped for more than one part in so many of its time, has waited for the user, and
-/// its idle devices say nothing.
+/// If more than one part in this many of a search's time passed after it stopped, the search was waiting for the user (as
+/// `go infinite` does), and the idle time of its devices says nothing.
 const PARTS_OF_SILENCE: u32 = 10;
 
 /// The notice that one of several devices has waited, if it is due. Notes in the log what the devices have done, which

@@ -16,10 +16,11 @@ use crate::state::{Counters, Minibatch, SearchContext, SharedControl};
 use descent::{Descent, Found};
 use rukh_base::sync::atomic::Ordering;
 
-/// Of the visits of the tree, at most one in so many is in flight because it has passed a busy child.
+/// After visits have passed busy children, the batches of all threads together have at most one leaf for this many visits
+/// of the tree.
 const VISITS_FOR_EACH_PASSING: usize = 256;
-/// Visits pass busy children until this part of a batch is filled. Larger batches are hardly faster, and the visits would
-/// go to worse moves.
+/// Visits pass busy children until one part in this many of a batch is filled. Larger batches are hardly faster, and the
+/// visits would go to worse moves.
 const PART_BY_PASSING: usize = 4;
 
 /// Fills `batch` until it has [`SearchContext::minibatch_size`] leaves, a limit (on collisions, on visits out of order or
@@ -49,7 +50,7 @@ pub(super) fn gather(
     let mut events_left = params.collisions.max_events;
     let focus = RootFocus::new(context, remaining_playouts);
     let leaves_by_passing = match context.devices_before.len() {
-        // A single device is busy without.
+        // A single device is kept busy without this.
         0 | 1 => 0,
         _ => leaves_by_passing(visits as usize, params.threads, minibatch_size as usize),
     };

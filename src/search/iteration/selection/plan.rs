@@ -25,9 +25,10 @@ pub(crate) fn task_at(child: &Node) -> Option<Task> {
 /// Appends the children that get visits to `chosen`. Returns the number of visits that nobody makes, because the chosen
 /// child is already being evaluated or because all moves are pruned.
 ///
-/// With `pass_busy`, visits that fall on a child under evaluation count as in flight below it, so that its score drops and the
-/// next visits go to another child. This is done only if at most [`MOST_PASSING`] of them suffice. A child that is entered and
-/// turns out to be evaluated already makes such visits, although they were counted as collisions.
+/// With `pass_busy`, visits that fall on a child under evaluation count as in flight below it, so that its score drops and
+/// the next visits go to another child. This is done only if at most [`MOST_PASSING`] of them suffice. If a child that is
+/// entered turns out to have been evaluated in the meantime, these visits are made after all, although they were counted as
+/// collisions.
 pub(crate) fn plan(
     context: &SearchContext,
     walk: &mut Walk,

@@ -8,7 +8,7 @@
 # a time limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that
 # tests of every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
-#   LC0      for the step match: lc0 with its CUDA backend
+#   LC0      for the steps match and duel: lc0 with its CUDA backend
 #   BRANCHES for the step branches: some of fork and tuned
 #   SIMULATED, MANY  for the step many: numbers of simulated cards (default: 1,2,4,8,16; empty for none), and flags of
 #            scripts/matches/many_cards.py for the real ones, such as --options wait=block
@@ -18,7 +18,7 @@
 #   MATRIX   for the step matrix: the networks, visits and features, as flags of scripts/matches/matrix.py
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
 #            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network; for duel
-#            the limit (movetime=50) and the time (450) of match.py
+#            the limit (movetime=20) and the time (250) of match.py
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
@@ -457,16 +457,25 @@ step_each() {
     return $status
 }
 
-# Plays all cards of the machine against one card, with the same time for a move, for MATCH_SECONDS.
+# Plays all cards of the machine against one card, with the same time for a move, for MATCH_SECONDS; then, if LC0 is
+# set, lc0 does the same.
 step_duel() {
-    local limit=${MATCH_LIMIT:-movetime=50}
     compile_kernels || return 1
-    run $((${MATCH_SECONDS:-450} + 30)) duel.log python3 "$here/scripts/matches/match.py" --games 100 --limit "$limit" \
-        --engine1 "$rukh --backend-opts=$(all_cards cuda-fp16)" --engine2 "$rukh --backend=cuda-fp16 --backend-opts=gpu=0" \
-        --both MoveOverheadMs=0 --both "WeightsFile=${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}" \
-        --seconds "${MATCH_SECONDS:-450}" --pgn "$out/duel.pgn"
+    local status=0
+    all_against_one rukh "$rukh" multiplexing || status=1
+    [ ! -x "${LC0:-}" ] || all_against_one lc0 "$LC0" demux || status=1
+    return $status
+}
+
+# all_against_one NAME PROGRAM BACKEND: BACKEND is the one that distributes positions to all cards.
+all_against_one() {
+    local seconds=${MATCH_SECONDS:-250}
+    LD_LIBRARY_PATH=$(dirname "$2") run $((seconds + 30)) "duel-$1.log" python3 "$here/scripts/matches/match.py" --games 100 --resign 600 --name1 all --name2 one \
+        --limit "${MATCH_LIMIT:-movetime=20}" --seconds "$seconds" --pgn "$out/duel-$1.pgn" \
+        --engine1 "$2 --backend=$3 --backend-opts=$(all_cards cuda-fp16)" --engine2 "$2 --backend=cuda-fp16 --backend-opts=gpu=0" \
+        --both MoveOverheadMs=0 --both "WeightsFile=${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}"
     local status=$?
-    tail -n 8 "$out/duel.log"
+    echo "-- $1" && tail -n 4 "$out/duel-$1.log"
     return $status
 }
 

@@ -12,6 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
+from attention import attend, can_attend
 from policy_map import ATTENTION_LOGITS
 from records import PLANES
 
@@ -119,6 +120,8 @@ class Encoder(nn.Module):
         self.v = nn.Linear(width, width)
         self.dense = nn.Linear(width, width)
         self.smolgen = Smolgen(shape) if shape.smolgen[0] else None
+        #: Whether `attention.py` computes the attention where it can.
+        self.uses_kernels = False
         self.ln1 = nn.LayerNorm(width, eps=ENCODER_EPSILON)
         self.ffn1 = nn.Linear(width, shape.ffn)
         self.ffn2 = nn.Linear(shape.ffn, width)
@@ -127,13 +130,15 @@ class Encoder(nn.Module):
     def forward(self, x, smolgen_w, product):
         batch, _, width = x.shape
         depth = width // self.heads
-        qkv = product(x, [self.q, self.k, self.v], depth**-0.5).view(batch, 64, 3, self.heads, depth)
-        q, k, v = qkv.permute(2, 0, 3, 1, 4).unbind(0)
-        bias = None if self.smolgen is None else self.smolgen(x, smolgen_w, product).to(q.dtype)
-        # [batch][heads][64][depth], scaled by 1/sqrt(depth); the bias is added after the scaling.
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias)
-        attention = product(mixed.transpose(1, 2).reshape(batch, 64, width), [self.dense])
-        x = self.ln1(x + self.alpha * attention)
+        qkv = product(x, [self.q, self.k, self.v], depth**-0.5)
+        bias = None if self.smolgen is None else self.smolgen(x, smolgen_w, product).to(qkv.dtype)
+        if self.uses_kernels and bias is not None and can_attend(qkv, self.heads):
+            mixed = attend(qkv, bias, self.heads)
+        else:
+            # [batch][heads][64][depth], scaled by 1/sqrt(depth); the bias is added after the scaling.
+            q, k, v = qkv.view(batch, 64, 3, self.heads, depth).permute(2, 0, 3, 1, 4).unbind(0)
+            mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2).reshape(batch, 64, width)
+        x = self.ln1(x + self.alpha * product(mixed, [self.dense]))
         return self.ln2(x + self.alpha * product(self.activation(product(x, [self.ffn1])), [self.ffn2]))
 
 

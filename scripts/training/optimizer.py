@@ -47,7 +47,7 @@ class Muon(torch.optim.Optimizer):
             step = orthogonalise(gradients.lerp(average, momentum)).to(gradients.dtype)
             scale = MUON_STEP * max(gradients.shape[1:]) ** 0.5
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(parameters, list(step.unbind(0)), alpha=-group["lr"] * scale)
+            torch._foreach_sub_(parameters, list((step * (group["lr"] * scale)).unbind(0)))
 
 
 def build(network, kind, lr, weight_decay):
@@ -61,9 +61,9 @@ def build(network, kind, lr, weight_decay):
             decayed.append(parameter)
         else:
             plain.append(parameter)
-    fused = next(network.parameters()).is_cuda
+    on_gpu = next(network.parameters()).is_cuda
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    optimizers = [torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.98), eps=1e-8, fused=fused)]
+    optimizers = [torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.98), eps=1e-8, fused=on_gpu, capturable=on_gpu)]
     if muon:
         stacks = [{"params": stack} for stack in muon.values()]
         optimizers.append(Muon(stacks, lr=lr, weight_decay=weight_decay))

@@ -8,6 +8,7 @@ Needs PyTorch, numpy and python-chess; the tests in `test_records.py` do not nee
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -19,6 +20,7 @@ import chess
 import numpy as np
 import torch
 
+import attention
 import batches
 import chunk_batches
 import chunks
@@ -233,6 +235,37 @@ class LossTest(unittest.TestCase):
         Loss(Fixed(), Weights())(batch)[0].backward()
         illegal = ~PolicyMap().legal(batch)
         self.assertEqual(logits.grad[illegal].abs().max().item(), 0)
+
+
+class AttentionTest(unittest.TestCase):
+    """Triton's interpreter runs the GPU's kernels on the processor, in fp32 and in a process of its own."""
+
+    PROGRAM = """
+import torch
+from attention import attend
+torch.manual_seed(1)
+for heads, width in (8, 128), (2, 64):
+    qkv, bias = torch.randn(2, 64, 3 * width), torch.randn(2, heads, 64, 64)
+    gradient, results = torch.randn(2, 64, width), []
+    for kind in (torch.float, torch.double):
+        given = [tensor.detach().to(kind).requires_grad_() for tensor in (qkv, bias)]
+        if kind == torch.float:
+            mixed = attend(*given, heads)
+        else:
+            q, k, v = given[0].view(2, 64, 3, heads, width // heads).permute(2, 0, 3, 1, 4)
+            logits = q @ k.transpose(2, 3) * (width // heads) ** -0.5 + given[1]
+            mixed = (logits.softmax(3) @ v).transpose(1, 2).reshape(2, 64, width)
+        results.append((mixed, *torch.autograd.grad(mixed, given, gradient.to(kind))))
+    for got, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(got.double(), wanted, atol=1e-5, rtol=1e-4)
+"""
+
+    def test_the_kernels_compute_attention_and_its_gradients(self):
+        if attention.triton is None:
+            self.skipTest("the GPU's attention kernels need Triton (pip install triton)")
+        environment = os.environ | {"TRITON_INTERPRET": "1", "PYTHONPATH": str(Path(__file__).parent)}
+        run = subprocess.run([sys.executable, "-c", self.PROGRAM], env=environment, capture_output=True, text=True)
+        self.assertEqual(run.returncode, 0, run.stderr)
 
 
 class FileTest(unittest.TestCase):

@@ -25,7 +25,6 @@ import torch
 import lc0_file
 import optimizer
 import peers
-import repetition
 import batches
 import chunk_batches
 from chunks import Chunks
@@ -34,6 +33,7 @@ from losses import Loss, Metrics, PolicyMap, Weights
 from model import Network, Shape
 from policy_map import MIRRORED_INDEX
 from records import PLANES
+from steps import Steps
 
 PARTS = ("loss", "policy", "value", "moves_left")
 #: Steps between two synchronisations with the device, after which times are meaningful.
@@ -96,6 +96,8 @@ def arguments():
     machine.add_argument("--processes", type=int, default=1,
                          help="number of processes, each with its own GPU and --batch positions per step")  # fmt: skip
     machine.add_argument("--no-compile", action="store_true", help="train without torch.compile")
+    machine.add_argument("--fast-steps", action="store_true",
+                         help="compute attention with our own kernels, and repeat the step as one CUDA graph (nobody has measured this)")  # fmt: skip
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
     machine.add_argument("--minimum-records", type=int, default=200_000, help="records to wait for before training starts")
     machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to evaluate")
@@ -113,6 +115,8 @@ class Trainer:
         torch.manual_seed(args.seed)
         torch.set_float32_matmul_precision("high")
         self.network = self._network().to(self.device)
+        for encoder in self.network.encoder:
+            encoder.uses_kernels = args.fast_steps
         self.average = copy.deepcopy(self.network).requires_grad_(False)
         self.weights = Weights(**{name: getattr(args, f"weight_{name}") for name in asdict(Weights())})
         self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
@@ -120,6 +124,9 @@ class Trainer:
             self.loss = torch.compile(self.plain_loss)
         self.optimizers = optimizer.build(self.network, args.optimizer, args.learning_rate, args.weight_decay)
         self.policy_map = PolicyMap().to(self.device)
+        # Chunks have positions that were repeated in their games.
+        self.repeats = 0 if args.chunks else int(args.batch * min(args.repeated, 0.5))
+        self.steps = Steps(self, self.repeats)
         self.source = Chunks(*args.data) if args.chunks else Shards(*args.data)
         self.decode = chunk_batches.decode if args.chunks else batches.decode
         self.mirrored_index = torch.from_numpy(MIRRORED_INDEX).to(self.device)
@@ -203,6 +210,7 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         for one, saved in zip(self.optimizers, state["optimizers"], strict=True):
             one.load_state_dict(copy.deepcopy(saved))
+        self.steps.forget()
         self.step, self.training_from = state["step"], state["training_from"]
         self.rate_factor, self.seconds_before = state["rate_factor"], state["seconds"]
 
@@ -228,39 +236,13 @@ class Trainer:
 
     # Work
 
-    def repeats(self):
-        """The number of positions in a batch that repeat other positions of the batch."""
-        # Chunks have positions that were repeated in their games.
-        return 0 if self.args.chunks else int(self.args.batch * min(self.args.repeated, 0.5))
-
     def autocast(self):
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self.device.type == "cuda")
 
     def train_step(self, raw):
         """Takes a step; returns the parts of the loss, which the device may still be computing."""
-        args = self.args
-        mirror = None if args.no_mirror else torch.rand(len(raw), device=self.device) < 0.5
-        repeats = self.repeats()
-        if repeats:
-            raw = repetition.show_again(raw, repeats)
-            mirror = None if mirror is None else torch.cat([mirror, mirror[:repeats]])
-        batch = self.decode(raw, mirror, self.mirrored_index)
-        for one in self.optimizers:
-            one.zero_grad(set_to_none=True)
-            for group in one.param_groups:
-                group["lr"] = self.learning_rate
-        with self.autocast():
-            total, parts = self.loss(batch, repeats)
-        total.backward()
-        self.peers.average_gradients(self.network.parameters())
-        torch.nn.utils.clip_grad_norm_(self.network.parameters(), args.clip, foreach=True)
-        for one in self.optimizers:
-            one.step()
+        parts = self.steps.take(raw, self.step)
         self.step += 1
-        # At the beginning the average covers fewer steps.
-        decay = min(args.ema, (1 + self.step) / (10 + self.step))
-        with torch.no_grad():
-            torch._foreach_lerp_(list(self.average.parameters()), list(self.network.parameters()), 1 - decay)
         return parts
 
     def careful_step(self, raw):
@@ -336,7 +318,7 @@ class Trainer:
         sums, steps, reported = torch.zeros(len(PARTS), device=self.device), 0, time.monotonic()
         evaluated = weighed = self.saved = reported
         while self.goes_on():
-            raw = data.batch(args.batch - self.repeats())
+            raw = data.batch(args.batch - self.repeats)
             sums += self.train_step(raw) if self.is_compiled else self.careful_step(raw)
             steps += 1
             if self.step % STEPS_BETWEEN_LOOKS and self.device.type == "cuda":

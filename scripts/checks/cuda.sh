@@ -19,6 +19,7 @@
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
 #            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network; for duel
 #            the limit (movetime=20) and the time (250) of match.py
+#   FORMAT   for the step duel: the backend of each card (default: cuda-fp16)
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
@@ -469,10 +470,10 @@ step_duel() {
 
 # all_against_one NAME PROGRAM BACKEND: BACKEND is the one that distributes positions to all cards.
 all_against_one() {
-    local seconds=${MATCH_SECONDS:-250}
+    local seconds=${MATCH_SECONDS:-250} format=${FORMAT:-cuda-fp16}
     LD_LIBRARY_PATH=$(dirname "$2") run $((seconds + 30)) "duel-$1.log" python3 "$here/scripts/matches/match.py" --games 100 --resign 600 --name1 all --name2 one \
         --limit "${MATCH_LIMIT:-movetime=20}" --seconds "$seconds" --pgn "$out/duel-$1.pgn" \
-        --engine1 "$2 --backend=$3 --backend-opts=$(all_cards cuda-fp16)" --engine2 "$2 --backend=cuda-fp16 --backend-opts=gpu=0" \
+        --engine1 "$2 --backend=$3 --backend-opts=$(all_cards "$format")" --engine2 "$2 --backend=$format --backend-opts=gpu=0" \
         --both MoveOverheadMs=0 --both "WeightsFile=${MATCH_NETWORK:-$here/weights/rukh-128x6.pb.gz}"
     local status=$?
     echo "-- $1" && tail -n 4 "$out/duel-$1.log"

@@ -17,8 +17,8 @@ pub fn in_words(error: &Error) -> String {
     }
 }
 
-/// The reason why a file cannot be read. A hint follows if the name has quotation marks or begins with `~`, which
-/// only a shell understands.
+/// The reason why a file cannot be read. If a file does not exist whose name begins with a quotation mark or `~`, which
+/// only a shell understands, a hint follows.
 pub fn why_not_read(path: &Path, error: &Error) -> String {
     let name = path.to_string_lossy();
     let hint = match name.chars().next() {

@@ -1,7 +1,8 @@
 //! `random`: values and priors from a hash of the position, or of its planes.
 //!
 //! The same seed and position give the same evaluation on every machine, because the arithmetic is an integer hash
-//! followed by multiplications. The backend is for tests of the search without a network.
+//! followed by multiplications. The planes of a position have another evaluation than the position itself. The backend is
+//! for tests of the search without a network.
 
 use crate::position_key::mix;
 use crate::ticket::{Done, check_batch_size};

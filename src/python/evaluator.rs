@@ -84,6 +84,10 @@ impl Evaluator {
         Ok(self.backend.get()?.attributes().name.clone())
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(self.backend.cannot_be_pickled())
+    }
+
     /// Evaluates FENs and boards of python-chess.
     fn evaluate<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyList>) -> PyResult<Arrays<'py>> {
         let on = self.on()?;

@@ -8,9 +8,10 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use rukh_net::discover::OWN_NETWORK;
 use rukh_net::input::encode_shown;
 use rukh_net::{HistoryFill, InputFormat};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// A network of lc0 whose file was read.
@@ -35,6 +36,10 @@ impl Network {
 impl Network {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Network> {
+        // A pickled network is its path.
+        if path == Path::new(OWN_NETWORK) {
+            return Network::embedded(py);
+        }
         Network::new(py.detach(|| librukh::Network::open(path)).map_err(exception)?)
     }
 

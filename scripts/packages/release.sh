@@ -32,8 +32,9 @@ export PATH=$cross/tools/bin:$PATH
 
 step_tools() {
     need debootstrap=debootstrap bwrap=bubblewrap qemu-aarch64-static=qemu-user-static zip=zip unzip=unzip \
-        readelf=binutils cc=gcc python3=python3-venv \
-        /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
+        readelf=binutils cc=gcc /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
+    # Some systems have Debian's Python without it.
+    python3 -c 'import ensurepip' 2>/dev/null || need ensurepip=python3-venv
     make_wine
     rustup target add $linux $arm $windows
     # Zig's linker has the interfaces of every version of glibc, for each processor.
@@ -145,11 +146,13 @@ step_wheels() {
     fetch_numpy numpy --platform manylinux_2_27_aarch64 --platform manylinux_2_28_aarch64
     # The next version calls a function that Wine 8 lacks.
     fetch_numpy numpy==1.26.4 --platform win_amd64
+    export PYTHON=/usr/bin/python3
     scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_x86_64.whl "$packages" "$cross/bare-python-amd64"
     RUKH_TRY_LIGHT=1 scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_aarch64.whl "$packages" \
         "$cross/bare-python-arm64"
+    # Under Wine 8, Python does not start if its output is a file.
     PYTHON_EMBEDDED=$cross/python-windows scripts/packages/try_wheel.sh "$results"/rukh-*-win_amd64.whl "$packages" \
-        "$cross/wine64"
+        "$cross/wine64" 2>&1 | cat
 }
 
 # fetch_numpy NUMPY OPTION ...: fetches a wheel of numpy for the Python in the bare systems, which is also that for Windows.

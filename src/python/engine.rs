@@ -46,6 +46,10 @@ impl Engine {
         Ok(Engine { inner: OfProcess::new("Engine", engine) })
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(self.inner.cannot_be_pickled())
+    }
+
     fn set_option(&mut self, py: Python<'_>, name: &str, value: &str) -> PyResult<()> {
         let engine = self.inner.get_mut()?;
         py.detach(|| engine.set_option(name, value)).map_err(exception)

@@ -84,17 +84,19 @@ impl Evaluator {
         Ok(self.backend.get()?.attributes().name.clone())
     }
 
+    fn __reduce__(&self) -> PyResult<()> {
+        Err(self.backend.cannot_be_pickled())
+    }
+
     /// Evaluates FENs and boards of python-chess.
     fn evaluate<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyList>) -> PyResult<Arrays<'py>> {
         let on = self.on()?;
-        let mut reader = Reader::new(py, encodes_only_repetitions(self.format))?;
-        // Another thread may change the list meanwhile.
-        let positions = positions.to_tuple();
-        let read = |range: Range<usize>| {
-            let first = range.start;
-            reader.read(positions.get_slice(range.start, range.end).iter(), first).map(Chunk::Games)
-        };
-        let found = evaluate_read(py, on, positions.len(), read)?;
+        let mut reader = Reader::new(positions, encodes_only_repetitions(self.format))?;
+        let count = reader.order().len();
+        let found = evaluate_read(py, on, count, |range| reader.read(range).map(Chunk::Games));
+        let order = reader.order();
+        let found = found.map_err(|ended| ended.of_position(order))?;
+        let found = py.detach(|| found.sorted(order));
         Ok(arrays(py, on.backend.attributes(), found))
     }
 

@@ -8,9 +8,10 @@ use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyList;
+use rukh_net::discover::OWN_NETWORK;
 use rukh_net::input::encode_shown;
 use rukh_net::{HistoryFill, InputFormat};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use zerocopy::{FromBytes, IntoBytes};
 
 /// A network of lc0 whose file was read.
@@ -35,6 +36,10 @@ impl Network {
 impl Network {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Network> {
+        // A pickled network is its path.
+        if path == Path::new(OWN_NETWORK) {
+            return Network::embedded(py);
+        }
         Network::new(py.detach(|| librukh::Network::open(path)).map_err(exception)?)
     }
 
@@ -96,16 +101,15 @@ pub(crate) fn pack<'py>(
     py: Python<'py>,
     positions: &Bound<'py, PyList>,
 ) -> PyResult<Bound<'py, PyArray1<u8>>> {
-    let mut reader = Reader::new(py, false)?;
-    let mut bytes = Vec::with_capacity(positions.len() * size_of::<[PackedBoard; BOARDS]>());
-    // Another thread may change the list meanwhile.
-    let positions = positions.to_tuple();
-    for first in (0..positions.len()).step_by(CHUNK) {
-        let items = positions.get_slice(first, positions.len().min(first + CHUNK));
-        for boards in reader.read(items.iter(), first)?.iter() {
+    let mut reader = Reader::new(positions, false)?;
+    let (count, size) = (reader.order().len(), size_of::<[PackedBoard; BOARDS]>());
+    let mut bytes = vec![0; count * size];
+    for first in (0..count).step_by(CHUNK) {
+        let games = reader.read(first..count.min(first + CHUNK))?;
+        for (boards, &number) in games.iter().zip(&reader.order()[first..]) {
             let mut row = [PackedBoard::NONE; BOARDS];
             row[..boards.len()].copy_from_slice(boards);
-            bytes.extend_from_slice(row.as_bytes());
+            bytes[number * size..][..size].copy_from_slice(row.as_bytes());
         }
         py.check_signals()?;
     }

@@ -1,6 +1,6 @@
 //! What belongs to the process that made it.
 
-use pyo3::exceptions::PyRuntimeError;
+use pyo3::exceptions::{PyRuntimeError, PyTypeError};
 use pyo3::prelude::*;
 use std::mem::ManuallyDrop;
 use std::time::Duration;
@@ -25,12 +25,24 @@ impl<T> OfProcess<T> {
         if std::process::id() == self.process {
             return Ok(());
         }
-        let what = self.what;
         Err(PyRuntimeError::new_err(format!(
-            "this {what} belongs to process {}, from which this one was forked, and its threads and device stayed there: \
-             make the {what} in the process that uses it (with torch's DataLoader, when the worker first needs it)",
-            self.process
+            "this {} belongs to process {}, from which this one was forked, and its threads and device stayed there: {}",
+            self.what,
+            self.process,
+            self.advice()
         )))
+    }
+
+    /// The answer to a program that wants to send it to another process.
+    pub(crate) fn cannot_be_pickled(&self) -> PyErr {
+        PyTypeError::new_err(format!("no {} can be pickled: {}", self.what, self.advice()))
+    }
+
+    fn advice(&self) -> String {
+        let what = self.what;
+        format!(
+            "make the {what} in the process that uses it (with torch's DataLoader, when the worker first needs it)"
+        )
     }
 
     /// # Errors

@@ -75,7 +75,7 @@ class Evaluations:
 class Evaluator:
     """Holds a network on a device. Threads may share it; while it works, other threads of Python run.
 
-    It belongs to the process that made it: a forked one, such as a worker of torch's DataLoader, must make its own.
+    It belongs to the process that made it: another one, such as a worker of torch's DataLoader, must make its own.
     """
 
     def __init__(

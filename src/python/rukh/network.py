@@ -61,5 +61,9 @@ class Network:
         rows = positions if isinstance(positions, np.ndarray) else packed.pack(positions)
         return self._native.planes(packed.raw(rows)).reshape(-1, 112, 8, 8)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # A network that is sent to another process, such as a worker of torch's DataLoader, is read again there.
+        return Network.open, (self.path,)
+
     def __repr__(self) -> str:
         return f"<rukh.Network {self.path}>"

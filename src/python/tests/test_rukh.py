@@ -2,9 +2,11 @@
 
 import dataclasses
 import gzip
+import importlib.util
 import json
 import multiprocessing
 import os
+import pickle
 import random
 import signal
 import subprocess
@@ -247,6 +249,20 @@ class Cards(unittest.TestCase):
         self.assertLess(time.monotonic() - begin, 3)
 
 
+class Positions:
+    """A dataset of torch: the win, draw and loss of boards."""
+
+    def __init__(self, boards, network):
+        self.boards, self.network, self.evaluator = boards, network, None
+
+    def __len__(self):
+        return len(self.boards)
+
+    def __getitem__(self, i):
+        self.evaluator = self.evaluator or rukh.Evaluator(self.network, "cpu", {"threads": 1})
+        return self.evaluator.evaluate(self.boards[i]).wdl[0]
+
+
 class Processes(unittest.TestCase):
     def interrupted(self, program):
         """The error output of a program that gets the signal of Ctrl+C when it says that it works."""
@@ -296,6 +312,25 @@ class Processes(unittest.TestCase):
         self.assertEqual(answers.get(timeout=SOON_S), 100)
         process.join(SOON_S)
         self.assertEqual(process.exitcode, 0)
+
+    def test_networks_can_be_pickled_and_evaluators_say_why_not(self):
+        for network in (rukh.Network.embedded(), rukh.Network.open(DATA / "micro-attn.pb.gz")):
+            self.assertEqual(pickle.loads(pickle.dumps(network)).describe(), network.describe())
+        for what in (rukh.Evaluator(network, "cpu"), rukh.Engine(network, "cpu")):
+            with self.assertRaisesRegex(TypeError, f"make the {type(what).__name__} in the process that uses it"):
+                pickle.dumps(what)
+
+    @unittest.skipUnless(importlib.util.find_spec("torch"), "torch is not installed")
+    def test_workers_of_torch_make_their_own_evaluators(self):
+        from torch.utils.data import DataLoader
+
+        positions = Positions(random_boards(40), rukh.Network.open(DATA / "micro-attn.pb.gz"))
+        expected = np.stack([positions[i] for i in range(40)])
+        positions.evaluator = None
+        for method in multiprocessing.get_all_start_methods():
+            with self.subTest(method):
+                loader = DataLoader(positions, batch_size=8, num_workers=2, multiprocessing_context=method)
+                np.testing.assert_allclose(np.concatenate(list(loader)), expected, atol=1e-5)
 
     def test_the_command_line_is_that_of_the_program(self):
         def rukh_with(*arguments, commands=""):

@@ -223,28 +223,6 @@ impl Evaluations {
         self.priors.extend_from_slice(&other.priors);
     }
 
-    /// Those of the same positions by their numbers, where position `i` of these has the number `order[i]`.
-    pub(crate) fn sorted(self, order: &[usize]) -> Evaluations {
-        if order.is_sorted() {
-            return self;
-        }
-        let mut places = vec![0; order.len()];
-        for (place, &number) in order.iter().enumerate() {
-            places[number] = place;
-        }
-        let mut sorted = Evaluations::with_capacity(order.len());
-        for place in places {
-            sorted.wdl.extend_from_slice(&self.wdl[3 * place..][..3]);
-            sorted.moves_left.push(self.moves_left[place]);
-            let range = self.offsets[place] as usize..self.offsets[place + 1] as usize;
-            sorted.moves.extend_from_slice(&self.moves[range.clone()]);
-            sorted.indices.extend_from_slice(&self.indices[range.clone()]);
-            sorted.priors.extend_from_slice(&self.priors[range]);
-            sorted.end_moves();
-        }
-        sorted
-    }
-
     /// Adds a position's legal moves.
     fn add_moves(&mut self, position: &Position, moves: &[PackedMove], transform: u8, castles_to_rook: bool) {
         let side = position.side_to_move();

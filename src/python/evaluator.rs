@@ -7,6 +7,7 @@ use crate::games::Reader;
 use crate::network::{Network, rows};
 use crate::planes;
 use crate::process::OfProcess;
+use crate::sorted::sorted;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -96,7 +97,7 @@ impl Evaluator {
         let found = evaluate_read(py, on, count, |range| reader.read(range).map(Chunk::Games));
         let order = reader.order();
         let found = found.map_err(|ended| ended.of_position(order))?;
-        let found = py.detach(|| found.sorted(order));
+        let found = py.detach(|| sorted(found, order, on.threads));
         Ok(arrays(py, on.backend.attributes(), found))
     }
 

@@ -29,6 +29,9 @@ impl Games {
     }
 }
 
+/// The positions that are read before the others are sorted, so that a card has work meanwhile.
+const AT_ONCE: usize = 1024;
+
 /// The most boards that a reader remembers.
 const REMEMBERED: usize = 1 << 16;
 
@@ -36,8 +39,9 @@ const REMEMBERED: usize = 1 << 16;
 pub(crate) struct Reader<'py> {
     /// A copy of the list, which another thread may change meanwhile.
     positions: Bound<'py, PyTuple>,
-    /// The numbers of the positions in the order in which they are read: that of their addresses. The objects of a game
-    /// are mostly side by side. In another order, reading waits for the memory: 65,536 shuffled boards took a third longer.
+    /// The numbers of the positions in the order in which they are read: after the first few, that of their addresses. The
+    /// objects of a game are mostly side by side. In another order, reading waits for the memory: 65,536 shuffled boards
+    /// took a third longer.
     order: Vec<usize>,
     /// The most boards of a position.
     limit: usize,
@@ -66,14 +70,9 @@ impl<'py> Reader<'py> {
     /// A reader that keeps the newest boards only, or also those that a repetition needs.
     pub(crate) fn new(positions: &Bound<'py, PyList>, keeps_all: bool) -> PyResult<Reader<'py>> {
         let package = positions.py().import("rukh.packed")?;
-        let positions = positions.to_tuple();
-        let mut order: Vec<usize> = (0..positions.len()).collect();
-        order.sort_by_cached_key(|&number| {
-            positions.get_borrowed_item(number).map_or(0, |item| item.as_ptr() as usize)
-        });
         Ok(Reader {
-            positions,
-            order,
+            order: (0..positions.len()).collect(),
+            positions: positions.to_tuple(),
             limit: if keeps_all { usize::MAX } else { BOARDS },
             entries: Vec::new(),
             places: HashMap::new(),
@@ -97,6 +96,12 @@ impl<'py> Reader<'py> {
         if self.entries.len() > REMEMBERED {
             self.entries.clear();
             self.places.clear();
+        }
+        if range.start <= AT_ONCE && AT_ONCE < range.end {
+            let of = |number: &usize| {
+                self.positions.get_borrowed_item(*number).map_or(0, |item| item.as_ptr() as usize)
+            };
+            self.order[range.start..].sort_by_cached_key(of);
         }
         let mut games = Games::default();
         for at in range {

@@ -26,6 +26,7 @@ mod games;
 mod network;
 mod planes;
 mod process;
+mod sorted;
 
 use pyo3::prelude::*;
 use std::ffi::OsString;

@@ -1,10 +1,12 @@
 //! Priors in lc0's order.
 
+use crate::share::share;
 use numpy::{PyArray1, PyArrayMethods, PyReadonlyArray1};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use rukh_net::policy_index::POLICY_SIZE;
-use std::thread::{available_parallelism, scope};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::available_parallelism;
 
 /// The fewest rows for which another thread is worth it.
 const FEWEST: usize = 256;
@@ -23,21 +25,20 @@ pub(crate) fn dense<'py>(
     let dense = PyArray1::zeros(py, count * POLICY_SIZE, false);
     let mut numbers = dense.readwrite();
     let numbers = numbers.as_slice_mut()?;
-    let is_done = py.detach(|| {
+    let is_wrong = AtomicBool::new(false);
+    py.detach(|| {
         let part = count.div_ceil(available_parallelism().map_or(1, usize::from)).max(FEWEST);
         let parts = numbers.chunks_mut(part * POLICY_SIZE).zip((0..count).step_by(part));
-        scope(|scope| {
-            let start = |(rows, first): (_, usize)| {
-                let offsets = &offsets[first..=count.min(first + part)];
-                scope.spawn(move || fill(rows, offsets, indices, priors).is_some())
-            };
-            let threads: Vec<_> = parts.map(start).collect();
-            threads.into_iter().all(|thread| thread.join().unwrap_or(false))
-        })
+        share(parts.collect(), |(rows, first): (_, usize)| {
+            let offsets = &offsets[first..=count.min(first + part)];
+            if fill(rows, offsets, indices, priors).is_none() {
+                is_wrong.store(true, Ordering::Relaxed);
+            }
+        });
     });
-    match is_done {
-        true => Ok(dense),
-        false => Err(PyValueError::new_err("the offsets or indices of the priors are wrong")),
+    match is_wrong.into_inner() {
+        false => Ok(dense),
+        true => Err(PyValueError::new_err("the offsets or indices of the priors are wrong")),
     }
 }
 

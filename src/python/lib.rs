@@ -11,8 +11,10 @@
 //! | `call` | the threads of a call |
 //! | `games` | positions of Python programs |
 //! | `planes` | input planes as arrays |
+//! | `sorted` | evaluations in the order of a program's list |
 //! | `dense` | priors in lc0's order |
 //! | `board` | boards in 40 bytes |
+//! | `share` | work that threads share |
 //! | `process` | what belongs to one process |
 
 mod board;
@@ -26,6 +28,7 @@ mod games;
 mod network;
 mod planes;
 mod process;
+mod share;
 mod sorted;
 
 use pyo3::prelude::*;

@@ -1,7 +1,7 @@
 //! Evaluations in the order of a program's list, after positions have been read in another one.
 
 use crate::evaluate::Evaluations;
-use std::thread::scope;
+use crate::share::share;
 
 /// The fewest positions for which another thread is worth it.
 const FEWEST: usize = 2048;
@@ -42,21 +42,14 @@ pub(crate) fn sorted(found: Evaluations, order: &[usize], threads: usize) -> Eva
         priors: &mut priors,
     };
     let length = places.len().div_ceil(threads).max(FEWEST);
-    scope(|scope| {
-        for (places, first) in places.chunks(length).zip((0..).step_by(length)) {
-            let count = (offsets[first + places.len()] - offsets[first]) as usize;
-            let (part, others) = rest.split(places.len(), count);
-            rest = others;
-            let found = &found;
-            let work = move || part.fill(found, places);
-            // The last part is that of this thread.
-            if first + length < offsets.len() - 1 {
-                scope.spawn(work);
-            } else {
-                work();
-            }
-        }
-    });
+    let mut parts = Vec::new();
+    for (places, first) in places.chunks(length).zip((0..).step_by(length)) {
+        let count = (offsets[first + places.len()] - offsets[first]) as usize;
+        let (part, others) = rest.split(places.len(), count);
+        rest = others;
+        parts.push((part, places));
+    }
+    share(parts, |(part, places)| part.fill(&found, places));
     Evaluations { wdl, moves_left, offsets, moves, indices, priors }
 }
 

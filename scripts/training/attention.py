@@ -85,9 +85,8 @@ def _launch(kernel, tensors, heads):
 
 @torch.library.custom_op("rukh::attend", mutates_args=())
 def attend(qkv: torch.Tensor, bias: torch.Tensor, heads: int) -> torch.Tensor:
-    """The mixed values [batch][64][width] of `qkv` [batch][64][3 width], in which queries, keys and values stand side by
-    side. `bias` [batch][heads][64][64] is added to the logits, which are divided by the square root of a head's depth
-    before."""
+    """The mixed values [batch][64][width] of `qkv` [batch][64][3 width], which has queries, keys and values side by side.
+    `bias` [batch][heads][64][64] is added to the logits after these are divided by the square root of a head's depth."""
     qkv, bias = qkv.contiguous(), bias.contiguous()
     mixed = qkv.new_empty((qkv.shape[0], SQUARES, qkv.shape[2] // 3))
     _launch(_forward, (qkv, bias, mixed), heads)

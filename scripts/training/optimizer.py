@@ -50,8 +50,9 @@ class Muon(torch.optim.Optimizer):
             torch._foreach_sub_(parameters, list((step * (group["lr"] * scale)).unbind(0)))
 
 
-def build(network, kind, lr, weight_decay):
-    """The optimisers of a network; `kind` is adamw or muon. Gains, biases and gates have no weight decay."""
+def build(network, kind, lr, weight_decay, capturable=False):
+    """The optimisers of a network; `kind` is adamw or muon. Gains, biases and gates have no weight decay. Steps of
+    optimisers that are `capturable` can be captured as a CUDA graph."""
     decayed, plain, muon = [], [], {}
     for name, parameter in network.named_parameters():
         in_encoder = name.startswith("encoder.") and parameter.ndim == 2
@@ -61,9 +62,9 @@ def build(network, kind, lr, weight_decay):
             decayed.append(parameter)
         else:
             plain.append(parameter)
-    on_gpu = next(network.parameters()).is_cuda
+    fused = next(network.parameters()).is_cuda
     groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    optimizers = [torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.98), eps=1e-8, fused=on_gpu, capturable=on_gpu)]
+    optimizers = [torch.optim.AdamW(groups, lr=lr, betas=(0.9, 0.98), eps=1e-8, fused=fused, capturable=capturable)]
     if muon:
         stacks = [{"params": stack} for stack in muon.values()]
         optimizers.append(Muon(stacks, lr=lr, weight_decay=weight_decay))

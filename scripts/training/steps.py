@@ -17,12 +17,10 @@ STEPS_BEFORE_CAPTURE = 12
 class Steps:
     """Takes the steps of a `train.Trainer`, whose network, loss and optimisers it uses."""
 
-    def __init__(self, trainer, repeats):
-        """`repeats` is the number of positions of a batch that are shown again."""
-        self.trainer, self.repeats = trainer, repeats
-        on_gpu = trainer.device.type == "cuda"
+    def __init__(self, trainer):
+        self.trainer = trainer
         # Gradients travel between processes by calls that are not captured.
-        self.may_capture = on_gpu and trainer.args.fast_steps and trainer.peers.count == 1
+        self.may_capture = trainer.captures and trainer.peers.count == 1
         self.average_share = torch.zeros((), device=trainer.device)
         self.forget()
 
@@ -50,7 +48,7 @@ class Steps:
 
     def _set_rate(self, group):
         rate = self.trainer.learning_rate
-        if self.trainer.device.type != "cuda":
+        if not self.may_capture:
             group["lr"] = rate
         elif isinstance(group["lr"], torch.Tensor):
             group["lr"].fill_(rate)
@@ -76,14 +74,15 @@ class Steps:
     def _work(self, raw):
         trainer, args = self.trainer, self.trainer.args
         mirror = None if args.no_mirror else torch.rand(len(raw), device=trainer.device) < 0.5
-        if self.repeats:
-            raw = repetition.show_again(raw, self.repeats)
-            mirror = None if mirror is None else torch.cat([mirror, mirror[: self.repeats]])
+        repeats = trainer.repeats
+        if repeats:
+            raw = repetition.show_again(raw, repeats)
+            mirror = None if mirror is None else torch.cat([mirror, mirror[:repeats]])
         batch = trainer.decode(raw, mirror, trainer.mirrored_index)
         for one in trainer.optimizers:
             one.zero_grad(set_to_none=True)
         with trainer.autocast():
-            total, parts = trainer.loss(batch, self.repeats)
+            total, parts = trainer.loss(batch, repeats)
         total.backward()
         parameters = list(trainer.network.parameters())
         trainer.peers.average_gradients(parameters)

@@ -122,11 +122,15 @@ class Trainer:
         self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
         if not args.no_compile:
             self.loss = torch.compile(self.plain_loss)
-        self.optimizers = optimizer.build(self.network, args.optimizer, args.learning_rate, args.weight_decay)
+        # Whether steps may be captured as a graph.
+        self.captures = args.fast_steps and self.device.type == "cuda"
+        self.optimizers = optimizer.build(
+            self.network, args.optimizer, args.learning_rate, args.weight_decay, capturable=self.captures
+        )
         self.policy_map = PolicyMap().to(self.device)
         # Chunks have positions that were repeated in their games.
         self.repeats = 0 if args.chunks else int(args.batch * min(args.repeated, 0.5))
-        self.steps = Steps(self, self.repeats)
+        self.steps = Steps(self)
         self.source = Chunks(*args.data) if args.chunks else Shards(*args.data)
         self.decode = chunk_batches.decode if args.chunks else batches.decode
         self.mirrored_index = torch.from_numpy(MIRRORED_INDEX).to(self.device)

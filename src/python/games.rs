@@ -70,9 +70,10 @@ impl<'py> Reader<'py> {
     /// A reader that keeps the newest boards only, or also those that a repetition needs.
     pub(crate) fn new(positions: &Bound<'py, PyList>, keeps_all: bool) -> PyResult<Reader<'py>> {
         let package = positions.py().import("rukh.packed")?;
+        let positions = positions.to_tuple();
         Ok(Reader {
             order: (0..positions.len()).collect(),
-            positions: positions.to_tuple(),
+            positions,
             limit: if keeps_all { usize::MAX } else { BOARDS },
             entries: Vec::new(),
             places: HashMap::new(),

@@ -36,10 +36,6 @@ impl Network {
 impl Network {
     #[staticmethod]
     fn open(py: Python<'_>, path: PathBuf) -> PyResult<Network> {
-        // A pickled network is its path.
-        if path == Path::new(OWN_NETWORK) {
-            return Network::embedded(py);
-        }
         Network::new(py.detach(|| librukh::Network::open(path)).map_err(exception)?)
     }
 
@@ -51,6 +47,11 @@ impl Network {
     #[getter]
     fn path(&self) -> String {
         self.library.path().display().to_string()
+    }
+
+    #[getter]
+    fn is_embedded(&self) -> bool {
+        self.library.path() == Path::new(OWN_NETWORK)
     }
 
     #[getter]

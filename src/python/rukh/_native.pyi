@@ -25,6 +25,7 @@ _Found = tuple[
 
 class Network:
     path: str
+    is_embedded: bool
     input_format: int
     @staticmethod
     def open(path: str | os.PathLike[str]) -> Network: ...

@@ -63,7 +63,7 @@ class Network:
 
     def __reduce__(self) -> tuple[Any, ...]:
         # A network that is sent to another process, such as a worker of torch's DataLoader, is read again there.
-        return Network.open, (self.path,)
+        return (Network.embedded, ()) if self._native.is_embedded else (Network.open, (self.path,))
 
     def __repr__(self) -> str:
         return f"<rukh.Network {self.path}>"

@@ -122,6 +122,23 @@ class Evaluations(unittest.TestCase):
         np.testing.assert_allclose(shown.dense(), found.dense()[standard], atol=1e-5)
         self.assert_same(shown, self.evaluator.evaluate(planes.astype(np.uint8)))
 
+    def test_many_boards_have_their_results_in_order(self):
+        """Many boards are read in the order of their addresses, and sorted by several threads."""
+        boards = random_boards(5000)
+        parts = [boards[at : at + 500] for at in range(0, len(boards), 500)]
+        evaluator = rukh.Evaluator(self.network, "cpu", threads=2)
+        found, expected = evaluator.evaluate(boards), [evaluator.evaluate(part) for part in parts]
+        for name in ("wdl", "moves", "indices", "priors"):
+            joined = np.concatenate([getattr(part, name) for part in expected])
+            np.testing.assert_allclose(getattr(found, name), joined, atol=1e-5, err_msg=name)
+        counts = np.concatenate([np.diff(part.offsets) for part in expected])
+        np.testing.assert_array_equal(np.diff(found.offsets), counts)
+        np.testing.assert_array_equal(rukh.pack(boards), np.concatenate([rukh.pack(part) for part in parts]))
+        boards[4321] = "no position"
+        for read in (evaluator.evaluate, rukh.pack):
+            with self.assertRaisesRegex(ValueError, "position 4321"):
+                read(boards)
+
     def test_moves_are_the_legal_ones_as_the_board_writes_them(self):
         boards = random_boards(200, 2) + random_boards(100, 3, chess960=True)
         boards += [chess.Board("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", chess960=frc) for frc in (False, True)]

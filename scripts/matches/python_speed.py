@@ -11,10 +11,11 @@ Positions of random games, each with the moves before it, are given as boards of
 call, of which there are at most 4,096 for planes and 16,384 for boards and `dense`. On a card the package makes batches
 of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes
 that are there already. lczerolens, if a model is given, evaluates boards with torch on the processor, and its priors and
-win, draw and loss are compared with the package's. Each round measures backendbench and then every row once; after the last round backendbench is
-measured once more. The figures are the medians and the best of the rounds in positions per second, and their ratios to
-backendbench. Needs numpy and the packages rukh and chess, and those named like the options; the unzipped wheel on PYTHONPATH is
-enough. With two networks it takes less than two minutes if the device is ready within seconds.
+win, draw and loss are compared with the package's. Each round measures backendbench and then every row once; after the
+last round backendbench is measured once more. The figures are the medians and the best of the rounds in positions per
+second, and their ratios to backendbench. Needs numpy and the packages rukh and chess, and for an option the package of its
+name; the unzipped wheel on PYTHONPATH is enough. With two networks it takes less than two minutes if the device is ready
+within seconds.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
     scripts/matches/python_speed.py --net t1.pb.gz --net maia-1900.pb.gz --backend cuda-auto
     scripts/matches/python_speed.py --net t1.pb.gz --backend cuda-auto --calls 4096,65536 --threads 0,3,8
-    scripts/matches/python_speed.py --net maia-1900.pb.gz --backend cpu --bench-threads 2 --calls 256 \
+    scripts/matches/python_speed.py --net maia-1900.pb.gz --backend cpu --bench-threads 2 --calls 256 \\
         --ways packed,boards [--onnx maia.onnx] [--lczerolens maia.onnx]
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
@@ -13,8 +13,8 @@ of 256, on a processor of at most 64; backendbench makes batches of 256. onnxrun
 that are there already. lczerolens, if a model is given, evaluates boards with torch on the processor, and its priors and
 win, draw and loss are compared with the package's. Each round measures backendbench and then every row once; after the
 last round backendbench is measured once more. The figures are the medians and the best of the rounds in positions per
-second, and their ratios to backendbench. Needs numpy and the packages rukh and chess, and for an option the package of its
-name; the unzipped wheel on PYTHONPATH is enough. With two networks it takes less than two minutes if the device is ready
+second, and their ratios to backendbench. Needs numpy and the packages rukh and chess, and
+onnxruntime or lczerolens for their options; the unzipped wheel on PYTHONPATH is enough. With two networks it takes less than two minutes if the device is ready
 within seconds.
 """
 
@@ -108,7 +108,7 @@ def lczerolens_evaluate(path, threads):
 
 
 def differences(found, batches):
-    """The largest differences of priors, and of win, draw and loss, from what lczerolens found."""
+    """The largest differences of priors, and of win, draw and loss (or of values), from what lczerolens found."""
     pairs = [(found.dense(), ("evaluation", "policy")), (found.wdl, ("network", "wdl"))]
     if ("network", "wdl") not in batches[0].tensors.keys(include_nested=True):
         pairs[1] = (found.q[:, None], ("evaluation", "value"))
@@ -168,7 +168,7 @@ class Rows:
             print(f"{way:12} {threads or 'own':>7} {count:7} {middle:9.0f} ({middle / median:6.1%}) {max(rates):9.0f} "
                   f"({max(rates) / best:6.1%})")
         if self.differences:
-            print("lczerolens: priors differ by {:.1e} at most, win, draw and loss by {:.1e}".format(*self.differences))
+            print("lczerolens: priors differ by {:.1e} at most, values by {:.1e}".format(*self.differences))
 
 
 def numbers(text):

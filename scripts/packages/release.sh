@@ -64,7 +64,7 @@ make_bare() {
             for deb in "$root.new"/var/cache/apt/archives/*.deb; do
                 dpkg-deb --fsys-tarfile "$deb" | tar --extract --keep-directory-symlink --directory "$root.new"
             done
-            # It is a link.
+            # Here /proc is a link.
             rm "$root.new/proc" && mkdir "$root.new/proc"
             cp "$(command -v qemu-aarch64-static)" "$root.new/usr/bin/"
         fi

@@ -35,7 +35,7 @@ fi
 "${python[@]}" "$(echo "$folder"/pip-*.whl)/pip" install --quiet --no-warn-script-location --no-index \
     --find-links "$folder" "$wheel[chess]"
 command=("${start[@]}" "$environment/bin/rukh")
-# An emulator starts no scripts.
+# qemu starts no scripts, only programs.
 [ -z "${RUKH_TRY_LIGHT:-}" ] || command=("${python[@]}" "$environment/bin/rukh")
 [ -d "$environment/bin" ] || command=("${start[@]}" "$environment/Scripts/rukh.exe")
 played=$(printf 'position startpos\ngo nodes %s\nwait\nquit\n' $nodes | "${command[@]}" --backend=$backend)

@@ -22,7 +22,7 @@ rm -rf "$made"
 "${PYTHON:-python3}" -m maturin build "${options[@]}" >&2
 if [[ $target != *-apple-darwin ]]; then
     unzip -q "$made"/*.whl 'rukh/_native*' -d "$made"
-    # Python for Windows has the library of its stable interface.
+    # python3.dll, the stable interface, comes with Python for Windows.
     check_libraries "$(find "$made" -name "*.so" -o -name "*.pyd")" python3.dll
 fi
 mv "$made"/*.whl "$results/"

@@ -56,7 +56,7 @@ class Steps:
             group["lr"] = torch.tensor(rate, device=self.trainer.device)
 
     def _capture(self, raw):
-        """Captures a step, which is not taken by that."""
+        """Captures a step without taking it."""
         self.raw = raw.clone()
         # The captured step makes gradients in the graph's own memory.
         for one in self.trainer.optimizers:

@@ -97,7 +97,7 @@ def arguments():
                          help="number of processes, each with its own GPU and --batch positions per step")  # fmt: skip
     machine.add_argument("--no-compile", action="store_true", help="train without torch.compile")
     machine.add_argument("--fast-steps", action="store_true",
-                         help="compute attention with our own kernels, and repeat the step as one CUDA graph (nobody has measured this)")  # fmt: skip
+                         help="own kernels for attention with smolgen; with one process, steps as a CUDA graph (not measured)")  # fmt: skip
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
     machine.add_argument("--minimum-records", type=int, default=200_000, help="records to wait for before training starts")
     machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to evaluate")
@@ -122,13 +122,13 @@ class Trainer:
         self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
         if not args.no_compile:
             self.loss = torch.compile(self.plain_loss)
-        # Whether steps may be captured as a graph.
+        # Whether the optimisers are made so that steps can be captured as a graph.
         self.captures = args.fast_steps and self.device.type == "cuda"
         self.optimizers = optimizer.build(
             self.network, args.optimizer, args.learning_rate, args.weight_decay, capturable=self.captures
         )
         self.policy_map = PolicyMap().to(self.device)
-        # Chunks have positions that were repeated in their games.
+        # The positions of a batch that are shown again. Chunks have repeated ones of their own.
         self.repeats = 0 if args.chunks else int(args.batch * min(args.repeated, 0.5))
         self.steps = Steps(self)
         self.source = Chunks(*args.data) if args.chunks else Shards(*args.data)

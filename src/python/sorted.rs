@@ -15,8 +15,8 @@ struct Part<'a> {
     priors: &'a mut [f32],
 }
 
-/// Sorts evaluations by the numbers of their positions, of which position `i` has the number `order[i]`. A card waits
-/// meanwhile, so it is the work of several threads.
+/// Puts evaluations into the order of the list: that at place `i` is of the list's position `order[i]`. A card waits
+/// meanwhile, so several threads do it.
 pub(crate) fn sorted(found: Evaluations, order: &[usize], threads: usize) -> Evaluations {
     if order.is_sorted() {
         return found;

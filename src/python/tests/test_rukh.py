@@ -123,7 +123,7 @@ class Evaluations(unittest.TestCase):
         self.assert_same(shown, self.evaluator.evaluate(planes.astype(np.uint8)))
 
     def test_many_boards_have_their_results_in_order(self):
-        """Many boards are read in the order of their addresses, and sorted by several threads."""
+        """Many boards are read in the order of their addresses; several threads put the results in the list's order."""
         boards = random_boards(5000)
         parts = [boards[at : at + 500] for at in range(0, len(boards), 500)]
         evaluator = rukh.Evaluator(self.network, "cpu", threads=2)

@@ -72,27 +72,51 @@ fn test_pieces_are_done_once_although_workers_are_killed() {
     assert!(is_good && figures["done"] == 4000 && figures["missing"] == 0, "{figures}");
 }
 
-/// A server that is killed while it writes the state of a consumer has none when it starts again.
+/// The worker that lives on sees it by the numbers of the deliveries. It also ends the pieces that it holds, at most 260,
+/// whose results may come after the finished pieces were read.
 #[test]
-fn pieces_with_results_are_not_done_again_when_the_server_has_lost_what_was_acknowledged() {
+fn a_worker_does_not_do_pieces_with_results_again_when_the_server_has_lost_what_was_acknowledged() {
     let Some(mut fleet) = Fleet::start() else { return };
+    work_until_the_state_is_lost(&mut fleet);
+    fleet.start_server();
+    let (figures, is_good) = fleet.collect("t", "out");
+    assert!(is_good && figures["done"] == 2000 && figures["missing"] == 0, "{figures}");
+    // Without the check these are more than 800.
+    assert!(figures["repeated"].as_u64() < Some(400), "{figures}");
+    let log = fleet.text("old.log");
+    assert!(log.contains(LOST), "{log}");
+}
+
+/// The worker that begins sees it by the number of the results.
+#[test]
+fn a_new_worker_does_not_do_pieces_with_results_again_when_the_server_has_lost_what_was_acknowledged() {
+    let Some(mut fleet) = Fleet::start() else { return };
+    let old = work_until_the_state_is_lost(&mut fleet);
+    fleet.kill(old);
+    fleet.start_server();
+    let engine = fleet.engine.clone();
+    fleet.worker("new", &engine, &[]);
+    let (figures, is_good) = fleet.collect("t", "out");
+    assert!(is_good && figures["done"] == 2000 && figures["missing"] == 0, "{figures}");
+    assert!(figures["repeated"].as_u64() < Some(400), "{figures}");
+    let log = fleet.text("new.log");
+    assert!(log.contains(LOST), "{log}");
+}
+
+/// What a worker says when the server has lost what was acknowledged.
+const LOST: &str = "the server has lost what workers have acknowledged";
+
+/// Starts a job and a worker, and kills the server as if it were writing the state of the job's consumer: the server that
+/// is started next has none. Returns the worker.
+fn work_until_the_state_is_lost(fleet: &mut Fleet) -> usize {
     fleet.succeeds(&["submit", "test", "--job=t", "--pieces=2000", "--silence=2"]);
     let engine = fleet.engine.clone();
-    // One worker lives on, and another one begins when the state is lost.
-    fleet.worker("old", &engine, &[]);
+    let worker = fleet.worker("old", &engine, &[]);
     fleet.until("some results", |status| status["jobs"][0]["results"].as_u64() > Some(800));
     fleet.kill_server();
     let consumers = fs::read_dir(fleet.path("store/jetstream/$G/streams/rukh-work-t/obs")).unwrap();
     for consumer in consumers {
         fs::remove_file(consumer.unwrap().path().join("o.dat")).unwrap();
     }
-    fleet.start_server();
-    fleet.worker("new", &engine, &[]);
-    let (figures, is_good) = fleet.collect("t", "out");
-    assert!(is_good && figures["done"] == 2000 && figures["missing"] == 0, "{figures}");
-    // Without the check these are more than 800. The worker that lives on also ends the pieces that it holds, at most 260,
-    // whose results may come after the finished pieces were read.
-    assert!(figures["repeated"].as_u64() < Some(400), "{figures}");
-    let log = fleet.text("old.log");
-    assert!(log.contains("the server has lost what workers have acknowledged"), "{log}");
+    worker
 }

@@ -210,6 +210,7 @@ fn the_gemm_table_is_followed_unless_an_entry_fails() {
     std::fs::write(&file, rewritten("hipblaslt", "15")).expect("the folder can be written to");
     let (_, said) = calls_of(folder.path(), &options, &[]);
     assert!(!said.contains("error") && said.contains("GEMMs of the table cannot run here"), "{said}");
+    assert!(said.contains("hipBLASLt does not offer algorithm 15"), "{said}");
     let measured = std::fs::read_to_string(&file).expect("the table is written");
     assert!(!measured.contains(",hipblaslt,15,"), "{measured}");
 }

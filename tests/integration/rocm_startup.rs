@@ -434,3 +434,17 @@ fn figures_are_checked_once() {
     is_correct(&cold.search(&["--backend=rocm-fp16", "-o", &format!("{OPTIONS},warm_up=false")], &[]));
     assert!(!Path::new(&cold.cache.path().join("rukh")).exists());
 }
+
+/// A GEMM of the table that does not run any more is measured anew. What takes its place has not been checked, although
+/// the start began with a table that was.
+#[test]
+fn gemms_that_are_measured_anew_are_checked() {
+    let machine = Machine::new();
+    let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
+    is_correct(&machine.search(&arguments, &[]));
+    let settings = [("RUKH_EMULATOR_FAIL", "hipblasLtMatmul:1"), ("RUKH_EMULATOR_WRONG", "graph")];
+    let said = machine.search(&arguments, &settings);
+    is_correct(&said);
+    assert!(said.contains("info string tuning: 1 GEMMs of the table cannot run here"), "{said}");
+    assert!(said.contains("info string the card's figures are right without graphs"), "{said}");
+}

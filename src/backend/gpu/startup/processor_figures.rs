@@ -49,38 +49,64 @@ pub(super) struct Expected {
 /// The results of a position: q, d, m and e, and the priors.
 type Figures = ([f32; 4], Vec<f32>);
 
-/// The positions with the results that an earlier start has kept for the same network.
-pub(super) fn kept(network: &Network, temperature: f32) -> Option<Vec<Expected>> {
-    let histories = histories(network);
-    let figures = parsed(&cache_folder::kept_line(NAME, &key(network, temperature))?)?;
-    let fits =
-        |(history, (_, priors)): (&PositionHistory, &Figures)| priors.len() == legal_moves(history).len();
-    let all_fit = figures.len() == histories.len() && histories.iter().zip(&figures).all(fits);
-    all_fit.then(|| expected(&histories, figures, network.architecture.input_format))
+/// What the figures of a network depend on. It outlives the network.
+#[derive(Clone)]
+pub(super) struct Question {
+    /// The network's number ([`digest()`]).
+    pub(super) digest: u64,
+    pub(super) has_value_error: bool,
+    temperature: f32,
+    input_format: InputFormat,
+    /// The number of positions.
+    count: usize,
 }
 
-/// Evaluates the positions with the CPU backend, and keeps the results.
-///
-/// # Errors
-/// The CPU backend cannot be made, or its evaluation fails.
-pub(super) fn computed(network: Arc<Network>, temperature: f32) -> Result<Vec<Expected>, BackendError> {
-    let histories = histories(&network);
-    let key = key(&network, temperature);
-    let input_format = network.architecture.input_format;
-    let figures = evaluated(network, temperature, &histories)?;
-    // Without a cache folder the next check computes them again.
-    let _ = cache_folder::keep_line(NAME, &key, &text(&figures));
-    Ok(expected(&histories, figures, input_format))
-}
+impl Question {
+    pub(super) fn of(network: &Network, temperature: f32) -> Question {
+        Question::with_digest(network, temperature, digest(network))
+    }
 
-/// What the figures depend on.
-fn key(network: &Network, temperature: f32) -> String {
-    format!("{},{:016x},{temperature}", rukh_base::version::version(), digest(network))
-}
+    /// Does the same as [`Question::of`] where the network's number is known, which takes a while to compute.
+    pub(super) fn with_digest(network: &Network, temperature: f32, digest: u64) -> Question {
+        let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
+        Question {
+            digest,
+            has_value_error: network.value_error.is_some(),
+            temperature,
+            input_format: network.architecture.input_format,
+            count,
+        }
+    }
 
-fn histories(network: &Network) -> Vec<PositionHistory> {
-    let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
-    POSITIONS.into_iter().take(count).filter_map(|(fen, moves)| history(fen, moves)).collect()
+    fn key(&self) -> String {
+        format!("{},{:016x},{}", rukh_base::version::version(), self.digest, self.temperature)
+    }
+
+    fn histories(&self) -> Vec<PositionHistory> {
+        POSITIONS.into_iter().take(self.count).filter_map(|(fen, moves)| history(fen, moves)).collect()
+    }
+
+    /// The positions with the results that an earlier start has kept.
+    pub(super) fn kept(&self) -> Option<Vec<Expected>> {
+        let histories = self.histories();
+        let figures = parsed(&cache_folder::kept_line(NAME, &self.key())?)?;
+        let fits =
+            |(history, (_, priors)): (&PositionHistory, &Figures)| priors.len() == legal_moves(history).len();
+        let all_fit = figures.len() == histories.len() && histories.iter().zip(&figures).all(fits);
+        all_fit.then(|| expected(&histories, figures, self.input_format))
+    }
+
+    /// Evaluates the positions of the question's `network` with the CPU backend, and keeps the results.
+    ///
+    /// # Errors
+    /// The CPU backend cannot be made, or its evaluation fails.
+    pub(super) fn computed(&self, network: Arc<Network>) -> Result<Vec<Expected>, BackendError> {
+        let histories = self.histories();
+        let figures = evaluated(network, self.temperature, &histories)?;
+        // Without a cache folder the next check computes them again.
+        let _ = cache_folder::keep_line(NAME, &self.key(), &text(&figures));
+        Ok(expected(&histories, figures, self.input_format))
+    }
 }
 
 fn expected(

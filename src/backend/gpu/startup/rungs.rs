@@ -5,6 +5,7 @@
 //! cache folder with everything that it depends on, so that the next start neither evaluates on the processor nor
 //! checks.
 
+use super::processor_figures::Question;
 use super::self_check::Reference;
 use crate::gemm::avoided::BlasLibrary;
 use crate::gemm::gemms::Gemms;
@@ -97,11 +98,20 @@ type Pending = Box<dyn FnOnce() -> std::result::Result<Reference, BackendError>>
 
 /// What a check depends on, and what an earlier check said.
 pub(crate) struct Check {
-    /// `None` if an earlier check is known.
-    reference: Option<Pending>,
     /// Everything apart from what was measured and the GEMM table.
     key: String,
-    notices: Vec<String>,
+    question: Question,
+    figures: Figures,
+}
+
+/// The processor's figures, or why they are not needed.
+enum Figures {
+    Pending(Pending),
+    /// This rung passed an earlier check with the key `whole_key`.
+    Known {
+        whole_key: String,
+        rung: Rung,
+    },
 }
 
 impl Check {
@@ -119,30 +129,67 @@ impl Check {
         for line in gemms.avoided().lines() {
             let _ = write!(key, ",{line}");
         }
-        let known = kept(&whole_key(&key, measured, gemms)).filter(|_| !may_change);
         let temperature = 1.0 / inverse_temperature;
-        let reference = known.is_none().then(|| -> Pending {
-            if let Some(reference) = Reference::kept(network, temperature) {
-                return Box::new(|| Ok(reference));
-            }
-            let network = Arc::new(network.clone());
-            let compute = {
-                let network = Arc::clone(&network);
-                move || Reference::new(network, temperature)
-            };
-            match thread::Builder::new().spawn(compute) {
-                Ok(thread) => Box::new(|| thread.join().unwrap_or_else(|panic| resume_unwind(panic))),
-                // The system has no more threads, so that the figures are computed when they are needed.
-                Err(_) => Box::new(move || Reference::new(network, temperature)),
-            }
-        });
-        Check { reference, key, notices: Vec::new() }
+        let whole_key = whole_key(&key, measured, gemms);
+        let known = kept(&whole_key);
+        let question = match known {
+            Some((_, digest)) => Question::with_digest(network, temperature, digest),
+            None => Question::of(network, temperature),
+        };
+        let figures = match known.filter(|_| !may_change) {
+            Some((rung, _)) => Figures::Known { whole_key, rung },
+            None => Figures::Pending(pending(network, &question)),
+        };
+        Check { key, question, figures }
     }
 
-    /// Waits for the processor's figures. If there are none, a notice says why.
-    fn reference(&mut self) -> Option<Reference> {
-        let reference = self.reference.take()?();
-        reference.map_err(|error| self.notices.push(format!("figures are not checked: {error}"))).ok()
+    /// The processor's figures, for which this waits. If there are none, there is a rung instead. A notice says why
+    /// figures are not checked, or what the rung gives up.
+    fn reference(self, whole_key: &str, notices: &mut Vec<String>) -> std::result::Result<Reference, Rung> {
+        let kept_rung = kept(whole_key).map(|(rung, _)| rung);
+        let rung = match self.figures {
+            Figures::Pending(figures) => match figures() {
+                Ok(reference) => return Ok(reference),
+                Err(error) => {
+                    notices.push(format!("figures are not checked: {error}"));
+                    kept_rung.unwrap_or(Rung::AsAsked)
+                }
+            },
+            Figures::Known { whole_key: known, rung } if known == whole_key => rung,
+            // Tuning has changed the table, so that other programs run than those that were checked.
+            Figures::Known { rung, .. } => match (kept_rung, Reference::kept(&self.question)) {
+                (Some(rung), _) => rung,
+                (None, Some(reference)) => return Ok(reference),
+                (None, None) => {
+                    notices.push("figures are not checked: those of the processor are lost".to_owned());
+                    rung
+                }
+            },
+        };
+        if rung != Rung::AsAsked {
+            notices.push(format!(
+                "the card's figures were wrong at an earlier start, so Rukh runs {}",
+                rung.name()
+            ));
+        }
+        Err(rung)
+    }
+}
+
+/// The figures that were kept, or those of a thread that computes them.
+fn pending(network: &Network, question: &Question) -> Pending {
+    if let Some(reference) = Reference::kept(question) {
+        return Box::new(|| Ok(reference));
+    }
+    let (network, question) = (Arc::new(network.clone()), question.clone());
+    let compute = {
+        let (network, question) = (Arc::clone(&network), question.clone());
+        move || Reference::computed(&question, network)
+    };
+    match thread::Builder::new().spawn(compute) {
+        Ok(thread) => Box::new(|| thread.join().unwrap_or_else(|panic| resume_unwind(panic))),
+        // The system has no more threads, so that the figures are computed when they are needed.
+        Err(_) => Box::new(move || Reference::computed(&question, network)),
     }
 }
 
@@ -160,23 +207,19 @@ pub(crate) struct Checked {
 pub(crate) fn checked_slots(
     maker: &SlotMaker<'_>,
     options: &GpuOptions,
-    mut check: Check,
+    check: Check,
     (measured, is_settled): (&Measured, bool),
 ) -> Result<Checked> {
-    let reference = check.reference();
-    let Check { key, mut notices, .. } = check;
-    let key = whole_key(&key, measured, maker.gemms);
-    let Some(reference) = reference else {
-        let rung = kept(&key).unwrap_or(Rung::AsAsked);
-        if rung != Rung::AsAsked {
-            notices.push(format!(
-                "the card's figures were wrong at an earlier start, so Rukh runs {}",
-                rung.name()
-            ));
+    let key = whole_key(&check.key, measured, maker.gemms);
+    let digest = check.question.digest;
+    let mut notices = Vec::new();
+    let reference = match check.reference(&key, &mut notices) {
+        Ok(reference) => reference,
+        Err(rung) => {
+            let slots = slots_on(rung, maker, options, None)?.map_err(GpuError::Unsupported)?;
+            notices.extend(slots.iter().find_map(Slot::notice));
+            return Ok(Checked { slots, notices });
         }
-        let slots = slots_on(rung, maker, options, None)?.map_err(GpuError::Unsupported)?;
-        notices.extend(slots.iter().find_map(Slot::notice));
-        return Ok(Checked { slots, notices });
     };
     let mut failed: Option<(Rung, String)> = None;
     for rung in Rung::ALL {
@@ -198,7 +241,7 @@ pub(crate) fn checked_slots(
                 notices.extend(slots.iter().find_map(Slot::notice));
                 if is_settled {
                     // Without a cache folder the next start checks again.
-                    let _ = cache_folder::keep_line(NAME, &key, rung.name());
+                    let _ = cache_folder::keep_line(NAME, &key, &kept_line(rung, digest));
                 }
                 return Ok(Checked { slots, notices });
             }
@@ -284,7 +327,14 @@ fn fingerprint(network: &Network) -> u64 {
     digest.number()
 }
 
-/// The rung that passed an earlier check with the same key.
-fn kept(key: &str) -> Option<Rung> {
-    Rung::from_name(&cache_folder::kept_line(NAME, key)?)
+/// The line that keeps a rung, with the number of the network.
+fn kept_line(rung: Rung, digest: u64) -> String {
+    format!("{}, network {digest:016x}", rung.name())
+}
+
+/// The rung that passed an earlier check with the same key, and the number of the network.
+fn kept(whole_key: &str) -> Option<(Rung, u64)> {
+    let line = cache_folder::kept_line(NAME, whole_key)?;
+    let (rung, digest) = line.split_once(", network ")?;
+    Some((Rung::from_name(rung)?, u64::from_str_radix(digest, 16).ok()?))
 }

@@ -4,7 +4,7 @@
 //! positions are therefore evaluated in every bucket, at changing places, and each result is compared with the one of
 //! the CPU backend for the same network.
 
-use super::processor_figures::{self, Expected};
+use super::processor_figures::{Expected, Question};
 use crate::pass::slot::{Requests, Slot};
 use crate::runtime::error::Result;
 use crate::runtime::precision::{GpuPrecision, MOVES_LEFT, tolerance};
@@ -39,14 +39,24 @@ impl Reference {
         network: Arc<Network>,
         temperature: f32,
     ) -> std::result::Result<Reference, BackendError> {
-        let has_value_error = network.value_error.is_some();
-        Ok(Reference { positions: processor_figures::computed(network, temperature)?, has_value_error })
+        Reference::computed(&Question::of(&network, temperature), network)
     }
 
-    /// What [`Reference::new`] has kept for the same network at an earlier start.
-    pub(crate) fn kept(network: &Network, temperature: f32) -> Option<Reference> {
-        let positions = processor_figures::kept(network, temperature)?;
-        Some(Reference { positions, has_value_error: network.value_error.is_some() })
+    /// Does the same as [`Reference::new`] with the question of `network`.
+    ///
+    /// # Errors
+    /// As [`Reference::new`].
+    pub(super) fn computed(
+        question: &Question,
+        network: Arc<Network>,
+    ) -> std::result::Result<Reference, BackendError> {
+        let positions = question.computed(network)?;
+        Ok(Reference { positions, has_value_error: question.has_value_error })
+    }
+
+    /// What was computed and kept at an earlier start.
+    pub(super) fn kept(question: &Question) -> Option<Reference> {
+        Some(Reference { positions: question.kept()?, has_value_error: question.has_value_error })
     }
 
     /// Evaluates the positions in a batch that fills each bucket of `sizes`. Returns the first difference that is too

@@ -20,7 +20,8 @@ use crate::runtime::device::Gpu;
 use crate::runtime::error::Result;
 use crate::runtime::ffi::gemm::{GemmShape, WeightLayout};
 use crate::runtime::ffi::hip::Address;
-use crate::runtime::ffi::program::{Program, Step};
+use crate::runtime::ffi::program::Program;
+use crate::runtime::maker::Maker;
 use crate::table::file;
 use crate::table::row::{Origin, Row};
 use rukh_base::cache_folder;
@@ -97,15 +98,11 @@ pub(crate) fn tune(
     let (later, now): (Vec<_>, Vec<_>) = named.into_iter().partition(|(_, row)| is_unsafe(row));
     let [mut later, mut now] = [later, now]
         .map(|rows| rows.into_iter().map(|(shape, row)| (shape, row.measured)).collect::<GemmTable>());
-    let mut refused = 0;
+    let mut refusals = Vec::new();
     for layers in &gemms {
         // A row of the user's replaces one of the cache.
-        let runs = if now.contains_key(&layers[0].shape) {
-            check(maker, &workspace, &mut now, layers)
-        } else {
-            check(maker, &workspace, &mut table, layers)
-        };
-        refused += usize::from(!runs);
+        let rows = if now.contains_key(&layers[0].shape) { &mut now } else { &mut table };
+        refusals.extend(refusal(maker, &workspace, rows, layers));
     }
     for shape in without_plain_gemm(&table, &now) {
         table.remove(&shape);
@@ -181,18 +178,21 @@ pub(crate) fn tune(
                     || maker.gemms.proposals(&layers[0], choice.layout()).contains(&choice)
             };
             let shape = layers[0].shape;
-            let is_unknown = later.get(&shape).is_some_and(|row| !is_offered(row.choice));
-            if is_unknown {
-                later.remove(&shape);
-            }
-            let runs = !is_unknown && check(maker, &workspace, &mut later, layers);
-            refused += usize::from(!runs);
+            let unknown = later.get(&shape).map(|row| row.choice).filter(|&choice| !is_offered(choice));
+            refusals.extend(match unknown {
+                Some(choice) => {
+                    later.remove(&shape);
+                    Some(not_offered(&shape, choice, maker.gpu.maker))
+                }
+                None => refusal(maker, &workspace, &mut later, layers),
+            });
         }
         let _ = workspace.exchange.stream().synchronize();
     }
-    if refused > 0 {
+    if let Some(first) = refusals.first() {
         notices.push(format!(
-            "tuning: {refused} GEMMs of the table cannot run here, and are measured anew or use the libraries' default"
+            "tuning: {} GEMMs of the table cannot run here, and are measured anew or use the libraries' default ({first})",
+            refusals.len()
         ));
     }
     let is_settled = gemms.iter().all(|layers| !is_missing(&table, &now, &layers[0].shape));
@@ -321,66 +321,69 @@ pub(crate) fn network_gemms(maker: &SlotMaker<'_>, workspace: &Workspace) -> Res
     Ok(gemms)
 }
 
-/// Removes a table entry that cannot run, and returns false then.
-fn check(
+/// Removes a table entry that cannot run, and returns the reason then.
+fn refusal(
     maker: &SlotMaker<'_>,
     workspace: &Workspace,
     table: &mut GemmTable,
     layers: &[GemmProblem],
-) -> bool {
+) -> Option<String> {
     let GemmProblem { shape, operands, .. } = layers[0];
     // A GEMM without a time runs with the default, whatever its row says.
     let is_timed = |row: &&Measured| row.is_timed();
-    let Some(&Measured { choice, .. }) = table.get(&shape).filter(is_timed) else {
-        return true;
-    };
+    let &Measured { choice, .. } = table.get(&shape).filter(is_timed)?;
     if maker.gemms.avoided().contains(choice.asked(), &shape) {
         // It is measured anew, without that library.
         table.remove(&shape);
-        return true;
+        return None;
     }
-    if shape.is_of_bytes() {
+    let reason = if shape.is_of_bytes() {
         let runs =
             matches!(choice, GemmChoice::Own(own) if bytes::kernel(&shape, maker.kernels, own).is_some());
-        if !runs {
-            table.remove(&shape);
-        }
-        return runs;
-    }
-    if choice.layout() == WeightLayout::Bytes && !maker.gemms.may_use_bytes(&shape) {
-        table.remove(&shape);
-        return false;
-    }
-    // Where GEMMs use preshuffled weights is chosen later. The kernel is the same.
-    let choice = match choice {
-        GemmChoice::Own(own) => GemmChoice::Own(own.with_plain_weights()),
-        other => other,
-    };
-    let problem = maker.gemms.with_transposed_weights(&layers[0], choice);
-    if problem.operands_in(choice.layout()).is_none() {
+        (!runs).then(|| not_offered(&shape, choice, maker.gpu.maker))
+    } else if choice.layout() == WeightLayout::Bytes && !maker.gemms.may_use_bytes(&shape) {
+        Some(format!("{shape}: its weights may not have 8 bits"))
+    } else {
+        // Where GEMMs use preshuffled weights is chosen later. The kernel is the same.
+        let choice = match choice {
+            GemmChoice::Own(own) => GemmChoice::Own(own.with_plain_weights()),
+            other => other,
+        };
+        let problem = maker.gemms.with_transposed_weights(&layers[0], choice);
         // Without memory for transposed weights the library's default runs.
-        return true;
-    }
-    let runs = match step(maker, &problem, choice) {
-        Some(step) => {
-            let program = Program::new(vec![step], Vec::new());
-            program.enqueue(workspace.exchange.stream(), &workspace.lanes).is_ok()
+        problem.operands_in(choice.layout())?;
+        match maker.gemms.step_by_choice("gemm", &problem, choice) {
+            Ok(Some(step)) => {
+                let program = Program::new(vec![step], Vec::new());
+                let enqueued = program.enqueue(workspace.exchange.stream(), &workspace.lanes);
+                enqueued.err().map(|error| format!("{shape}: {error}"))
+            }
+            // rocBLAS has no epilogues, so this entry means a plain GEMM followed by a separate epilogue.
+            Ok(None) if matches!(choice, GemmChoice::Rocblas { .. }) => {
+                let shape = shape.without_epilogue();
+                let plain = GemmProblem::plain(shape, operands, Address::NULL);
+                refusal(maker, workspace, table, &[plain])
+            }
+            Ok(None) => Some(not_offered(&shape, choice, maker.gpu.maker)),
+            Err(error) => Some(format!("{shape}: {error}")),
         }
-        // rocBLAS has no epilogues, so this entry means a plain GEMM followed by a separate epilogue.
-        None if matches!(choice, GemmChoice::Rocblas { .. }) => {
-            let shape = shape.without_epilogue();
-            check(maker, workspace, table, &[GemmProblem::plain(shape, operands, Address::NULL)])
-        }
-        None => false,
     };
-    if !runs {
+    if reason.is_some() {
         table.remove(&shape);
     }
-    runs
+    reason
 }
 
-fn step(maker: &SlotMaker<'_>, problem: &GemmProblem, choice: GemmChoice) -> Option<Step> {
-    maker.gemms.step_by_choice("gemm", problem, choice).ok().flatten()
+/// The reason where the library lacks the algorithm of a choice, or we the kernel.
+fn not_offered(shape: &GemmShape, choice: GemmChoice, maker: Maker) -> String {
+    let name = choice.asked().name(maker);
+    match choice {
+        GemmChoice::Rocblas { solution: Some(number), .. }
+        | GemmChoice::HipblasLt { solution: Some(number), .. } => {
+            format!("{shape}: {name} does not offer algorithm {number}")
+        }
+        _ => format!("{shape}: {name} does not compute it"),
+    }
 }
 
 /// Orders batch sizes for a limited time budget: the powers of two come first, and among them the sizes nearest to 128.

@@ -2,6 +2,7 @@
 //! requests in order, and a function that turns a panic into an error.
 
 use super::{Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket};
+use rukh_net::InputPlanes;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -88,6 +89,13 @@ impl OrderedBatch {
             self.ready.push((self.length, evaluation));
         }
         self.length += 1;
+    }
+
+    /// Does what [`Batch::add_planes`] does.
+    pub(crate) fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        let is_added = self.inner.add_planes(planes, indices);
+        self.length += usize::from(is_added);
+        is_added
     }
 
     pub(crate) fn submit(self) -> OrderedTicket {

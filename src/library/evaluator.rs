@@ -91,6 +91,7 @@ impl Evaluation {
 #[derive(Clone)]
 pub struct Evaluator {
     backend: Arc<dyn Backend>,
+    notices: Arc<[String]>,
 }
 
 impl std::fmt::Debug for Evaluator {
@@ -113,12 +114,19 @@ impl Evaluator {
             policy_softmax_temperature: options.policy_temperature,
             ..BackendConfig::default()
         };
-        Ok(Evaluator { backend: create_for_file(&config, network.file().clone())?.backend })
+        let created = create_for_file(&config, network.file().clone())?;
+        Ok(Evaluator { backend: created.backend, notices: created.notices.into() })
     }
 
     /// The name of the backend with its instructions or card, such as `cpu-bf16 (AMX)`.
     pub fn name(&self) -> &str {
         &self.backend.attributes().name
+    }
+
+    /// What a user should know of the preparation, each a sentence: why `auto` passed over a card, what was measured, which
+    /// options have no meaning here.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Evaluates positions, in batches of which several are under way. The results are in the order of the positions.

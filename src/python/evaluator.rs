@@ -34,6 +34,7 @@ const FEWEST: usize = 8;
 #[pyclass(frozen, module = "rukh._native")]
 pub(crate) struct Evaluator {
     backend: OfProcess<Arc<dyn Backend>>,
+    notices: Vec<String>,
     format: InputFormat,
     threads: Option<usize>,
 }
@@ -75,6 +76,7 @@ impl Evaluator {
             py.detach(|| create_for_file(&config, file)).map_err(|error| exception(error.into()))?;
         Ok(Evaluator {
             backend: OfProcess::new("Evaluator", created.backend),
+            notices: created.notices,
             format: network.format,
             threads,
         })
@@ -83,6 +85,11 @@ impl Evaluator {
     #[getter]
     fn name(&self) -> PyResult<String> {
         Ok(self.backend.get()?.attributes().name.clone())
+    }
+
+    #[getter]
+    fn notices(&self) -> Vec<String> {
+        self.notices.clone()
     }
 
     fn __reduce__(&self) -> PyResult<()> {

@@ -12,6 +12,7 @@ use rukh_backend::{
     Added, Attributes, Backend, BackendError, Batch, EvalRequest, Evaluation, Evaluations, Ticket, Value,
 };
 use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+use rukh_net::InputPlanes;
 use rukh_registry::{self, BackendConfig};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -170,6 +171,10 @@ impl Batch for FaultyBatch {
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         self.inner.add(request)
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        self.inner.add_planes(planes, indices)
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

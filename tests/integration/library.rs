@@ -181,6 +181,15 @@ fn an_evaluation_that_fails_is_the_error_of_the_search() {
 }
 
 #[test]
+fn notices_say_what_the_preparation_found() {
+    let network = Network::embedded().unwrap();
+    let mut options = EvaluatorOptions::on("cpu");
+    options.backend_options = "alt_mish=true".to_owned();
+    let notices = Evaluator::new(&network, &options).unwrap().notices().join(" ");
+    assert!(notices.contains("passed over: alt_mish"), "{notices}");
+}
+
+#[test]
 fn what_is_wrong_is_an_error_of_its_kind() {
     let network = Network::embedded().unwrap();
     let evaluator = |options: &EvaluatorOptions| Evaluator::new(&network, options).unwrap_err();

@@ -23,6 +23,7 @@ use crate::{
 };
 use rukh_base::sync::Arc;
 use rukh_base::sync::atomic::{AtomicUsize, Ordering};
+use rukh_net::InputPlanes;
 
 /// Several backends that share each batch.
 pub struct DemuxBackend {
@@ -169,6 +170,12 @@ impl Batch for DealtBatch {
         self.parts[self.deal.part_of(self.length)].1.add(request);
         self.length += 1;
         Added::Queued
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        let is_added = self.parts[self.deal.part_of(self.length)].1.add_planes(planes, indices);
+        self.length += usize::from(is_added);
+        is_added
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

@@ -6,6 +6,7 @@ use crate::{
 };
 use rukh_base::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use rukh_chess::PositionHistory;
+use rukh_net::InputPlanes;
 use std::time::{Duration, Instant};
 
 /// A backend whose work is measured, from the submission of a batch until somebody has waited for its ticket.
@@ -115,6 +116,10 @@ impl Batch for MeteredBatch {
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
         self.batch.add(request)
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        self.batch.add_planes(planes, indices)
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

@@ -5,8 +5,8 @@
 //! `delay + n * per_position`. The time of completion is computed when the batch is submitted, and the ticket sleeps
 //! until then, so the simulated device uses no CPU time, like a real one.
 //!
-//! With `times` it is a card that was measured: a batch takes as long as the [`Times`] say, in addition to the two other
-//! times, and the slots share the card, so that their batches take as long together as one after another.
+//! With `times` it is a card that was measured: the time that the [`Times`] give is added to the two others, and the slots
+//! share the card, so that their batches take as long together as one after another.
 
 use crate::ticket::{Done, check_batch_size};
 use crate::{Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluations, Ticket};

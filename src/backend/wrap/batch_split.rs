@@ -10,6 +10,7 @@ use crate::{
     Evaluations, Ticket,
     ticket::{Done, check_batch_size},
 };
+use rukh_net::InputPlanes;
 use std::sync::Arc;
 
 /// Splits each batch into parts that the backend inside accepts.
@@ -73,19 +74,33 @@ struct SplitBatch {
     length: usize,
 }
 
+impl SplitBatch {
+    /// Submits the part being filled and opens another one, if it is full.
+    fn make_room(&mut self) {
+        if self.open.len() == self.part_size {
+            let next = OrderedBatch::new(&self.attributes.name, self.inner.new_batch());
+            self.submitted.push(std::mem::replace(&mut self.open, next).submit());
+        }
+    }
+}
+
 impl Batch for SplitBatch {
     fn len(&self) -> usize {
         self.length
     }
 
     fn add(&mut self, request: EvalRequest<'_>) -> Added {
-        if self.open.len() == self.part_size {
-            let next = OrderedBatch::new(&self.attributes.name, self.inner.new_batch());
-            self.submitted.push(std::mem::replace(&mut self.open, next).submit());
-        }
+        self.make_room();
         self.open.add(request);
         self.length += 1;
         Added::Queued
+    }
+
+    fn add_planes(&mut self, planes: &InputPlanes, indices: &[u16]) -> bool {
+        self.make_room();
+        let is_added = self.open.add_planes(planes, indices);
+        self.length += usize::from(is_added);
+        is_added
     }
 
     fn submit(self: Box<Self>) -> Box<dyn Ticket> {

@@ -36,6 +36,7 @@ class Network:
 
 class Evaluator:
     name: str
+    notices: list[str]
     def __init__(
         self, network: Network, backend: str, options: str, policy_temperature: float, threads: int | None
     ) -> None: ...

@@ -108,6 +108,12 @@ class Evaluator:
         """The name of the backend with its instructions or card, such as `cpu-bf16 (AMX)`."""
         return self._native.name
 
+    @property
+    def notices(self) -> list[str]:
+        """What a user should know of the preparation, each a sentence: why `auto` passed over a card, what was measured, which
+        options have no meaning here."""
+        return self._native.notices
+
     def evaluate(self, positions: str | chess.Board | Iterable[str | chess.Board] | NDArray[Any]) -> Evaluations:
         """Evaluates positions; give it many at once.
 
@@ -119,7 +125,7 @@ class Evaluator:
           only if the board before is there. Planes that show no position have no moves.
 
         Raises ValueError for a position that cannot be read and TypeError for an object of another type, with its number
-        from 0; TypeError for planes on a backend that takes positions only, such as several cards; and RuntimeError if the
+        from 0; TypeError for planes on a backend that takes positions only, such as `multiplexing`; and RuntimeError if the
         evaluation fails.
         """
         if not isinstance(positions, np.ndarray):

@@ -187,6 +187,10 @@ class Evaluations(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "colour"):
             rukh.Evaluator(self.network, "cpu", {"colour": "red"})
 
+    def test_notices_say_what_the_preparation_found(self):
+        evaluator = rukh.Evaluator(self.network, "cpu", {"threads": 1, "alt_mish": "true"})
+        self.assertIn("passed over: alt_mish", " ".join(evaluator.notices))
+
     def test_dense_priors_are_those_of_the_indices(self):
         found = self.evaluator.evaluate(random_boards(700))
         expected = np.zeros((700, 1858), np.float32)
@@ -248,6 +252,17 @@ class Cards(unittest.TestCase):
                 found = self.evaluator(threads).evaluate(positions)
                 np.testing.assert_array_equal(found.wdl, alone.wdl)
                 np.testing.assert_array_equal(found.offsets, alone.offsets)
+                np.testing.assert_array_equal(found.priors, alone.priors)
+
+    def test_several_cards_share_a_call(self):
+        packed = rukh.pack(random_boards(1500))
+        network = rukh.Network.embedded()
+        two = "(backend=random,slots=3,delay=1),(backend=random,slots=3,delay=1)"
+        for positions in (packed, network.planes(packed)):
+            alone = self.evaluator(None).evaluate(positions)
+            for backend in ("roundrobin", "demux"):
+                found = rukh.Evaluator(network, backend, two).evaluate(positions)
+                np.testing.assert_array_equal(found.wdl, alone.wdl)
                 np.testing.assert_array_equal(found.priors, alone.priors)
 
     def test_a_wrong_position_is_named(self):

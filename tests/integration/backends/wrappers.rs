@@ -12,6 +12,9 @@ use rukh_backend::wrap::BatchSplittingBackend;
 use rukh_backend::wrap::CachingBackend;
 use rukh_backend::wrap::RecordingBackend;
 use rukh_backend::wrap::{CheckBackend, CheckOptions};
+use rukh_net::input::encode;
+use rukh_net::policy_index::index_of;
+use rukh_net::{HistoryFill, InputFormat};
 use std::sync::mpsc;
 use std::time::Instant;
 
@@ -73,6 +76,34 @@ fn batches_larger_than_a_backends_maximum_are_split() {
 
     let two = DemuxBackend::new(vec![Child::new(small()), Child::new(small())], 1).unwrap();
     assert_eq!(two.attributes().maximum_batch_size, 16);
+}
+
+/// The backends that choose their child before the first position takes planes; the others need positions, to copy them.
+#[test]
+fn several_backends_evaluate_planes_as_one_does() {
+    let samples = samples(100);
+    let of_planes = |name: &str, backend: &dyn Backend| {
+        let mut batch = backend.new_batch();
+        for sample in &samples {
+            let (planes, transform) =
+                encode(&sample.history, InputFormat::Classical112, HistoryFill::FenOnly);
+            let side = sample.history.last().side_to_move();
+            let indices: Vec<u16> = sample.moves.iter().map(|&m| index_of(m, side, transform)).collect();
+            assert!(batch.add_planes(&planes, &indices), "{name}");
+        }
+        let evaluations = batch.submit().wait().unwrap();
+        let own = |(value, priors): (Value, &[f32])| Evaluation { value, priors: priors.into() };
+        evaluations.iter().map(own).collect::<Vec<_>>()
+    };
+    let expected = of_planes("random", &*random());
+    let mut small = Faulty::slow(Duration::ZERO);
+    small.attributes.maximum_batch_size = 8;
+    let split: Arc<dyn Backend> = Arc::new(BatchSplittingBackend::new(Arc::new(small), 1024));
+    let takes_planes = |(name, _): &(&str, _)| ["demux", "demux by threes", "roundrobin"].contains(name);
+    let several = wrapped(random).into_iter().filter(takes_planes);
+    for (name, backend) in several.chain([("batch split by eights", split)]) {
+        assert_same(name, &of_planes(name, &*backend), &expected, 0.0);
+    }
 }
 
 #[test]

@@ -4,7 +4,7 @@
 # usage: scripts/checks/cuda.sh PACKED [step ...]
 #   PACKED  the folder that scripts/checks/cuda_pack.sh made
 # Steps: correct speed profile branches sweep large sanitize compare doctor own tune verdicts search cards match variant
-# matrix loop int8 fp8 weights threads formats check movetime chains starts many each duel; if none is named, the first three run. Each step has
+# matrix loop int8 fp8 weights threads formats check movetime chains starts many each played duel; if none is named, the first three run. Each step has
 # a time limit. A call ends within ten minutes, and names the steps that it had no time for. Two calls do the steps that
 # tests of every change need: `correct speed profile`, then `branches sweep large`.
 # environment:
@@ -454,6 +454,26 @@ step_each() {
                 status=1
             echo "-- $name" && cat "$out/each-$format.log"
         done
+    done
+    return $status
+}
+
+# Compares batches of play with the processor's in fp32: one in a hundred of each card, in searches with all cards that
+# begin with an empty cache folder.
+step_played() {
+    local status=0 format tolerance card children
+    for format in cuda cuda-fp16; do
+        [ "$format" = cuda ] && tolerance=0.001 || tolerance=0.02
+        children=()
+        for ((card = 0; card < cards; card++)); do
+            children+=("(backend=check,freq=0.01,atol=$tolerance,(backend=$format,gpu=$card),(backend=cpu))")
+        done
+        XDG_CACHE_HOME=$work/played run 90 "played-$format.log" "$rukh" bench --movetime=1000 --num-positions=30 \
+            --weights="$here/weights/rukh-128x6.pb.gz" --backend=multiplexing \
+            --backend-opts="$(IFS=, && echo "${children[*]}")" || status=1
+        echo "-- $format" && grep "batches compared" "$out/played-$format.log"
+        # Every card must have been compared.
+        [ "$(grep -cE "check: [1-9][0-9]* batches compared, 0 failed" "$out/played-$format.log")" -eq "$cards" ] || status=1
     done
     return $status
 }

@@ -7,8 +7,8 @@
 
 use crate::ticket::{OrderedBatch, OrderedTicket};
 use crate::{
-    Added, Attributes, Backend, BackendError, Batch, Comparison, EvalRequest, Evaluation, Evaluations,
-    Figure, Ticket,
+    Added, Attributes, Backend, BackendError, Batch, Comparison, DeviceWork, Devices, EvalRequest,
+    Evaluation, Evaluations, Figure, Ticket,
 };
 use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -157,6 +157,14 @@ impl Backend for CheckBackend {
     fn clear_cache(&self) {
         self.work.clear_cache();
         self.reference.clear_cache();
+    }
+
+    fn devices(&self) -> Devices {
+        self.work.devices()
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        self.work.work()
     }
 }
 

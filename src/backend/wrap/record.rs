@@ -12,8 +12,8 @@
 use crate::position_key::full_key;
 use crate::ticket::{Done, OrderedBatch, OrderedTicket, check_batch_size};
 use crate::{
-    Added, Attributes, Backend, BackendError, Batch, BatchSizes, EvalRequest, Evaluation, Evaluations,
-    Ticket, Value,
+    Added, Attributes, Backend, BackendError, Batch, BatchSizes, DeviceWork, Devices, EvalRequest,
+    Evaluation, Evaluations, Ticket, Value,
 };
 use rukh_base::regular_file::{self, FileError};
 use std::collections::HashMap;
@@ -138,6 +138,14 @@ impl Backend for RecordingBackend {
 
     fn clear_cache(&self) {
         self.inner.clear_cache();
+    }
+
+    fn devices(&self) -> Devices {
+        self.inner.devices()
+    }
+
+    fn work(&self) -> Vec<DeviceWork> {
+        self.inner.work()
     }
 }
 

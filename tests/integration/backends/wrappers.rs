@@ -59,6 +59,19 @@ fn every_wrapper_gives_the_answers_of_the_backend_that_it_wraps() {
     }
 }
 
+/// The search treats one device and several differently, whatever is wrapped around them.
+#[test]
+fn every_wrapper_tells_the_devices_that_are_in_it() {
+    let two = || -> Arc<dyn Backend> {
+        Arc::new(MultiplexingBackend::new(vec![Child::new(random()), Child::new(random())]).unwrap())
+    };
+    for (name, backend) in wrapped(two) {
+        let pairs =
+            if ["multiplexing", "demux", "demux by threes", "roundrobin"].contains(&name) { 2 } else { 1 };
+        assert_eq!((backend.devices().total, backend.work().len()), (2 * pairs, 2 * pairs), "{name}");
+    }
+}
+
 #[test]
 fn batches_larger_than_a_backends_maximum_are_split() {
     let samples = samples(50);

@@ -159,6 +159,19 @@ impl Fleet {
         }
     }
 
+    /// Waits until a worker has said something.
+    pub(crate) fn says(&self, worker: &str, text: &str) {
+        let begun = Instant::now();
+        loop {
+            let log = self.text(&format!("{worker}.log"));
+            if log.contains(text) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{text} is not in {log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Waits for the results of a job. Returns the figures, and whether nothing was put aside.
     pub(crate) fn collect(&self, job: &str, output: &str) -> (Value, bool) {
         let output = format!("--output={}", self.name(output));

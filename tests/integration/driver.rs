@@ -90,10 +90,9 @@ impl Driver {
         Driver::start(&["--backend=trivial", "--threads=1"])
     }
 
-    /// Sends `line` and a newline.
+    /// Sends `line` and a newline, at once, so that no time passes before the engine has the whole line.
     pub(crate) fn send(&mut self, line: &str) {
-        self.send_bytes(line.as_bytes());
-        self.send_bytes(b"\n");
+        self.send_bytes(format!("{line}\n").as_bytes());
     }
 
     /// Sends `bytes` without a newline.

@@ -106,8 +106,9 @@ impl Responder for Silent {
     fn message(&self, _text: &str) {}
 }
 
-#[test]
-fn the_search_keeps_a_device_busy() {
+/// The shares of the time in which at least one batch is in flight, and as many as the device evaluates at once, for each
+/// window of a search.
+fn shares_of_a_search() -> Vec<[f64; 2]> {
     let log = Arc::new(Mutex::new(Log::default()));
     let random = Arc::new(RandomBackend::default());
     let device = DeviceOptions {
@@ -142,8 +143,15 @@ fn the_search_keeps_a_device_busy() {
     for (window, [one, all]) in shares.iter().enumerate() {
         println!("second {}: busy {:.1} %, all slots {:.1} %", window + 1, 100.0 * one, 100.0 * all);
     }
-    // On an idle machine the share is above 0.97.
-    assert!(shares.iter().all(|&[one, _]| one > 0.5), "{shares:?}");
+    shares
+}
+
+#[test]
+fn the_search_keeps_a_device_busy() {
+    // Other processes may take the processors for a while: one quiet attempt of a few is enough. On an idle machine the
+    // share is above 0.97.
+    let is_busy = |shares: &[[f64; 2]]| shares.iter().all(|&[one, _]| one > 0.5);
+    assert!((0..3).any(|_| is_busy(&shares_of_a_search())), "the shares are printed above");
 }
 
 /// Searches with simulated cards that take 20 ms for a batch, for longer than the shortest search that gets a notice.
@@ -166,19 +174,17 @@ fn notices(backend: &str, card: &str, settings: &[(&str, &str)]) -> [Vec<String>
 fn a_notice_says_once_that_a_card_waits_and_what_to_change() {
     const CARD: &str = "times=16:20000/256:21000,slots=2";
     let two_cards = format!("backend=trivial,({CARD}),({CARD})");
+    let silence = [const { Vec::<String>::new() }; 2];
     std::thread::scope(|scope| {
         let told = scope.spawn(|| notices("multiplexing", &two_cards, &[("Threads", "1")]));
-        let busy = scope.spawn(|| notices("multiplexing", &two_cards, &[]));
+        // Where other processes take the processors the cards do wait, and that is rightly told: one quiet attempt of a
+        // few is enough.
+        let busy = scope.spawn(|| (0..3).any(|_| notices("multiplexing", &two_cards, &[]) == silence));
         let one_card = scope.spawn(|| notices("trivial", CARD, &[("Threads", "1")]));
-        let [first, second] = told.join().expect("the search does not panic");
-        assert_eq!(first.len(), 1, "{first:?}");
-        assert!(first[0].contains("Threads 1 is too few for 2 cards; 0 means 5"), "{first:?}");
-        assert!(second.is_empty(), "{second:?}");
-        for silent in [busy, one_card] {
-            assert_eq!(
-                silent.join().expect("the search does not panic"),
-                [const { Vec::<String>::new() }; 2]
-            );
-        }
+        let told = told.join().expect("the search does not panic").concat();
+        assert_eq!(told.len(), 1, "{told:?}");
+        assert!(told[0].contains("Threads 1 is too few for 2 cards; 0 means 5"), "{told:?}");
+        assert!(busy.join().expect("the search does not panic"), "five threads keep two cards busy");
+        assert_eq!(one_card.join().expect("the search does not panic"), silence);
     });
 }

@@ -8,6 +8,8 @@ use crate::driver::{self, Driver};
 use crate::uci_lines::is_uci;
 use rukh_chess::{Color, Position, PositionHistory, uci_move};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Starting position 356 of Chess960, with its castling rights as in Shredder-FEN.
@@ -52,6 +54,38 @@ fn finish(mut player: Driver) {
     assert!(status.success(), "{status}");
 }
 
+/// The shortest time that counts as one in which the machine stands still. The engine has to do with shorter ones.
+const LEAST_STALL: Duration = Duration::from_millis(50);
+
+/// The time in which the whole machine has stood still, as a virtual machine does while others have its processors. No
+/// engine can do anything about that. A thread that sleeps for a millisecond at a time notices it, because it wakes up
+/// much later.
+struct Stalls(Arc<AtomicU64>);
+
+impl Stalls {
+    fn watch() -> Stalls {
+        let microseconds = Arc::new(AtomicU64::new(0));
+        let noted = Arc::downgrade(&microseconds);
+        std::thread::spawn(move || {
+            let mut begun = Instant::now();
+            while let Some(noted) = noted.upgrade() {
+                std::thread::sleep(Duration::from_millis(1));
+                let slept = begun.elapsed();
+                begun = Instant::now();
+                if slept >= LEAST_STALL {
+                    noted.fetch_add(slept.as_micros() as u64, Ordering::Relaxed);
+                }
+            }
+        });
+        Stalls(microseconds)
+    }
+
+    /// Takes what was noted off a time.
+    fn take_off(&self, time: Duration) -> Duration {
+        time.saturating_sub(Duration::from_micros(self.0.swap(0, Ordering::Relaxed)))
+    }
+}
+
 /// Plays a game from `start` (the usual position, if `None`) to its end, but no more than `most_plies` plies.
 fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usize) {
     let mut players = [0, 1].map(|_| start_player(flags, start.is_some()));
@@ -64,7 +98,7 @@ fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usiz
         Limit::Clock { base, .. } => [base; 2],
         _ => [Duration::ZERO; 2],
     };
-    let mut plies = 0;
+    let (mut plies, stalls) = (0, Stalls::watch());
     while history.result().is_none() && plies < most_plies {
         let side = usize::from(history.last().side_to_move() == Color::Black);
         let player = &mut players[side];
@@ -80,7 +114,12 @@ fn play_game(flags: &[&str], start: Option<&str>, limit: Limit, most_plies: usiz
             }
         });
         let answer = read_until(player, "bestmove");
-        let spent = begun.elapsed();
+        let mut spent = stalls.take_off(begun.elapsed());
+        if matches!(limit, Limit::Clock { .. }) && spent > clocks[side] {
+            // The engine may have woken up before the thread that watches.
+            std::thread::sleep(LEAST_STALL);
+            spent = stalls.take_off(spent);
+        }
         match limit {
             Limit::Nodes(_) => {}
             // A busy machine may delay a thread; an engine that ignores its limit is later than this.

@@ -6,6 +6,7 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
@@ -43,10 +44,9 @@ impl Fleet {
     pub(crate) fn start() -> Option<Fleet> {
         let nats_server = nats_server()?;
         let engine = engine()?;
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut fleet = Fleet {
             folder: TempDir::new().unwrap(),
-            address: format!("127.0.0.1:{port}"),
+            address: free_address(),
             engine,
             nats_server,
             server: None,
@@ -159,6 +159,19 @@ impl Fleet {
         }
     }
 
+    /// Waits until a worker has said something.
+    pub(crate) fn says(&self, worker: &str, text: &str) {
+        let begun = Instant::now();
+        loop {
+            let log = self.text(&format!("{worker}.log"));
+            if log.contains(text) {
+                return;
+            }
+            assert!(begun.elapsed() < PATIENCE, "{text} is not in {log}");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+
     /// Waits for the results of a job. Returns the figures, and whether nothing was put aside.
     pub(crate) fn collect(&self, job: &str, output: &str) -> (Value, bool) {
         let output = format!("--output={}", self.name(output));
@@ -240,6 +253,20 @@ impl Fleet {
         let job = format!("--job={job}");
         let head = ["submit", "analyze", &job, "--positions=8", "--silence=2"];
         self.succeeds(&[&head, more, files, &["--"], flags].concat());
+    }
+}
+
+/// An address at which nobody listens. Its port is below those that a system gives to outgoing connections. Such a
+/// connection of another test could take the port before the server has it, or while the server is killed.
+pub(crate) fn free_address() -> String {
+    static TRIED: AtomicU32 = AtomicU32::new(0);
+    loop {
+        // Processes that test at the same time begin at different ports.
+        let number = std::process::id().wrapping_mul(101).wrapping_add(TRIED.fetch_add(1, Ordering::Relaxed));
+        let address = format!("127.0.0.1:{}", 10_000 + number % 20_000);
+        if TcpListener::bind(&address).is_ok() {
+            return address;
+        }
     }
 }
 

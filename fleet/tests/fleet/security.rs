@@ -4,7 +4,6 @@
 use crate::harness::*;
 use serde_json::Value;
 use std::fs;
-use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
@@ -57,9 +56,8 @@ impl SecuredServer {
             eprintln!("skipped: there is no openssl, which is in Debian's package of this name");
             return None;
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let address = format!("127.0.0.1:{port}");
-        let mut secured = SecuredServer { folder: TempDir::new().unwrap(), address, server: None };
+        let mut secured =
+            SecuredServer { folder: TempDir::new().unwrap(), address: free_address(), server: None };
         secured.file("openssl.cnf", OPENSSL_SETTINGS);
         secured.file("authorization.conf", authorization);
         for authority in ["authority", "stranger"] {

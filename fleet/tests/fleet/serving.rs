@@ -2,7 +2,6 @@
 
 use crate::harness::*;
 use std::fs::{self, File};
-use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -61,9 +60,8 @@ fn a_server_whose_serve_was_killed_is_found_again_and_no_second_one_has_its_stor
     if nats_server().is_none() {
         return;
     }
-    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let address = format!("127.0.0.1:{port}");
-    let mut serving = Serving { folder: TempDir::new().unwrap(), address, processes: Vec::new() };
+    let mut serving =
+        Serving { folder: TempDir::new().unwrap(), address: free_address(), processes: Vec::new() };
     serving.start();
     serving.until("an answer", || serving.call(&["status"]));
     assert!(serving.call(&["submit", "test", "--job=kept", "--pieces=3"]));

@@ -297,6 +297,7 @@ mod tests {
     use crate::queue::{WorkerTicket, reply_channel};
     use crate::synthetic::{DeviceOptions, RandomBackend, SimulatedDevice};
     use rukh_chess::{PackedMove, Position, PositionHistory, uci_move};
+    use std::sync::Barrier;
 
     fn history(moves: &str) -> PositionHistory {
         let mut history = PositionHistory::new(Position::startpos());
@@ -332,11 +333,14 @@ mod tests {
         let alone = RandomBackend::default();
         let batches = ["e2e4", "d2d4 d7d5", "g1f3 g8f6 f3g1", "a2a4"]
             .map(|line| vec![history(line), history(&format!("{line} {}", reply(&history(line))))]);
+        // On a busy machine one could end before another begins, and then nothing is gathered.
+        let all_search = Barrier::new(batches.len());
         std::thread::scope(|scope| {
             for batch in &batches {
-                let (shared, alone) = (&shared, &alone);
+                let (shared, alone, all_search) = (&shared, &alone, &all_search);
                 scope.spawn(move || {
                     let _searching = shared.begin_search();
+                    all_search.wait();
                     for _ in 0..10 {
                         assert_eq!(
                             evaluate_with(shared, batch).unwrap(),

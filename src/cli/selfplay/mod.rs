@@ -57,6 +57,9 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     let mut training = arguments.training.then(|| training::open(arguments)).transpose()?;
     tournament.notices().iter().for_each(|notice| print_error_line(notice));
     let tablebases = tournament.tablebases();
+    // Whoever has read the next line may interrupt the games.
+    let interrupter = tournament.interrupter();
+    catch_interrupt(move || interrupter.interrupt())?;
     print_error_line(&format!("playing {} games at once", tournament.parallelism()));
     if let Some(store) = &training {
         print_error_line(&format!("writing training data to {}", store.folder().display()));
@@ -69,8 +72,6 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
         network: words::network(networks[player]),
         limit: limits[player].clone(),
     });
-    let interrupter = tournament.interrupter();
-    catch_interrupt(move || interrupter.interrupt())?;
     let mut failed_write: Option<CliError> = None;
     let mut unplayed_games = 0;
     let interrupter = tournament.interrupter();

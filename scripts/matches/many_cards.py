@@ -45,13 +45,13 @@ def simulated(shape, slower):
     return f"times={times}"
 
 
-def backend_flags(backend, options, children):
-    """The flags for several cards; `children` has the options of each."""
+def backend_flags(combined, backend, options, children):
+    """The flags for cards, several of them behind the backend `combined`; `children` has the options of each."""
     if len(children) == 1:
         options = ",".join(filter(None, [options, children[0]]))
         return [f"--backend={backend}", f"--backend-opts={options}"]
     inside = ",".join([f"backend={backend}", *filter(None, [options]), *(f"({child})" for child in children)])
-    return ["--backend=multiplexing", f"--backend-opts={inside}"]
+    return [f"--backend={combined}", f"--backend-opts={inside}"]
 
 
 class Search:
@@ -139,6 +139,7 @@ def main():
     parser.add_argument("--weights", action="append", default=[], help="networks for real cards")
     parser.add_argument("--backend", default="cuda-auto", help="backend of real cards")
     parser.add_argument("--options", default="", help="its options")
+    parser.add_argument("--combined", default="multiplexing", help="backend in front of several cards")
     parser.add_argument("--seconds", default="1,3,10", help="times of a search")
     parser.add_argument("--positions", type=int, default=2, help="openings of each round")
     parser.add_argument("--rounds", type=int, default=3)
@@ -157,8 +158,9 @@ def main():
         def flags(count, network=network):
             if arguments.weights:
                 children = [f"gpu={card}" for card in range(count)]
-                return [f"--weights={network}", *backend_flags(arguments.backend, arguments.options, children)]
-            return backend_flags(arguments.evaluator, simulated(network, arguments.slower), [f"slots={STREAMS}"] * count)
+                return [f"--weights={network}", *backend_flags(arguments.combined, arguments.backend, arguments.options, children)]
+            card = simulated(network, arguments.slower)
+            return backend_flags(arguments.combined, arguments.evaluator, card, [f"slots={STREAMS}"] * count)
 
         if arguments.alone:
             for count in counts:

@@ -352,6 +352,12 @@ fn a_library_that_computes_something_else_is_given_up() {
 }
 
 #[test]
+fn a_library_that_computes_something_else_on_several_streams_is_given_up() {
+    let options = format!("{},tune=off", OPTIONS.replace("streams=1", "streams=2"));
+    finds_the_rung(&options, "gfx1151", "hipblaslt together", "without hipBLASLt");
+}
+
+#[test]
 fn tuning_refuses_a_library_whose_gemms_are_wrong() {
     for (architecture, wrong, name) in
         [("gfx1151", "hipblaslt", "hipBLASLt"), ("gfx1100", "rocblas", "rocBLAS")]
@@ -441,9 +447,16 @@ fn figures_are_checked_once() {
 fn gemms_that_are_measured_anew_are_checked() {
     let machine = Machine::new();
     let arguments = ["--backend=rocm-fp16", "-o", OPTIONS];
-    is_correct(&machine.search(&arguments, &[]));
-    let settings = [("RUKH_EMULATOR_FAIL", "hipblasLtMatmul:1"), ("RUKH_EMULATOR_WRONG", "graph")];
-    let said = machine.search(&arguments, &settings);
+    is_correct(&machine.search(&arguments, &[("RUKH_EMULATOR_GEMM_TIME", "N=1000")]));
+    let said = machine.search(
+        &arguments,
+        &[
+            ("RUKH_EMULATOR_FAIL", "hipblasLtMatmul:1"),
+            ("RUKH_EMULATOR_WRONG", "graph"),
+            // So the weights have another layout now.
+            ("RUKH_EMULATOR_GEMM_TIME", "T=1000"),
+        ],
+    );
     is_correct(&said);
     assert!(said.contains("info string tuning: 1 GEMMs of the table cannot run here"), "{said}");
     assert!(said.contains("info string the card's figures are right without graphs"), "{said}");

@@ -12,6 +12,7 @@ use crate::gemm::gemms::Gemms;
 use crate::options::GpuOptions;
 use crate::pass::slot::{Slot, SlotMaker};
 use crate::runtime::error::{GpuError, Result};
+use crate::runtime::precision::GpuPrecision;
 use crate::runtime::shared_launches::SharedLaunches;
 use crate::runtime::weight_bits::WeightBits;
 use crate::tuning::settings::MeasuredSettings;
@@ -22,10 +23,13 @@ use rukh_net::digest::Digest;
 use std::fmt::Write;
 use std::panic::resume_unwind;
 use std::sync::Arc;
-use std::thread;
+use std::thread::{self, ScopedJoinHandle};
 
 /// The first part of the names of the files that keep a rung.
 const NAME: &str = "checked";
+
+/// The largest batch that all slots evaluate at the same time in a check.
+const TOGETHER: usize = 64;
 
 /// A way to evaluate, from the fastest to the most careful.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -306,7 +310,42 @@ fn slots_on(
             return Ok(Err(reason));
         }
     }
-    Ok(Ok(slots))
+    let size = sizes.iter().rfind(|&&size| size <= TOGETHER).copied();
+    let tolerance = (maker.network.precision, maker.gemms.weights());
+    let reason = size.map(|size| difference_together(&mut slots, reference, size, tolerance)).transpose()?;
+    Ok(reason.flatten().map_or(Ok(slots), Err))
+}
+
+/// Lets all slots evaluate a batch of `size` at the same time, as they do in play: a library may compute something else
+/// then. Returns the first difference that is too large, in words.
+///
+/// # Errors
+/// A batch fails.
+fn difference_together(
+    slots: &mut [Slot],
+    reference: &Reference,
+    size: usize,
+    tolerance: (GpuPrecision, WeightBits),
+) -> Result<Option<String>> {
+    if slots.len() < 2 {
+        return Ok(None);
+    }
+    let found = thread::scope(|scope| {
+        let mut threads = Vec::new();
+        for slot in slots {
+            let evaluate = move || {
+                slot.make_current()?;
+                reference.difference(slot, &[size], tolerance)
+            };
+            // If the system has no more threads, this slot has been checked alone.
+            threads.extend(thread::Builder::new().spawn_scoped(scope, evaluate));
+        }
+        let join = |thread: ScopedJoinHandle<'_, Result<_>>| {
+            thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+        };
+        threads.into_iter().map(join).collect::<Result<Vec<_>>>()
+    })?;
+    Ok(found.into_iter().flatten().next().map(|reason| format!("{reason}, beside other batches")))
 }
 
 /// The key with what was measured and the GEMM table.

@@ -458,8 +458,8 @@ step_each() {
     return $status
 }
 
-# Compares batches of play with the processor's in fp32: one in a hundred of each card, in searches with all cards that
-# begin with an empty cache folder.
+# Compares one batch in a hundred of each card with the processor in fp32, in searches with all cards. The first starts
+# have an empty cache folder, so that the cards are tuned.
 step_played() {
     local status=0 format tolerance card children
     for format in cuda cuda-fp16; do

@@ -3,8 +3,8 @@
 PyTorch's own kernels take a third of a training step's time on the GPU: they are made for long sequences, and the
 gradient of the bias, of which smolgen makes 64 * 64 numbers for each head and position, is slow in them. Here a program
 computes one head of one position in registers. It reads its queries, keys and values where the product wrote them, and
-writes its output where the next product reads it. Only the bias and its gradient, which are as large as the logits, are
-in memory: the backward pass computes the probabilities again.
+writes its output where the next product reads it. Of the tensors as large as the
+logits, only the bias and its gradient are in memory: the backward pass computes the probabilities again.
 """
 
 import torch
@@ -18,7 +18,7 @@ except ImportError:
 SQUARES = 64
 #: The depths of a head that the kernels have: powers of two, and at least 16 for the hardware's products.
 DEPTHS = (16, 32, 64)
-#: The warps of a program, which computes one head of one position.
+#: The number of warps for one head of one position.
 WARPS = 4
 
 

@@ -97,7 +97,7 @@ def arguments():
                          help="number of processes, each with its own GPU and --batch positions per step")  # fmt: skip
     machine.add_argument("--no-compile", action="store_true", help="train without torch.compile")
     machine.add_argument("--fast-steps", action="store_true",
-                         help="own kernels for attention with smolgen; with one process, steps as a CUDA graph (not measured)")  # fmt: skip
+                         help="use our kernels for attention with smolgen and, with one process, a CUDA graph; speed not measured")  # fmt: skip
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
     machine.add_argument("--minimum-records", type=int, default=200_000, help="records to wait for before training starts")
     machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to evaluate")

@@ -123,8 +123,7 @@ impl Evaluator {
         &self.backend.attributes().name
     }
 
-    /// What a user should know of the preparation, each a sentence: why `auto` passed over a card, what was measured, which
-    /// options have no meaning here.
+    /// Messages about the start: why `auto` passed over a card, what was measured, and which options of lc0 have no effect.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }

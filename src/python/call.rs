@@ -28,7 +28,7 @@ pub(crate) enum Ended {
 }
 
 impl Ended {
-    /// The same, with a failed position named by its number in the list: the one read at place `i` is `order[i]`.
+    /// Renames a failed position from its place `i` in the order of reading to its number in the list, `order[i]`.
     pub(crate) fn of_position(self, order: &[usize]) -> Ended {
         match self {
             Ended::Failed(Failure::Position(at, reason)) => {

@@ -29,7 +29,7 @@ impl Games {
     }
 }
 
-/// The most positions that are read before the others are sorted, so that a card has work meanwhile.
+/// At most so many positions are read unsorted, so that a card has work while the others are sorted.
 const AT_ONCE: usize = 1024;
 
 /// The most boards that a reader remembers.
@@ -39,9 +39,9 @@ const REMEMBERED: usize = 1 << 16;
 pub(crate) struct Reader<'py> {
     /// A copy: another thread may change the list meanwhile.
     positions: Bound<'py, PyTuple>,
-    /// The numbers of the positions in the order in which they are read: after the first thousand at most, that of their
-    /// addresses. The objects of a game are mostly side by side. In another order, reading waits for the memory: 65,536
-    /// shuffled boards took a third longer.
+    /// The numbers of the positions in the order in which they are read: as given for at most the first [`AT_ONCE`], then
+    /// by their addresses. The objects of a game are mostly side by side. In another order, reading waits for the memory:
+    /// 65,536 shuffled boards took a third longer.
     order: Vec<usize>,
     /// The most boards of a position.
     limit: usize,

@@ -15,8 +15,8 @@ struct Part<'a> {
     priors: &'a mut [f32],
 }
 
-/// Puts evaluations into the order of the list: that at place `i` is of the list's position `order[i]`. A card waits
-/// meanwhile, so several threads do it.
+/// Puts evaluations into the order of the list: the one at place `i` belongs to the list's position `order[i]`. The
+/// card is idle meanwhile, so several threads do it.
 pub(crate) fn sorted(found: Evaluations, order: &[usize], threads: usize) -> Evaluations {
     if order.is_sorted() {
         return found;
@@ -71,7 +71,7 @@ impl<'a> Part<'a> {
         (Part { wdl, moves_left, moves: first_moves, indices, priors }, others)
     }
 
-    /// Fills it with the evaluations at these places.
+    /// Copies the evaluations at these places into the part.
     fn fill(self, found: &Evaluations, places: &[usize]) {
         let mut start = 0;
         for (i, &place) in places.iter().enumerate() {

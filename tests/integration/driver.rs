@@ -90,7 +90,7 @@ impl Driver {
         Driver::start(&["--backend=trivial", "--threads=1"])
     }
 
-    /// Sends `line` and a newline, at once, so that no time passes before the engine has the whole line.
+    /// Sends `line` and a newline in one write, so that the engine does not wait for the second half of a line.
     pub(crate) fn send(&mut self, line: &str) {
         self.send_bytes(format!("{line}\n").as_bytes());
     }

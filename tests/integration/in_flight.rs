@@ -106,8 +106,7 @@ impl Responder for Silent {
     fn message(&self, _text: &str) {}
 }
 
-/// The shares of the time in which at least one batch is in flight, and as many as the device evaluates at once, for each
-/// window of a search.
+/// For each window of a search, the share of the time with at least one batch in flight, and with all slots in use.
 fn shares_of_a_search() -> Vec<[f64; 2]> {
     let log = Arc::new(Mutex::new(Log::default()));
     let random = Arc::new(RandomBackend::default());
@@ -177,8 +176,8 @@ fn a_notice_says_once_that_a_card_waits_and_what_to_change() {
     let silence = [const { Vec::<String>::new() }; 2];
     std::thread::scope(|scope| {
         let told = scope.spawn(|| notices("multiplexing", &two_cards, &[("Threads", "1")]));
-        // Where other processes take the processors the cards do wait, and that is rightly told: one quiet attempt of a
-        // few is enough.
+        // Where other processes take the processors, the cards do wait and the notice is right: one attempt of three
+        // without it is enough.
         let busy = scope.spawn(|| (0..3).any(|_| notices("multiplexing", &two_cards, &[]) == silence));
         let one_card = scope.spawn(|| notices("trivial", CARD, &[("Threads", "1")]));
         let told = told.join().expect("the search does not panic").concat();

@@ -37,7 +37,7 @@ fn an_interrupt_ends_long_searches() {
         .unwrap();
     let mut messages = BufReader::new(process.stderr.take().unwrap()).lines().map(Result::unwrap);
     assert!(messages.any(|line| line.starts_with("playing ")));
-    // The search gets under way.
+    // Gives the games time to start.
     std::thread::sleep(Duration::from_millis(500));
     let begun = Instant::now();
     Command::new("kill").args(["-INT", &process.id().to_string()]).status().unwrap();

@@ -295,12 +295,12 @@ fn a_new_root_does_not_wait_for_an_older_batch() {
     while !hold.has_batch_begun.load(Ordering::Relaxed) {
         std::thread::yield_now();
     }
-    // A search that waits for the older batch gets its move only when the patience has ended.
+    // A search that waits for the older batch gets its move only after the ten seconds below.
     let (has_move, moved) = channel();
     let held = hold.clone();
     let holder = std::thread::spawn(move || {
         let _ = moved.recv_timeout(Duration::from_secs(10));
-        // The search below would end before this if it did not wait for the older threads.
+        // If it did not wait for the older threads, `drop(search)` would return during this sleep.
         std::thread::sleep(Duration::from_millis(100));
         held.is_over.set(())
     });

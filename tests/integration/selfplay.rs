@@ -54,12 +54,11 @@ fn finish(mut player: Driver) {
     assert!(status.success(), "{status}");
 }
 
-/// The shortest time that counts as one in which the machine stands still. The engine has to do with shorter ones.
+/// The shortest time that counts as one in which the machine stands still. The engine must cope with shorter ones.
 const LEAST_STALL: Duration = Duration::from_millis(50);
 
-/// The time in which the whole machine has stood still, as a virtual machine does while others have its processors. No
-/// engine can do anything about that. A thread that sleeps for a millisecond at a time notices it, because it wakes up
-/// much later.
+/// The time for which a watching thread, which sleeps for a millisecond at a time, was not woken: the whole machine has
+/// stood still, as a virtual machine does while others have its processors. No engine can do anything about that.
 struct Stalls(Arc<AtomicU64>);
 
 impl Stalls {
@@ -80,7 +79,7 @@ impl Stalls {
         Stalls(microseconds)
     }
 
-    /// Takes what was noted off a time.
+    /// Subtracts the time that was noted, and forgets it.
     fn take_off(&self, time: Duration) -> Duration {
         time.saturating_sub(Duration::from_micros(self.0.swap(0, Ordering::Relaxed)))
     }

@@ -72,7 +72,7 @@ fn test_pieces_are_done_once_although_workers_are_killed() {
     assert!(is_good && figures["done"] == 4000 && figures["missing"] == 0, "{figures}");
 }
 
-/// The worker that lives on sees it by the numbers of the deliveries. It also ends the pieces that it holds, at most 260,
+/// A worker that lives on notices the loss from the numbers of the deliveries. It also ends the pieces that it holds, at most 260,
 /// whose results may come after the finished pieces were read.
 #[test]
 fn a_worker_does_not_do_pieces_with_results_again_when_the_server_has_lost_what_was_acknowledged() {
@@ -86,7 +86,7 @@ fn a_worker_does_not_do_pieces_with_results_again_when_the_server_has_lost_what_
     fleet.says("old", LOST);
 }
 
-/// The worker that begins sees it by the number of the results.
+/// A new worker notices the loss from the number of the results.
 #[test]
 fn a_new_worker_does_not_do_pieces_with_results_again_when_the_server_has_lost_what_was_acknowledged() {
     let Some(mut fleet) = Fleet::start() else { return };
@@ -107,7 +107,7 @@ const LOST: &str = "the server has lost what workers have acknowledged";
 /// Starts a job and a worker, and kills the server as if it were writing the state of the job's consumer: the server that
 /// is started next has none. Returns the worker.
 fn work_until_the_state_is_lost(fleet: &mut Fleet) -> usize {
-    // A worker that a busy machine stops for as long as the silence may be gets pieces twice, too.
+    // A worker that a busy machine stops for longer than `--silence` gets pieces twice, too.
     fleet.succeeds(&["submit", "test", "--job=t", "--pieces=2000", "--silence=10"]);
     let engine = fleet.engine.clone();
     let worker = fleet.worker("old", &engine, &[]);

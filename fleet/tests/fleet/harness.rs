@@ -159,7 +159,7 @@ impl Fleet {
         }
     }
 
-    /// Waits until a worker has said something.
+    /// Waits until a worker's log contains `text`.
     pub(crate) fn says(&self, worker: &str, text: &str) {
         let begun = Instant::now();
         loop {

@@ -110,8 +110,7 @@ class Evaluator:
 
     @property
     def notices(self) -> list[str]:
-        """What a user should know of the preparation, each a sentence: why `auto` passed over a card, what was measured, which
-        options have no meaning here."""
+        """Messages about the start: why `auto` passed over a card, what was measured, and which options of lc0 have no effect."""
         return self._native.notices
 
     def evaluate(self, positions: str | chess.Board | Iterable[str | chess.Board] | NDArray[Any]) -> Evaluations:

@@ -91,7 +91,7 @@ fn batches_larger_than_a_backends_maximum_are_split() {
     assert_eq!(two.attributes().maximum_batch_size, 16);
 }
 
-/// The backends that choose their child before the first position takes planes; the others need positions, to copy them.
+/// Backends that pass each position straight to a child take planes; the others must copy positions.
 #[test]
 fn several_backends_evaluate_planes_as_one_does() {
     let samples = samples(100);

@@ -37,8 +37,9 @@ pub(crate) struct Settings {
     /// with `T=200,N=100` GEMMs with A transposed take longer than those with A as it is. None by default.
     pub(crate) gemm_time: [Option<Duration>; 2],
     /// `RUKH_EMULATOR_WRONG`: who reports success and computes wrong figures: `rocblas`, one of its solutions such as
-    /// `rocblas 11`, `hipblaslt`, one of the two for GEMMs with A as it is (`rocblas N`, `hipblaslt N`), hipBLASLt while
-    /// it computes a GEMM on another stream, too (`hipblaslt together`), `graph`, or a kernel such as `softmax_f16`, which then does nothing, or `kernels`, all of which then do nothing.
+    /// `rocblas 11`, `hipblaslt`, one of the two for GEMMs with A as it is (`rocblas N`, `hipblaslt N`), `graph`, a
+    /// kernel such as `softmax_f16`, or all `kernels`; such kernels then do nothing. `hipblaslt together` is wrong only
+    /// while GEMMs run on several streams.
     pub(crate) wrong: String,
     /// `RUKH_EMULATOR_STALE_GRAPHS`: whether a graph does not see the copies to the device that precede its launch on
     /// the same stream, as ROCm 7.2 lets large graphs do; off by default.

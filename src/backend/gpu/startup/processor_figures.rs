@@ -49,7 +49,7 @@ pub(super) struct Expected {
 /// The results of a position: q, d, m and e, and the priors.
 type Figures = ([f32; 4], Vec<f32>);
 
-/// What the figures of a network depend on. It outlives the network.
+/// What the figures depend on, apart from the network itself, which is dropped before they may be needed.
 #[derive(Clone)]
 pub(super) struct Question {
     /// The network's number ([`digest()`]).
@@ -57,7 +57,7 @@ pub(super) struct Question {
     pub(super) has_value_error: bool,
     temperature: f32,
     input_format: InputFormat,
-    /// The number of positions.
+    /// How many of [`POSITIONS`] are evaluated.
     count: usize,
 }
 
@@ -66,7 +66,7 @@ impl Question {
         Question::with_digest(network, temperature, digest(network))
     }
 
-    /// Does the same as [`Question::of`] where the network's number is known, which takes a while to compute.
+    /// [`Question::of`] without computing the network's number, which takes a while.
     pub(super) fn with_digest(network: &Network, temperature: f32, digest: u64) -> Question {
         let count = if network.flops().total() > SLOW_NETWORK { FEW_POSITIONS } else { POSITIONS.len() };
         Question {
@@ -96,7 +96,7 @@ impl Question {
         all_fit.then(|| expected(&histories, figures, self.input_format))
     }
 
-    /// Evaluates the positions of the question's `network` with the CPU backend, and keeps the results.
+    /// Evaluates the positions with the CPU backend, and keeps the results. `network` must be the one asked about.
     ///
     /// # Errors
     /// The CPU backend cannot be made, or its evaluation fails.

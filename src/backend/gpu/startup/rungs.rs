@@ -108,7 +108,7 @@ pub(crate) struct Check {
     figures: Figures,
 }
 
-/// The processor's figures, or why they are not needed.
+/// The processor's figures, or the result of an earlier check.
 enum Figures {
     Pending(Pending),
     /// This rung passed an earlier check with the key `whole_key`.
@@ -147,28 +147,30 @@ impl Check {
         Check { key, question, figures }
     }
 
-    /// The processor's figures, for which this waits. If there are none, there is a rung instead. A notice says why
-    /// figures are not checked, or what the rung gives up.
+    /// Waits for the processor's figures. Without figures to compare, returns the rung to run on; notices say why figures are
+    /// not checked, or what the rung gives up. `whole_key` is the key after tuning.
     fn reference(self, whole_key: &str, notices: &mut Vec<String>) -> std::result::Result<Reference, Rung> {
-        let kept_rung = kept(whole_key).map(|(rung, _)| rung);
+        let kept_rung = || kept(whole_key).map(|(rung, _)| rung);
         let rung = match self.figures {
             Figures::Pending(figures) => match figures() {
                 Ok(reference) => return Ok(reference),
                 Err(error) => {
                     notices.push(format!("figures are not checked: {error}"));
-                    kept_rung.unwrap_or(Rung::AsAsked)
+                    kept_rung().unwrap_or(Rung::AsAsked)
                 }
             },
             Figures::Known { whole_key: known, rung } if known == whole_key => rung,
             // Tuning has changed the table, so that other programs run than those that were checked.
-            Figures::Known { rung, .. } => match (kept_rung, Reference::kept(&self.question)) {
-                (Some(rung), _) => rung,
-                (None, Some(reference)) => return Ok(reference),
-                (None, None) => {
-                    notices.push("figures are not checked: those of the processor are lost".to_owned());
+            Figures::Known { rung, .. } => {
+                if let Some(rung) = kept_rung() {
+                    rung
+                } else if let Some(reference) = Reference::kept(&self.question) {
+                    return Ok(reference);
+                } else {
+                    notices.push("figures are not checked: the processor's are no longer kept".to_owned());
                     rung
                 }
-            },
+            }
         };
         if rung != Rung::AsAsked {
             notices.push(format!(
@@ -337,7 +339,7 @@ fn difference_together(
                 slot.make_current()?;
                 reference.difference(slot, &[size], tolerance)
             };
-            // If the system has no more threads, this slot has been checked alone.
+            // In play each slot has a thread, too: if the system has none left, the start fails soon after this.
             threads.extend(thread::Builder::new().spawn_scoped(scope, evaluate));
         }
         let join = |thread: ScopedJoinHandle<'_, Result<_>>| {

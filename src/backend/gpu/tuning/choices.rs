@@ -191,7 +191,7 @@ pub(crate) fn tune(
     }
     if let Some(first) = refusals.first() {
         notices.push(format!(
-            "tuning: {} GEMMs of the table cannot run here, and are measured anew or use the libraries' default ({first})",
+            "tuning: {} GEMMs of the table cannot run here, and are measured anew or use the libraries' default (the first: {first})",
             refusals.len()
         ));
     }
@@ -321,7 +321,7 @@ pub(crate) fn network_gemms(maker: &SlotMaker<'_>, workspace: &Workspace) -> Res
     Ok(gemms)
 }
 
-/// Removes a table entry that cannot run, and returns the reason then.
+/// Removes a table entry that cannot run or is avoided, and returns why it cannot run.
 fn refusal(
     maker: &SlotMaker<'_>,
     workspace: &Workspace,
@@ -374,7 +374,7 @@ fn refusal(
     reason
 }
 
-/// The reason where the library lacks the algorithm of a choice, or we the kernel.
+/// Says that a library lacks the chosen algorithm, or Rukh the kernel.
 fn not_offered(shape: &GemmShape, choice: GemmChoice, maker: Maker) -> String {
     let name = choice.asked().name(maker);
     match choice {

@@ -8,7 +8,7 @@
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
 `dense` also makes the dense priors. Each row has a way, a value of `threads=` (own: the package's choice) and the positions of a
-call, of which there are at most 4,096 for planes and 16,384 for boards and `dense`. On a card the package makes batches
+call, of which there are at most 4,096 for planes, 16,384 for `dense`, and 65,536 for boards. On a card the package makes batches
 of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes
 that are there already. lczerolens, if a model is given, evaluates boards with torch on the processor, and its priors and
 win, draw and loss are compared with the package's. Each round measures backendbench and then every row once; after the
@@ -34,8 +34,8 @@ import rukh
 BATCH = 256
 #: The column of backendbench's mean: a call, too, waits for its slow batches.
 MEAN_COLUMN = 1
-#: The most positions of a call with planes, which take 28 KB each, and with boards or dense priors.
-MOST_PLANES, MOST_BOARDS = 4096, 16384
+#: The most positions of a call with planes, which take 28 KB each, with dense priors, which take 7 KB, and with boards.
+MOST_PLANES, MOST_DENSE, MOST_BOARDS = 4096, 16384, 65536
 
 
 def random_boards(count):
@@ -144,7 +144,7 @@ class Rows:
         ways = {
             "boards": (boards, lambda: evaluator.evaluate(boards)),
             "packed": (packed, lambda: evaluator.evaluate(packed)),
-            "dense": (packed[:MOST_BOARDS], lambda: evaluator.evaluate(packed[:MOST_BOARDS]).dense()),
+            "dense": (packed[:MOST_DENSE], lambda: evaluator.evaluate(packed[:MOST_DENSE]).dense()),
             "planes": (planes, lambda: evaluator.evaluate(planes)),
         }
         for way in wanted:

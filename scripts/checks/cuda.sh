@@ -19,7 +19,7 @@
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
 #            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network; for duel
 #            the limit (movetime=20) and the time (250) of match.py
-#   FORMAT   for the step duel: the backend of each card (default: cuda-fp16)
+#   FORMAT   for the step duel: the backend of each card (default: cuda-fp16); for played: the only one (default: two)
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
@@ -462,7 +462,7 @@ step_each() {
 # have an empty cache folder, so that the cards are tuned.
 step_played() {
     local status=0 format tolerance card children
-    for format in cuda cuda-fp16; do
+    for format in ${FORMAT:-cuda cuda-fp16}; do
         [ "$format" = cuda ] && tolerance=0.001 || tolerance=0.02
         children=()
         for ((card = 0; card < cards; card++)); do

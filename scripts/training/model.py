@@ -121,7 +121,7 @@ class Encoder(nn.Module):
         self.dense = nn.Linear(width, width)
         self.smolgen = Smolgen(shape) if shape.smolgen[0] else None
         #: Whether `attention.py` computes the attention where it can.
-        self.uses_kernels = False
+        self.uses_kernels = True
         self.ln1 = nn.LayerNorm(width, eps=ENCODER_EPSILON)
         self.ffn1 = nn.Linear(width, shape.ffn)
         self.ffn2 = nn.Linear(shape.ffn, width)

@@ -1,9 +1,10 @@
-"""Training steps. With `--fast-steps`, a GPU soon repeats a step as one CUDA graph.
+"""Training steps. One process with a GPU soon repeats a step as one CUDA graph.
 
-A step launches a thousand small kernels, for which the GPU waits a quarter of the time (rukh-128x6's shape on an H200:
-31 ms for 4096 positions, 23.6 of them in kernels). So after the first steps, when everything is compiled and allocated,
-one more is captured as a graph, from the bytes of the records to the average of the weights. What changes from step to
-step is in tensors then: the records, the learning rate, and the share of the weights in their average.
+A step launches a thousand small kernels. If each is launched by itself, the GPU waits for a quarter of the time. So
+after the first steps, when everything is compiled and allocated, one more is captured as a graph, from the bytes of
+the records to the average of the weights. With the graph and our attention kernels, a step of 4096 positions with
+rukh-128x6's shape takes an H200 17.6 ms with AdamW and 18.2 ms with Muon; without both, it takes 31 ms. What changes
+from step to step is in tensors then: the records, the learning rate, and the share of the weights in their average.
 """
 
 import torch
@@ -19,8 +20,7 @@ class Steps:
 
     def __init__(self, trainer):
         self.trainer = trainer
-        # Gradients travel between processes by calls that are not captured.
-        self.may_capture = trainer.captures and trainer.peers.count == 1
+        self.may_capture = trainer.captures
         self.average_share = torch.zeros((), device=trainer.device)
         self.forget()
 

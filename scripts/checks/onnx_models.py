@@ -7,8 +7,8 @@ The test `cases_for_onnxruntime_are_written` converts every network that has gol
 ways), and writes the models, the input planes and the expected outputs into FOLDER (target/onnx_cases by default).
 With --written they are already there. Each model must pass ONNX's checker, and onnxruntime must compute the expected
 outputs: q (win minus loss) and d within the tolerance, and the logits of the policy and the moves left within the
-tolerance times their magnitude, where that is above 1. The golden outputs are lc0's in fp32, and PyTorch's for the
-network rukh-128x6. The exit code is 1 if a model fails. Needs numpy, onnx and onnxruntime.
+tolerance times their magnitude, where that is above 1. The golden outputs are lc0's in fp32. The exit code is 1 if a
+model fails. Needs numpy, onnx and onnxruntime.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 //! Writes ONNX models, inputs and expected outputs for `scripts/checks/onnx_models.py`, which evaluates them with
 //! onnxruntime.
 //!
-//! The expected outputs are lc0's, and PyTorch's for the embedded network. Networks for which neither exists are made
-//! from one that has them, and compared with Rukh's reference evaluator.
+//! The expected outputs are lc0's. Networks for which there are none are made from one that has them, and compared with
+//! Rukh's reference evaluator.
 
 use std::fs;
 use std::path::{Path, PathBuf};

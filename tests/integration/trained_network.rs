@@ -112,7 +112,7 @@ fn the_embedded_network_agrees_with_lc0() {
 fn a_newly_trained_network_agrees_with_its_trainer() {
     let Ok(paths) = std::env::var("RUKH_TRAINED_NETWORK") else {
         println!(
-            "skipped: set RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json to compare a network with PyTorch"
+            "skipped: set RUKH_TRAINED_NETWORK=NETWORK.pb.gz:GOLDENS.json to compare a network with PyTorch or lc0"
         );
         return;
     };

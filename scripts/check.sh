@@ -45,7 +45,7 @@ tests() { cargo test --workspace --quiet "$@"; }
 
 # The unit tests of three packages, which take minutes to compile, and what they depend on. They are left out where
 # nothing of that has changed since they passed.
-BELOW=(src/base src/options src/chess src/net src/backend/{*.rs,multi,options_dict,queue,synthetic,wrap} weights Cargo.lock)
+BELOW=(src/base src/options src/chess src/net src/backend/{*.rs,multi,options_dict,queue,synthetic,wrap} weights/{rukh-128x6.*,*.rs,Cargo.toml} Cargo.lock)
 declare -A SLOW_UNITS=(
     [rukh-cpu]="${BELOW[*]} src/backend/cpu"
     [rukh-gpu]="${BELOW[*]} src/backend/cpu src/backend/gpu hip"
@@ -141,7 +141,7 @@ GPU_TESTS=(rocm:: rocm_ the_steps_of_a_pass_on_a_card of_8_bits_are_rated_by_a_c
 step_gpu() {
     tests --test integration -- rocm::smoke \
         rocm_startup::figures_are_checked_once rocm_faults::the_search_in_which_the_card_fails
-    unless_unchanged gpu src/backend src/net hip weights tests/data/trained-network-goldens.json \
+    unless_unchanged gpu src/backend src/net hip weights/rukh-128x6.* tests/data/trained-network-goldens.json \
         tests/integration/{rocm*,profile.rs,full_batches.rs} Cargo.lock \
         "$(rustc --version)" -- all_gpu_tests
 }

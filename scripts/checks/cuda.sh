@@ -19,7 +19,8 @@
 #   MATCH_LIMIT, MATCH_GAMES, MATCH_SECONDS, MATCH_NETWORK  for match and variant: the limit of a move (default:
 #            --movetime 100; --nodes 5000), the games at a time on each card (4), the time (300), and the network; for duel
 #            the limit (movetime=20) and the time (250) of match.py
-#   FORMAT   for the step duel: the backend of each card (default: cuda-fp16); for played: the only one (default: two)
+#   FORMAT   for the step duel: the backend of each card (default: cuda-fp16); for played: the only backend (default:
+#            cuda and cuda-fp16)
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)

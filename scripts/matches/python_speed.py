@@ -7,15 +7,15 @@
         --ways packed,boards [--onnx maia.onnx] [--lczerolens maia.onnx]
 
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
-`dense` also makes the dense priors. Each row has a way, a value of `threads=` (own: the package's choice) and the positions of a
-call, of which there are at most 4,096 for planes, 16,384 for `dense`, and 65,536 for boards. On a card the package makes batches
-of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a model is given, evaluates planes
-that are there already. lczerolens, if a model is given, evaluates boards with torch on the processor, and its priors and
-win, draw and loss are compared with the package's. Each round measures backendbench and then every row once; after the
-last round backendbench is measured once more. The figures are the medians and the best of the rounds in positions per
-second, and their ratios to backendbench. Needs numpy and the packages rukh and chess, and
-onnxruntime or lczerolens for their options; the unzipped wheel on PYTHONPATH is enough. With two networks it takes less than two minutes if the device is ready
-within seconds.
+`dense` also makes the dense priors. Each row has a way, a value of `threads=` (own: the package's choice) and the
+positions of a call, of which there are at most 4,096 for planes, 16,384 for `dense`, and 65,536 for boards. On a card
+the package makes batches of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a
+model is given, evaluates planes that are there already. lczerolens, if a model is given, evaluates boards with torch on
+the processor, and its priors and win, draw and loss are compared with the package's. Each round measures backendbench
+and then every row once; after the last round backendbench is measured once more. The figures are the medians and the
+best of the rounds in positions per second, and their ratios to backendbench. Needs numpy and the packages rukh and
+chess, and onnxruntime or lczerolens for their options; the unzipped wheel on PYTHONPATH is enough. With two networks it
+takes less than two minutes if the device is ready within seconds.
 """
 
 import argparse

@@ -3,8 +3,9 @@
 
     scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json [--lc0 FOLDER --commit COMMIT]
 
-The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU. FOLDER has lc0's Python module
-`lczero`, which lc0's build makes with `-Dpython_bindings=true`; its backend `eigen` computes the figures then.
+The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU. With --lc0, lc0's backend
+`eigen` computes the figures; FOLDER has lc0's Python module `lczero`, which its build makes with
+`-Dpython_bindings=true`.
 `tests/integration/trained_network.rs` reads lc0's figures for the embedded network from
 tests/data/trained-network-goldens.json, and those for another network from the files that RUKH_TRAINED_NETWORK names as
 `NETWORK.pb.gz:GOLDENS.json`. The positions come from random games of standard chess and Chess960 with a fixed seed, so
@@ -123,6 +124,8 @@ def main():
     parser.add_argument("--lc0", metavar="FOLDER", help="let lc0's Python module in this folder compute the figures")
     parser.add_argument("--commit", default="", help="lc0's commit, for the file")
     arguments = parser.parse_args()
+    if arguments.lc0 and not arguments.commit:
+        parser.error("--lc0 needs --commit")
     if arguments.lc0:
         entries = goldens_of_lc0(arguments.network, arguments.lc0, positions())
         computed_by = f"lc0 {arguments.commit}, eigen, fp32"

@@ -1,4 +1,4 @@
-"""Training steps. One process with a GPU soon repeats a step as one CUDA graph.
+"""Training steps. A single process with a GPU soon repeats its step as one CUDA graph.
 
 A step launches a thousand small kernels. If each is launched by itself, the GPU waits for a quarter of the time. So
 after the first steps, when everything is compiled and allocated, one more is captured as a graph, from the bytes of

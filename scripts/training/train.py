@@ -3,10 +3,11 @@
 
     scripts/training/train.py --data DIR --seconds 900 --checkpoint run.pt --export run.pb.gz --name run
 
-With --chunks, it trains on the chunks of self-play games instead (`rukh selfplay --training`). The data may grow during training. --seconds counts from the start of the program, including the wait for data and the
-compilation; a run that continues from a checkpoint counts the earlier runs too. The learning rate depends on the time
-alone, and always ends at a thousandth of --learning-rate. The exported network has the moving average of the weights.
-SIGTERM and SIGINT end training early, with a checkpoint and an export. Needs PyTorch and numpy.
+With --chunks, it trains on the chunks of self-play games instead (`rukh selfplay --training`). The data may grow during
+training. --seconds counts from the start of the program, including the wait for data and the compilation; a run that
+continues from a checkpoint counts the earlier runs too. The learning rate depends on the time alone, and always ends at
+a thousandth of --learning-rate. The exported network has the moving average of the weights. SIGTERM and SIGINT end
+training early, with a checkpoint and an export. Needs PyTorch and numpy.
 """
 
 import argparse
@@ -118,8 +119,8 @@ class Trainer:
         self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
         if not args.no_compile:
             self.loss = torch.compile(self.plain_loss)
-        # Whether the optimisers are made so that steps can be captured as a graph. Gradients travel between processes by
-        # calls that are not captured.
+        # Whether the optimisers are made so that steps can be captured as a graph. Gradients travel between processes
+        # by calls that are not captured.
         self.captures = self.device.type == "cuda" and peers.count == 1
         self.optimizers = optimizer.build(
             self.network, args.optimizer, args.learning_rate, args.weight_decay, capturable=self.captures
@@ -211,6 +212,10 @@ class Trainer:
         self.average.load_state_dict(state["average"])
         for one, saved in zip(self.optimizers, state["optimizers"], strict=True):
             one.load_state_dict(copy.deepcopy(saved))
+            # The checkpoint may be of a run that captured no steps.
+            for group in one.param_groups:
+                if "capturable" in group:
+                    group["capturable"] = self.captures
         self.steps.forget()
         self.step, self.training_from = state["step"], state["training_from"]
         self.rate_factor, self.seconds_before = state["rate_factor"], state["seconds"]
@@ -247,16 +252,18 @@ class Trainer:
         return parts
 
     def careful_step(self, raw):
-        """Takes a step; if torch.compile fails, it repeats the step and continues without it."""
+        """Takes a step; if torch.compile or Triton fails, it repeats the step and continues without them."""
         try:
             parts = self.train_step(raw)
             self.is_compiled = True
             return parts
         except Exception as error:  # Compilers may raise anything, and training works without torch.compile and Triton.
-            if self.loss is self.plain_loss:
+            encoders = [*self.network.encoder, *self.average.encoder]
+            uses_kernels = self.device.type == "cuda" and any(encoder.uses_kernels for encoder in encoders)
+            if self.loss is self.plain_loss and not uses_kernels:
                 raise
             self.say(f"torch.compile or Triton failed, continuing without them: {str(error).splitlines()[:1]}")
-            for encoder in [*self.network.encoder, *self.average.encoder]:
+            for encoder in encoders:
                 encoder.uses_kernels = False
             self.loss, self.is_compiled = self.plain_loss, True
             elapsed = self.elapsed()
@@ -295,7 +302,7 @@ class Trainer:
         if not data.count and not self.step:
             sys.exit(f"{args.name}: no data in {' '.join(args.data)}")
         if self.training_from is None:
-            self.training_from = self.elapsed()
+            self.training_from = self.safe["training_from"] = self.elapsed()
         # If any process has no data, none trains.
         if not self.peers.sum(torch.tensor(float(not data.count), device=self.device)):
             self.train(reader, data)

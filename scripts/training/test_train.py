@@ -14,6 +14,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import chess
@@ -28,6 +29,7 @@ import lc0_file
 import optimizer
 import peers
 import repetition
+import train
 from batches import decode
 from data import DeviceData, ShardReader, Shards
 from losses import Loss, PolicyMap, Weights, expected_score, label_weights
@@ -432,6 +434,32 @@ class ProgramTest(unittest.TestCase):
                 self.assertEqual(lc0_file.read(directory / "network.pb.gz").shape.width, 32)
             # The second run continued the first.
             self.assertGreater(steps[1], steps[0])
+
+    def trainer(self, directory):
+        shards(directory)
+        with unittest.mock.patch.object(sys, "argv", [str(word) for word in program(directory, "--seconds=5")[1:]]):
+            trainer = train.Trainer(peers.Peers(), train.arguments())
+        trainer.say = lambda *_, **__: None
+        return trainer
+
+    def test_a_new_run_goes_on_without_a_compiler(self):
+        def fails(*_):
+            raise RuntimeError("there is no C compiler")
+
+        with tempfile.TemporaryDirectory() as name:
+            trainer = self.trainer(Path(name))
+            trainer.loss = fails
+            trainer.run()
+        self.assertGreater(trainer.step, 0)
+
+    def test_a_new_run_goes_on_with_half_the_rate_after_a_loss_that_is_no_number(self):
+        with tempfile.TemporaryDirectory() as name:
+            trainer = self.trainer(Path(name))
+            take, factors = trainer.steps.take, iter([float("nan")])
+            trainer.steps.take = lambda raw, step: take(raw, step) * next(factors, 1.0)
+            trainer.run()
+        self.assertGreater(trainer.step, 0)
+        self.assertEqual(trainer.rate_factor, 0.5)
 
 
 if __name__ == "__main__":

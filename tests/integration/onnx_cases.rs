@@ -120,7 +120,8 @@ impl Cases {
             .collect();
         self.write_inputs("rukh-128x6", &inputs, goldens);
         self.convert(EMBEDDED_BYTES, "rukh-128x6", &[]);
-        self.add("rukh-128x6", "rukh-128x6", Some(1e-4));
+        // In one position (two kings and a pawn, 99 moves without progress), lc0 and PyTorch differ by 1.1e-4.
+        self.add("rukh-128x6", "rukh-128x6", Some(3e-4));
     }
 
     /// A network that no file has.

@@ -3,14 +3,13 @@
 
     scripts/training/compare_with_rukh.py NETWORK.pb.gz GOLDENS.json [--lc0 FOLDER --commit COMMIT]
 
-The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU. With --lc0, lc0's backend
-`eigen` computes the figures; FOLDER has lc0's Python module `lczero`, which its build makes with
-`-Dpython_bindings=true`.
+The weights are those of the file (16 bits), and the arithmetic is fp32 on the CPU. With --lc0, lc0's backend `eigen`
+computes the figures; FOLDER has lc0's Python module `lczero`, which its build makes with `-Dpython_bindings=true`.
 `tests/integration/trained_network.rs` reads lc0's figures for the embedded network from
-tests/data/trained-network-goldens.json, and those for another network from the files that RUKH_TRAINED_NETWORK names as
-`NETWORK.pb.gz:GOLDENS.json`. The positions come from random games of standard chess and Chess960 with a fixed seed, so
-that all pieces, castling rights and promotions occur. Some are preceded by moves that repeat them. Needs PyTorch, numpy
-and python-chess.
+tests/data/trained-network-goldens.json, and the figures of another network from the files that RUKH_TRAINED_NETWORK
+names as `NETWORK.pb.gz:GOLDENS.json`. The positions come from random games of standard chess and Chess960 with a
+fixed seed, so that all pieces, castling rights and promotions occur. Some are preceded by moves that repeat them.
+Needs PyTorch, numpy and python-chess.
 """
 
 import argparse

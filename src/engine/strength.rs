@@ -54,8 +54,9 @@ impl Level {
 }
 
 /// The levels, the weakest first. The rows from the second on were rated with the embedded network's first edition
-/// against Stockfish 16 (`scripts/matches/levels.py`). By 600 games of the second edition against the first, their
-/// ratings were raised by 64 (the weakest) to 32 (the strongest). The first row is extrapolated from the next two.
+/// against Stockfish 16 (`scripts/matches/levels.py`). Their ratings were then raised by 64 (the weakest) to 32 (the
+/// strongest), from 600 games in all of the second edition against the first at the same levels. The first row is
+/// extrapolated from the next two.
 #[rustfmt::skip]
 const LEVELS: [Level; 11] = [
     Level { elo: 1465.0, nodes: 12.0, temperature: 3.65, policy_temperature: 5.85, value_cutoff: 76.0 },

@@ -395,7 +395,8 @@ fn a_killed_analysis_goes_on_where_it_was() {
         let output = folder.name(name);
         let arguments = [&DELAYED[..], &[&input, "--output", &output, "--json", order]].concat();
         let (journal, mut kills, mut length) = (folder.path(&format!("{name}.journal")), 0, 0);
-        // On a busy machine the kill comes late. The analysis, whose journal has more than 60,000 bytes, must not be done by then.
+        // On a busy machine the kill comes late. The analysis, whose journal has more than 60,000 bytes, must not be done
+        // by then.
         while kills < 5 && length < 20_000 {
             let mut command = rukh(&arguments);
             command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

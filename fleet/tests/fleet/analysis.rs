@@ -72,8 +72,8 @@ fn test_pieces_are_done_once_although_workers_are_killed() {
     assert!(is_good && figures["done"] == 4000 && figures["missing"] == 0, "{figures}");
 }
 
-/// A worker that lives on notices the loss from the numbers of the deliveries. It also ends the pieces that it holds, at most 260,
-/// whose results may come after the finished pieces were read.
+/// A worker that lives on notices the loss from the numbers of the deliveries. It also ends the pieces that it holds, at
+/// most 260, whose results may come after the finished pieces were read.
 #[test]
 fn a_worker_does_not_do_pieces_with_results_again_when_the_server_has_lost_what_was_acknowledged() {
     let Some(mut fleet) = Fleet::start() else { return };

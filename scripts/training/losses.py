@@ -40,6 +40,8 @@ class Weights:
     smoothing: float = 0.02
     #: Share of the game's result in the value target, if it is known.
     result: float = 0.25
+    #: Share of a teacher's outputs in the targets of policy and value, if there is a teacher.
+    teacher: float = 0.5
 
 
 def expected_score(centipawns):
@@ -98,11 +100,11 @@ class PolicyMap(nn.Module):
 class Loss(nn.Module):
     """The loss of a network. `forward(batch, repeats)` returns the total loss, and a tensor [4] of the total and its
     parts (policy, value, moves left). All are means over the batch. The last `repeats` positions are copies of the
-    first ones that are marked as repeated (`repetition.show_again`)."""
+    first ones that are marked as repeated (`repetition.show_again`). `teacher` is another network, or None."""
 
-    def __init__(self, network, weights):
+    def __init__(self, network, weights, teacher=None):
         super().__init__()
-        self.network, self.weights, self.policy_map = network, weights, PolicyMap()
+        self.network, self.weights, self.teacher, self.policy_map = network, weights, teacher, PolicyMap()
 
     def forward(self, batch, repeats=0):
         weights = self.weights
@@ -118,10 +120,16 @@ class Loss(nn.Module):
             sharp = (self.policy_map.shares(batch) * log_probabilities).sum(1)
         if repeats:
             sharp = torch.cat([sharp[:-repeats], self._again(batch, log_probabilities, labels, repeats)])
-        policy = -((1 - weights.smoothing) * sharp + weights.smoothing * uniform).mean()
+        policy = -((1 - weights.smoothing) * sharp + weights.smoothing * uniform)
 
         target = value_target(batch, weights.result)
-        value = -(target * F.log_softmax(value.float(), dim=1)).sum(1).mean()
+        log_value = F.log_softmax(value.float(), dim=1)
+        if self.teacher is not None:
+            wanted, wanted_value = self._taught(batch, legal)
+            policy = torch.lerp(policy, -(wanted * log_probabilities).sum(1), weights.teacher)
+            target = torch.lerp(target, wanted_value, weights.teacher)
+        policy = policy.mean()
+        value = -(target * log_value).sum(1).mean()
 
         # The loss is taken before the ReLU, so that no unit can die; the target is never negative.
         plies = batch.plies_left / MOVES_LEFT_UNIT
@@ -131,6 +139,12 @@ class Loss(nn.Module):
 
         total = weights.policy * policy + weights.value * value + weights.moves_left * plies
         return total, torch.stack([total, policy, value, plies]).detach()
+
+    @torch.no_grad()
+    def _taught(self, batch, legal):
+        """The teacher's probabilities of the logits [B][4288], and of win, draw and loss [B][3]."""
+        logits, value, _ = self.teacher(batch.planes)
+        return self.policy_map.log_probabilities(logits, legal).exp(), F.softmax(value.float(), dim=1)
 
     def _again(self, batch, log_probabilities, labels, repeats):
         """Mean log probabilities [repeats] of the target moves, in the positions that have occurred before."""

@@ -189,6 +189,22 @@ class LossTest(unittest.TestCase):
         _, parts = Loss(Perfect(), Weights(smoothing=0.0))(batch)
         np.testing.assert_allclose(parts.numpy(), 0, atol=1e-6)
 
+    def test_a_network_learns_its_teachers_outputs(self):
+        network, teacher = Network(SMALL), Network(SMALL).requires_grad_(False)
+        batch = decode(torch.from_numpy(raw_records(list(random_games(2, plies=20)))))
+
+        def gradient(weights):
+            network.zero_grad()
+            Loss(network, weights, teacher)(batch)[0].backward()
+            return torch.cat([parameter.grad.flatten() for parameter in network.parameters() if parameter.grad is not None])
+
+        only_teacher = Weights(teacher=1.0, moves_left=0.0)
+        self.assertGreater(gradient(only_teacher).norm().item(), 1e-3)
+        # With its teacher's weights it has nothing more to learn, except from labels.
+        network.load_state_dict(teacher.state_dict())
+        self.assertLess(gradient(only_teacher).norm().item(), 1e-5)
+        self.assertGreater(gradient(Weights(teacher=0.5, moves_left=0.0)).norm().item(), 1e-3)
+
     def again(self, scores, first, **fields):
         """Returns the move whose logit a gradient step raises most when the starting position occurs again. e2e4, d2d4
         and c2c4 are labelled with `scores`; a single score labels e2e4 alone. The network prefers `first`, and a2a3
@@ -420,7 +436,9 @@ class ProgramTest(unittest.TestCase):
             (directory / "train-2.bin").write_bytes(raw[:3].tobytes()[:700])
             start = directory / "start.pb.gz"
             lc0_file.write(start, Network(SMALLEST))
-            command = program(directory, f"--checkpoint={directory / 'checkpoint'}", f"--start-from={start}")
+            command = program(
+                directory, f"--checkpoint={directory / 'checkpoint'}", f"--start-from={start}", f"--teacher={start}"
+            )
             steps = []
             for seconds in (8, 24):
                 started = time.monotonic()

@@ -57,6 +57,7 @@ def arguments():
                        help="the folders and those below them hold chunks of games: files *.gz and archives *.tar")  # fmt: skip
     files.add_argument("--checkpoint", help="file to continue from, if it exists; written every --checkpoint-interval seconds")
     files.add_argument("--start-from", help="network file to start with, if there is no checkpoint yet")
+    files.add_argument("--teacher", help="network file whose outputs the network learns beside the labels (--weight-teacher)")
     files.add_argument("--export", help="network file to write with each checkpoint")
     files.add_argument("--log", help="file for the printed figures, one JSON object per line")
     files.add_argument("--name", default="network", help="name of the network in messages")
@@ -116,7 +117,8 @@ class Trainer:
         self.network = self._network().to(self.device)
         self.average = copy.deepcopy(self.network).requires_grad_(False)
         self.weights = Weights(**{name: getattr(args, f"weight_{name}") for name in asdict(Weights())})
-        self.loss = self.plain_loss = Loss(self.network, self.weights).to(self.device)
+        teacher = lc0_file.read(args.teacher).requires_grad_(False) if args.teacher else None
+        self.loss = self.plain_loss = Loss(self.network, self.weights, teacher).to(self.device)
         if not args.no_compile:
             self.loss = torch.compile(self.plain_loss)
         # Whether the optimisers are made so that steps can be captured as a graph. Gradients travel between processes
@@ -258,7 +260,8 @@ class Trainer:
             self.is_compiled = True
             return parts
         except Exception as error:  # Compilers may raise anything, and training works without torch.compile and Triton.
-            encoders = [*self.network.encoder, *self.average.encoder]
+            networks = [self.network, self.average, self.plain_loss.teacher]
+            encoders = [encoder for network in networks if network is not None for encoder in network.encoder]
             uses_kernels = self.device.type == "cuda" and any(encoder.uses_kernels for encoder in encoders)
             if self.loss is self.plain_loss and not uses_kernels:
                 raise

@@ -36,13 +36,15 @@ pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> 
         policy_softmax_temperature: 1.0,
         ..BackendConfig::from_options(options)
     };
-    let tested = made(&config)?;
+    let mut said = Vec::new();
+    let tested = made(&config, &mut said)?;
     let network = tested.network.clone();
-    let reference = made(&BackendConfig {
+    let config = BackendConfig {
         backend: arguments.reference.clone(),
         options: arguments.reference_opts.clone(),
         ..config
-    })?;
+    };
+    let reference = made(&config, &mut said)?;
     let is_same = tested.backend.attributes().name == reference.backend.attributes().name;
     if is_same && reference.backend.attributes().runs_on_cpu {
         let name = &reference.backend.attributes().name;
@@ -114,9 +116,15 @@ fn evaluate_all(
     Ok(all)
 }
 
-fn made(config: &BackendConfig) -> Result<CreatedBackend, CliError> {
+/// Makes a backend. Prints its notices and adds them to `said`, but for those that are there already.
+fn made(config: &BackendConfig, said: &mut Vec<String>) -> Result<CreatedBackend, CliError> {
     let created = rukh_registry::create_alone(config)?;
-    created.notices.iter().for_each(|notice| print_error_line(notice));
+    for notice in &created.notices {
+        if !said.contains(notice) {
+            print_error_line(notice);
+            said.push(notice.clone());
+        }
+    }
     Ok(created)
 }
 

@@ -44,6 +44,10 @@ DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 # The parts of `info` lines to parse. Principal variations would take longer to parse than a search of a few nodes.
 INFO = chess.engine.INFO_BASIC | chess.engine.INFO_SCORE
 
+#: Moves of each engine for which their scores must agree on who wins, or that the game is a draw; and the move of the
+#: game after which they can agree on a draw.
+RESIGN_MOVES, DRAW_MOVES, DRAW_FROM_MOVE = 3, 10, 40
+
 
 @dataclass
 class Played:
@@ -128,7 +132,7 @@ async def play_game(sides, board, arguments):
     """Plays a game from a board; `sides` maps each colour to its side. Returns the result and its reason."""
     clocks = {color: side.limit.base for color, side in sides.items()}
     increments = {color: side.limit.increment for color, side in sides.items()}
-    game, lost_for = object(), 0
+    game, scores = object(), []
     while True:
         end = end_of(board)
         if end is not None:
@@ -163,14 +167,25 @@ async def play_game(sides, board, arguments):
         if played.move is None:
             return loss, "no move"
         board.push(played.move)
-        if arguments.resign and "score" in played.info:
-            score = played.info["score"].white().score(mate_score=100_000)
-            same_side = score * lost_for > 0 or lost_for == 0
-            beyond = abs(score) >= arguments.resign
-            lost_for = (lost_for + (1 if score > 0 else -1)) if beyond and same_side else 0
-            # Each engine has reported such a score in three moves in a row.
-            if abs(lost_for) >= 6:
-                return ("1-0" if lost_for > 0 else "0-1"), "both agree"
+        if "score" in played.info:
+            scores.append(played.info["score"].white().score(mate_score=100_000))
+            agreed = agreed_result(scores, board.fullmove_number, arguments)
+            if agreed:
+                return agreed, "both agree"
+
+
+def agreed_result(scores, move_number, arguments):
+    """The result on which the engines' scores of the moves so far, from White's view, agree; None if there is none."""
+    if arguments.resign and len(scores) >= 2 * RESIGN_MOVES:
+        last = scores[-2 * RESIGN_MOVES :]
+        if min(last) >= arguments.resign:
+            return "1-0"
+        if max(last) <= -arguments.resign:
+            return "0-1"
+    if arguments.draw and move_number > DRAW_FROM_MOVE and len(scores) >= 2 * DRAW_MOVES:
+        if max(map(abs, scores[-2 * DRAW_MOVES :])) <= arguments.draw:
+            return "1/2-1/2"
+    return None
 
 
 def read_openings(path, seed):
@@ -413,7 +428,11 @@ def main():
     )  # fmt: skip
     parser.add_argument(
         "--resign", type=int, default=0, metavar="CP",
-        help="end a game when both engines' scores are beyond this (0: never)",
+        help="end a game when both engines' scores are beyond this for three moves (0: never)",
+    )  # fmt: skip
+    parser.add_argument(
+        "--draw", type=int, default=0, metavar="CP",
+        help="end a game after move 40 when both engines' scores are within this for ten moves (0: never)",
     )  # fmt: skip
     arguments = parser.parse_args()
     try:

@@ -95,8 +95,7 @@ impl<'py> Reader<'py> {
     /// `ValueError` or `TypeError`, which name the position.
     pub(crate) fn read(&mut self, range: Range<usize>) -> PyResult<Games> {
         if self.entries.len() > REMEMBERED {
-            self.entries.clear();
-            self.places.clear();
+            self.forget();
         }
         if range.start <= AT_ONCE && AT_ONCE < range.end {
             let of = |number: &usize| {
@@ -104,6 +103,7 @@ impl<'py> Reader<'py> {
             };
             self.order[range.start..].sort_by_cached_key(of);
         }
+        let is_last = range.end == self.order.len();
         let mut games = Games::default();
         for at in range {
             let number = self.order[at];
@@ -112,7 +112,17 @@ impl<'py> Reader<'py> {
             games.boards.extend_from_slice(&self.boards[..length]);
             games.ends.push(games.boards.len());
         }
+        if is_last {
+            // To drop so many references takes milliseconds, which now pass while the last positions are evaluated.
+            self.forget();
+        }
         Ok(games)
+    }
+
+    /// Drops the boards that it remembers.
+    fn forget(&mut self) {
+        self.entries.clear();
+        self.places.clear();
     }
 
     fn read_one(&mut self, item: &Bound<'py, PyAny>, number: usize) -> PyResult<()> {

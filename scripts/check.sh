@@ -175,14 +175,15 @@ step_models() {
 
 model_checks() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
-# Tests the training scripts. Where PyTorch is missing, only the tests of the records run.
+# Tests the scripts of matches and of training. Where PyTorch is missing, only the tests of the records run of the latter.
 step_training() {
     local python
     python=$(python_of_checks)
     if ! "$python" -c 'import chess, numpy' 2>/dev/null; then
-        skip "the tests of scripts/training need Python with numpy and python-chess (pip install numpy chess)"
+        skip "the tests of scripts/matches and scripts/training need Python with numpy and python-chess (pip install numpy chess)"
         return
     fi
+    "$python" -m unittest discover --quiet --start-directory scripts/matches
     if "$python" -c 'import torch' 2>/dev/null; then
         unless_unchanged training scripts/training "$("$python" --version)" -- \
             "$python" -m unittest discover --quiet --start-directory scripts/training

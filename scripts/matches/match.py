@@ -9,8 +9,9 @@ the file. A limit is nodes=N, depth=N, movetime=MS or clock=BASE+INCREMENT (seco
 another limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option says
 otherwise. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
 computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move, crashes
-or oversteps its time loses the game. A line on standard output that is not UCI is reported but does not lose the game,
-because some engines print a banner.
+or oversteps its clock loses the game; a movetime is not enforced. With --resign and --draw, a game also ends when the
+scores of both engines agree. A line on standard output that is not UCI is reported but does not lose the game, because
+some engines print a banner.
 
 With --concurrency N, N games run at a time. Each has two engine processes of its own and a Python process as referee.
 With --pin CORES, these three processes are bound to that many cores, which no other game uses. An engine's number of
@@ -44,8 +45,8 @@ DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 # The parts of `info` lines to parse. Principal variations would take longer to parse than a search of a few nodes.
 INFO = chess.engine.INFO_BASIC | chess.engine.INFO_SCORE
 
-#: Moves of each engine for which their scores must agree on who wins, or that the game is a draw; and the move of the
-#: game after which they can agree on a draw.
+#: A game ends as won when the last RESIGN_MOVES scores of each engine agree, and as drawn when its last DRAW_MOVES do, but
+#: not before the end of move DRAW_FROM_MOVE.
 RESIGN_MOVES, DRAW_MOVES, DRAW_FROM_MOVE = 3, 10, 40
 
 
@@ -132,7 +133,7 @@ async def play_game(sides, board, arguments):
     """Plays a game from a board; `sides` maps each colour to its side. Returns the result and its reason."""
     clocks = {color: side.limit.base for color, side in sides.items()}
     increments = {color: side.limit.increment for color, side in sides.items()}
-    game, scores = object(), []
+    game, scores = object(), {chess.WHITE: [], chess.BLACK: []}
     while True:
         end = end_of(board)
         if end is not None:
@@ -143,7 +144,7 @@ async def play_game(sides, board, arguments):
         side = sides[color]
         loss = "0-1" if color == chess.WHITE else "1-0"
         limit = side.limit.for_move(clocks, increments)
-        longest = (clocks[color] or side.limit.movetime or arguments.patience) + arguments.patience
+        longest = (clocks[color] or side.limit.movetime or 0) + arguments.patience
         start = time.monotonic()
         try:
             played = await asyncio.wait_for(
@@ -168,22 +169,29 @@ async def play_game(sides, board, arguments):
             return loss, "no move"
         board.push(played.move)
         if "score" in played.info:
-            scores.append(played.info["score"].white().score(mate_score=100_000))
-            agreed = agreed_result(scores, board.fullmove_number, arguments)
-            if agreed:
-                return agreed, "both agree"
+            scores[color].append(played.info["score"].white().score(mate_score=100_000))
+        else:
+            scores[color].clear()
+        agreed = agreed_result(scores, board.fullmove_number, arguments.resign, arguments.draw)
+        if agreed:
+            return agreed, "both agree"
 
 
-def agreed_result(scores, move_number, arguments):
-    """The result on which the engines' scores of the moves so far, from White's view, agree; None if there is none."""
-    if arguments.resign and len(scores) >= 2 * RESIGN_MOVES:
-        last = scores[-2 * RESIGN_MOVES :]
-        if min(last) >= arguments.resign:
+def agreed_result(scores, move_number, resign, draw):
+    """The result on which the last scores of both engines agree; None if there is none. `scores` has those of the moves of
+    each colour, in centipawns from White's view. 0 as `resign` or `draw` means never."""
+
+    def last(moves):
+        enough = all(len(own) >= moves for own in scores.values())
+        return [score for own in scores.values() for score in own[-moves:]] if enough else []
+
+    if resign and (said := last(RESIGN_MOVES)):
+        if min(said) >= resign:
             return "1-0"
-        if max(last) <= -arguments.resign:
+        if max(said) <= -resign:
             return "0-1"
-    if arguments.draw and move_number > DRAW_FROM_MOVE and len(scores) >= 2 * DRAW_MOVES:
-        if max(map(abs, scores[-2 * DRAW_MOVES :])) <= arguments.draw:
+    if draw and move_number > DRAW_FROM_MOVE and (said := last(DRAW_MOVES)):
+        if max(map(abs, said)) <= draw:
             return "1/2-1/2"
     return None
 
@@ -321,8 +329,9 @@ class Match:
         self.arguments = arguments
         self.sides = make_sides(arguments)
         first, second = self.sides
-        self.signature = f"{first.name} {first.limit.text} - {second.name} {second.limit.text}, " \
-            f"seed {arguments.seed}"
+        rules = {"seed": arguments.seed, "resign": arguments.resign or None, "draw": arguments.draw or None}
+        named = [f"{name} {value}" for name, value in rules.items() if value is not None]
+        self.signature = f"{first.name} {first.limit.text} - {second.name} {second.limit.text}, {', '.join(named)}"
         self.openings = read_openings(arguments.openings, arguments.seed)
         self.points = read_results(arguments.pgn, self.signature)
         self.missing = [number for number in range(arguments.games) if number not in self.points]
@@ -424,15 +433,15 @@ def main():
     )
     parser.add_argument(
         "--patience", type=float, default=60, metavar="S",
-        help="seconds after which an engine that does not answer loses",
+        help="seconds beyond its clock or movetime after which an engine that has not answered loses",
     )  # fmt: skip
     parser.add_argument(
         "--resign", type=int, default=0, metavar="CP",
-        help="end a game when both engines' scores are beyond this for three moves (0: never)",
+        help="end a game as won when both engines' scores favour one side by this for three moves each (0: never)",
     )  # fmt: skip
     parser.add_argument(
         "--draw", type=int, default=0, metavar="CP",
-        help="end a game after move 40 when both engines' scores are within this for ten moves (0: never)",
+        help="end a game as a draw after move 40 when both engines' scores are within this for ten moves each (0: never)",
     )  # fmt: skip
     arguments = parser.parse_args()
     try:

@@ -44,6 +44,16 @@ EVALUATION_BATCH = 2048
 #: The plane that says that a position has occurred before.
 REPEATED_PLANE = 12
 
+#: What the parts of `Weights` are.
+WEIGHT_HELP = {
+    "policy": "weight of the policy in the loss",
+    "value": "weight of win, draw and loss in the loss",
+    "moves_left": "weight of the moves left in the loss",
+    "smoothing": "share of the policy's target that is spread over all legal moves",
+    "result": "share of the game's result in the value's target, if it is known",
+    "teacher": "share of the teacher in the targets of policy and value",
+}
+
 
 def sizes(text):
     return tuple(int(size) for size in text.split(","))
@@ -57,7 +67,7 @@ def arguments():
                        help="the folders and those below them hold chunks of games: files *.gz and archives *.tar")  # fmt: skip
     files.add_argument("--checkpoint", help="file to continue from, if it exists; written every --checkpoint-interval seconds")
     files.add_argument("--start-from", help="network file to start with, if there is no checkpoint yet")
-    files.add_argument("--teacher", help="network file whose outputs the network learns beside the labels (--weight-teacher)")
+    files.add_argument("--teacher", help="network made by train.py whose policy and value are mixed into the targets")
     files.add_argument("--export", help="network file to write with each checkpoint")
     files.add_argument("--log", help="file for the printed figures, one JSON object per line")
     files.add_argument("--name", default="network", help="name of the network in messages")
@@ -91,7 +101,7 @@ def arguments():
                      help="share of a batch that is shown again, as repeated positions; at most 0.5")  # fmt: skip
     run.add_argument("--seed", type=int, default=1)
     for name, value in asdict(Weights()).items():
-        run.add_argument(f"--weight-{name.replace('_', '-')}", type=float, default=value)
+        run.add_argument(f"--weight-{name.replace('_', '-')}", type=float, default=value, help=WEIGHT_HELP[name])
 
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

@@ -5,6 +5,7 @@
 //! that come before those of an earlier batch are kept until then.
 
 use crate::evaluate::{Asked, Chunk, Evaluations, Failure, On};
+use crate::games::Reader;
 use crate::process::SIGNAL_INTERVAL;
 use crossbeam_channel::{RecvTimeoutError, SendTimeoutError, TryRecvError, bounded};
 use pyo3::prelude::*;
@@ -103,17 +104,16 @@ pub(crate) fn evaluate_array<'a>(
     run(py, on, count, next, |_| Ok(()))
 }
 
-/// Evaluates `count` positions, of which `read` returns a part with Python's lock. While some are evaluated, the next
-/// ones are read.
-pub(crate) fn evaluate_read<'a>(
+/// Evaluates the positions of a reader, which reads with Python's lock. While some are evaluated, the next ones are read.
+pub(crate) fn evaluate_read(
     py: Python<'_>,
     on: On<'_>,
-    count: usize,
-    mut read: impl FnMut(Range<usize>) -> PyResult<Chunk<'a>>,
+    reader: &mut Reader<'_>,
 ) -> Result<Evaluations, Ended> {
+    let count = reader.order().len();
     let size = on.chunk(count);
     if count <= size {
-        return alone(py, on, &read(0..count)?);
+        return alone(py, on, &Chunk::Games(reader.read(0..count)?));
     }
     let (chunks, to_do) = bounded(on.threads);
     let next = |may_wait: bool| match may_wait {
@@ -124,7 +124,6 @@ pub(crate) fn evaluate_read<'a>(
             Err(TryRecvError::Disconnected) => Next::None,
         },
     };
-    // When the closure ends, it drops `chunks`, and the threads see that no chunk follows.
     run(py, on, count, next, move |is_over| {
         let mut first = 0;
         for index in 0.. {
@@ -133,7 +132,7 @@ pub(crate) fn evaluate_read<'a>(
             if first == end {
                 break;
             }
-            let mut numbered = Numbered { index, first, chunk: read(first..end)? };
+            let mut numbered = Numbered { index, first, chunk: Chunk::Games(reader.read(first..end)?) };
             while !is_over.load(Ordering::Relaxed) {
                 match py.detach(|| chunks.send_timeout(numbered, SIGNAL_INTERVAL)) {
                     Err(SendTimeoutError::Timeout(back)) => numbered = back,
@@ -144,6 +143,10 @@ pub(crate) fn evaluate_read<'a>(
             py.check_signals()?;
             first = end;
         }
+        // The threads see that no chunk follows.
+        drop(chunks);
+        // This takes milliseconds, in which the last chunks are evaluated.
+        reader.forget();
         Ok(())
     })
 }

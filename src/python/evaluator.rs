@@ -100,8 +100,7 @@ impl Evaluator {
     fn evaluate<'py>(&self, py: Python<'py>, positions: &Bound<'py, PyList>) -> PyResult<Arrays<'py>> {
         let on = self.on()?;
         let mut reader = Reader::new(positions, encodes_only_repetitions(self.format))?;
-        let count = reader.order().len();
-        let found = evaluate_read(py, on, count, |range| reader.read(range).map(Chunk::Games));
+        let found = evaluate_read(py, on, &mut reader);
         let order = reader.order();
         let found = found.map_err(|ended| ended.of_position(order))?;
         let found = py.detach(|| sorted(found, order, on.threads));

@@ -103,7 +103,6 @@ impl<'py> Reader<'py> {
             };
             self.order[range.start..].sort_by_cached_key(of);
         }
-        let is_last = range.end == self.order.len();
         let mut games = Games::default();
         for at in range {
             let number = self.order[at];
@@ -112,15 +111,11 @@ impl<'py> Reader<'py> {
             games.boards.extend_from_slice(&self.boards[..length]);
             games.ends.push(games.boards.len());
         }
-        if is_last {
-            // To drop so many references takes milliseconds, which now pass while the last positions are evaluated.
-            self.forget();
-        }
         Ok(games)
     }
 
     /// Drops the boards that it remembers.
-    fn forget(&mut self) {
+    pub(crate) fn forget(&mut self) {
         self.entries.clear();
         self.places.clear();
     }

@@ -7,12 +7,13 @@ use super::accuracy::{Accuracy, Judged, accuracies};
 use super::document::{Document, Origin};
 use super::later_mates::reply_is_mated;
 use super::pool::Limits;
-use super::report::{Analysis, LineScore, Results, san, san_of};
+use super::report::{Analysis, LineScore, Results, san_of};
 use crate::concurrent::words;
 use rukh_chess::epd::Epd;
 use rukh_chess::{Color, Position, PositionHistory};
 use rukh_pgn::game::{Game, Line as GameLine, Note, Ply};
 use shakmaty::san::{San, SanPlus};
+use std::ops::Range;
 
 /// For which moves variations are added.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -147,7 +148,7 @@ pub(super) fn graph(document: &Document, results: &Results, style: &Style) -> Ve
         let played = last.map_or_else(String::new, |last| {
             let position = document.position(last);
             let dots = if position.side_to_move() == Color::White { "." } else { "..." };
-            let san = document.moves[last].map_or_else(|| "--".to_owned(), |m| san(position, m));
+            let san = document.moves[last].map_or_else(|| "--".to_owned(), |m| position.san(m).to_string());
             format!("{}{dots} {san}", position.game_ply() / 2 + 1)
         });
         let lost = last
@@ -225,7 +226,7 @@ fn bare_game(document: &Document) -> Game {
     let positions = document.history.positions();
     let plies = positions.iter().zip(&document.moves).map(|(position, &m)| Ply {
         san: match m {
-            Some(m) => SanPlus::from_move(position.board().clone(), m),
+            Some(m) => position.san(m),
             None => SanPlus { san: San::Null, suffix: None },
         },
         notes: Vec::new(),
@@ -309,18 +310,29 @@ fn annotate_position(
     }
 }
 
-/// Puts the command `%eval` into the first comment of a move, in the place of one that is there.
+/// Puts the command `%eval` into the first comment of a move, in the place of the first one that is there. Other ones are
+/// deleted.
 fn set_eval(notes: &mut Vec<Note>, analysis: &Analysis, side: Color) {
-    const COMMAND: &[u8] = b"[%eval ";
     let Some(text) = eval_text(analysis, side) else { return };
     let command = format!("[%eval {text}]").into_bytes();
-    for note in notes.iter_mut() {
-        let Note::Comment(comment) = note else { continue };
-        if let Some(start) = comment.windows(COMMAND.len()).position(|window| window == COMMAND) {
-            let end = comment[start..].iter().position(|&byte| byte == b']').map(|end| start + end + 1);
-            comment.splice(start..end.unwrap_or(comment.len()), command);
-            return;
+    let mut is_set = false;
+    notes.retain_mut(|note| {
+        let Note::Comment(comment) = note else { return true };
+        let (mut from, mut is_cut) = (0, false);
+        while let Some(range) = eval_in(comment, from) {
+            let new: &[u8] = if is_set { b"" } else { &command };
+            from = range.start + new.len();
+            comment.splice(range, new.iter().copied());
+            is_cut |= is_set;
+            if is_set && comment.get(from).is_some_and(u8::is_ascii_whitespace) {
+                comment.remove(from);
+            }
+            is_set = true;
         }
+        !(is_cut && comment.trim_ascii().is_empty())
+    });
+    if is_set {
+        return;
     }
     // The first comment after a move, before any variation, has the commands of other programs, such as `%clk`.
     let first_variation = notes.iter().position(|note| matches!(note, Note::Variation(_)));
@@ -336,6 +348,14 @@ fn set_eval(notes: &mut Vec<Note>, analysis: &Analysis, side: Color) {
         }
         None => notes.insert(end, Note::Comment(command)),
     }
+}
+
+/// The place of the first command `%eval` in a comment from byte `from` on.
+fn eval_in(comment: &[u8], from: usize) -> Option<Range<usize>> {
+    const COMMAND: &[u8] = b"[%eval ";
+    let start = from + comment[from..].windows(COMMAND.len()).position(|window| window == COMMAND)?;
+    let end = comment[start..].iter().position(|&byte| byte == b']').map(|end| start + end + 1);
+    Some(start..end.unwrap_or(comment.len()))
 }
 
 /// A line of moves as a variation, with its score after the first move.

@@ -4,7 +4,7 @@ use super::annotate::{Analyst, Style, annotated, epd_id, loss};
 use super::document::{Document, Origin};
 use super::input::InputFormat;
 use super::message::{Place, answer, rounded_prior};
-use super::report::{Analysis, LineScore, Results, expected_score, san, san_of};
+use super::report::{Analysis, LineScore, Results, expected_score, san_of};
 use rukh_pgn::write::text as pgn_text;
 use serde_json::{Value, json};
 use std::fmt::Write;
@@ -192,7 +192,7 @@ fn epd_line(document: &Document, row: &Row<'_>, kept: &[(String, String)]) -> St
             add("pv", pv.join(" "));
         }
         if let Some(&Some(m)) = document.moves.get(row.index) {
-            add("sm", san(position, m));
+            add("sm", position.san(m).to_string());
         }
     }
     for (opcode, counter) in ["hmvc", "fmvn"].iter().zip(fields) {

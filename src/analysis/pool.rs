@@ -419,7 +419,7 @@ impl Searcher {
         });
         let setup = SearchSetup {
             params: SearchParams { multi_pv: task.multipv.max(1), ..shared.params.clone() },
-            score_type: shared.options.score_type,
+            score_type: shared.options.score_type.in_centipawns(),
             searchmoves: task.searchmoves.clone(),
             tablebases: shared.tablebases.clone(),
             memory_limit: shared.shares.tree_bytes_for(nodes),

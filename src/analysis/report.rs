@@ -158,15 +158,10 @@ pub(super) fn san_of(line: &[String], position: &Position, most: usize) -> Vec<S
     let mut moves = Vec::new();
     for text in line.iter().take(most) {
         let Ok(m) = uci_move::parse(history.last(), text) else { break };
-        moves.push(san(history.last(), m));
+        moves.push(history.last().san(m).to_string());
         history.push(m);
     }
     moves
-}
-
-/// A legal move in standard algebraic notation, with its sign of check or mate.
-pub(crate) fn san(position: &Position, m: rukh_chess::Move) -> String {
-    shakmaty::san::SanPlus::from_move(position.board().clone(), m).to_string()
 }
 
 #[cfg(test)]

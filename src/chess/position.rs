@@ -12,6 +12,7 @@
 //! A position does not know the earlier ones: [`super::PositionHistory`] fills in the repetition counters.
 
 use super::{Color, FenError, Move, MoveList, Square, fen};
+use shakmaty::san::{San, SanPlus, Suffix};
 use shakmaty::zobrist::{Zobrist64, ZobristValue};
 use shakmaty::{Bitboard, Castles, CastlingSide, Chess, EnPassantMode, Position as _, Role, Setup};
 
@@ -203,6 +204,17 @@ impl Position {
     /// Whether the side to move is mated.
     pub fn is_checkmate(&self) -> bool {
         self.is_check() && self.legal_moves().is_empty()
+    }
+
+    /// A legal move in standard algebraic notation, with its sign of check or mate. To take the king is mate.
+    pub fn san(&self, m: Move) -> SanPlus {
+        let next = self.play(m);
+        let suffix = match (next.is_checkmate(), next.is_check()) {
+            (true, _) => Some(Suffix::Checkmate),
+            (false, true) => Some(Suffix::Check),
+            (false, false) => None,
+        };
+        SanPlus { san: San::from_move(&self.board, m), suffix }
     }
 
     /// A legal move that gives checkmate, if there is one.

@@ -385,6 +385,7 @@ fn has_option(mode: &str, spec: &Spec) -> bool {
         "doctor" | "tune" => matches!(spec.field, "weights" | "backend" | "backend_opts" | "config"),
         "describenet" => matches!(spec.field, "weights" | "config"),
         "perft" | "leela2onnx" | "onnx2leela" | "man" | "completions" => false,
+        "selfplay" | "analyze" => flags::counts_in_games(spec),
         gpu::HELPER_ARGUMENT | gpu::doctor::STAGE_ARGUMENT => false,
         _ => true,
     }

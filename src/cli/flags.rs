@@ -29,6 +29,11 @@ pub(super) fn add(
     })
 }
 
+/// Whether a tournament or an analysis uses an option. They have limits of their own, and play as well as these allow.
+pub(super) fn counts_in_games(spec: &Spec) -> bool {
+    !matches!(spec.field, "limit_strength" | "elo" | "nodes_per_move")
+}
+
 /// Sets the options that the arguments give.
 ///
 /// # Errors

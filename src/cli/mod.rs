@@ -69,11 +69,12 @@ mod tune;
 use crate::uci::input::Input;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
-use crate::uci::session::Session;
+use crate::uci::session::{Session, cannot_log};
 use args::{Invocation, Mode};
 use error::{CliError, WrongArguments, print_error_line};
 use rukh_base::version::set_version;
 use rukh_gpu as gpu;
+use rukh_options::Options;
 use std::ffi::OsString;
 use std::io::IsTerminal;
 use std::process::ExitCode;
@@ -156,6 +157,23 @@ fn greet() {
     }
 }
 
+/// What self-play and analysis say of options, perhaps of a configuration file, that count only in a chess program.
+fn without_effect(options: &Options) -> Vec<String> {
+    let is_limited = options.limit_strength || options.nodes_per_move > 0;
+    let limits = is_limited.then(|| {
+        "UCI_LimitStrength and NodesPerMove have no effect here: see --visits of selfplay, --nodes of analyze".to_owned()
+    });
+    let scale = options.score_type.in_centipawns();
+    let score = (scale != options.score_type).then(|| {
+        format!(
+            "ScoreType {} is not in centipawns: the scores are {}",
+            options.score_type.name(),
+            scale.name()
+        )
+    });
+    limits.into_iter().chain(score).collect()
+}
+
 fn run_mode(invocation: Invocation) -> Result<(), CliError> {
     // ROCm's libraries are asked for GEMMs by another process of this program, which they may end.
     if let Ok(program) = rukh_base::program::file() {
@@ -169,6 +187,10 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         errors.iter().for_each(|error| output.error(error));
     } else {
         notes.iter().chain(&errors).for_each(|line| print_error_line(line));
+        log.set_path(&options.logfile).map_err(|error| cannot_log(&options.logfile, &error))?;
+    }
+    if matches!(mode, Mode::Selfplay(_) | Mode::Analyze(_)) {
+        without_effect(&options).iter().for_each(|line| print_error_line(line));
     }
     match mode {
         Mode::Uci => {

@@ -12,7 +12,7 @@ use crate::selfplay::elo::Sprt;
 use clap::ArgAction::Set;
 use clap::{Args, FromArgMatches};
 use rukh_net::InputFormat;
-use rukh_options::Options;
+use rukh_options::{Options, Spec};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -249,7 +249,10 @@ impl SelfplayArgs {
                 .styles(flags::STYLES)
                 .args_override_self(true)
                 .disable_help_flag(true);
-            let command = flags::add(PlayerArgs::augment_args(command), options, false, |_| true);
+            // The configuration file and the log are those of the process.
+            let is_of_player =
+                |spec: &Spec| flags::counts_in_games(spec) && !matches!(spec.field, "config" | "logfile");
+            let command = flags::add(PlayerArgs::augment_args(command), options, false, is_of_player);
             let mut command = command.no_binary_name(true).after_help(format!(
                 "These flags follow {prefix}, as in {prefix}visits=800. The tournament's flags have no player."
             ));

@@ -161,9 +161,25 @@ choices! {
     }
 }
 
+impl ScoreType {
+    /// This scale, or the default one if this one is not in centipawns. Files say centipawns or pawns.
+    pub fn in_centipawns(self) -> ScoreType {
+        match self {
+            ScoreType::WinPercentage | ScoreType::Q | ScoreType::WinMinusLoss => ScoreType::WdlMu,
+            scale => scale,
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn scales_of_centipawns_stay() {
+        assert_eq!(ScoreType::Centipawn2018.in_centipawns(), ScoreType::Centipawn2018);
+        assert_eq!(ScoreType::Q.in_centipawns(), ScoreType::WdlMu);
+    }
 
     #[test]
     fn names_and_variants_agree() {

@@ -317,7 +317,7 @@ impl<'a> Reading<'a> {
                 };
                 Wrong::Move(format!("{}, in {}", self.at(&reason), position.to_fen()))
             })?;
-            (position.play(m), Some(m), SanPlus::from_move(position.board().clone(), m))
+            (position.play(m), Some(m), position.san(m))
         };
         if self.outer.is_empty() {
             match played {

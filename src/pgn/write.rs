@@ -23,9 +23,8 @@ pub fn text(game: &Game) -> Vec<u8> {
     });
     let mut words = Words { text, column: 0, has_open_bracket: false };
     words.line(&game.line, start);
-    if let Some(result) = game.result {
-        words.word(result.as_bytes());
-    }
+    // The standard asks for a result, and without one the next game would seem to belong to this one.
+    words.word(game.result.unwrap_or("*").as_bytes());
     words.text.extend_from_slice(b"\n\n");
     words.text
 }
@@ -95,7 +94,6 @@ mod tests {
     use super::super::read::read_game;
     use super::*;
     use proptest::prelude::*;
-    use shakmaty::san::SanPlus;
 
     #[test]
     fn a_game_is_written_as_it_was_read() {
@@ -153,7 +151,7 @@ mod tests {
                     _ => Note::Variation(line(choices, &position, depth - 1)),
                 });
             }
-            made.plies.push(Ply { san: SanPlus::from_move(position.board().clone(), m), notes });
+            made.plies.push(Ply { san: position.san(m), notes });
             position = position.play(m);
         }
         made

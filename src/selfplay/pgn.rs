@@ -6,7 +6,7 @@ use rukh_chess::{Position, PositionHistory};
 use rukh_pgn::game::{Game, Line, Note, Ply};
 use rukh_pgn::write;
 use rukh_search::Score;
-use shakmaty::san::SanPlus;
+use shakmaty::{CastlingMode, EnPassantMode, Position as _};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// What a game says about a player.
@@ -30,13 +30,14 @@ pub fn text(game: &FinishedGame, [player1, player2]: &[PgnPlayer; 2]) -> Vec<u8>
         GameScore::BlackWon => "0-1",
     };
     let start = game.history.positions().first().cloned().unwrap_or_else(Position::startpos);
+    let is_chess960 = CastlingMode::detect(&start.board().to_setup(EnPassantMode::Legal)).is_chess960();
     let mut pgn = Game {
         tags: Vec::new(),
         line: Line { before: Vec::new(), plies: plies(game) },
         history: PositionHistory::new(start),
         moves: Vec::new(),
         result: Some(result),
-        chess960: false,
+        chess960: is_chess960,
     };
     let (date, time) = date_and_time(game.began);
     pgn.add_tag("Event", "rukh selfplay");
@@ -46,6 +47,9 @@ pub fn text(game: &FinishedGame, [player1, player2]: &[PgnPlayer; 2]) -> Vec<u8>
     pgn.add_tag("White", &white.name);
     pgn.add_tag("Black", &black.name);
     pgn.add_tag("Result", result);
+    if is_chess960 {
+        pgn.add_tag("Variant", "Chess960");
+    }
     if let Some(fen) = &game.fen {
         pgn.add_tag("SetUp", "1");
         pgn.add_tag("FEN", fen);
@@ -68,10 +72,7 @@ fn plies(game: &FinishedGame) -> Vec<Ply> {
     let ply = |(index, (position, &m)): (usize, (&Position, _))| {
         let thought = index.checked_sub(game.opening_plies).and_then(|index| game.thoughts.get(index));
         let comment = thought.map_or_else(|| "book".to_owned(), comment);
-        Ply {
-            san: SanPlus::from_move(position.board().clone(), m),
-            notes: vec![Note::Comment(comment.into_bytes())],
-        }
+        Ply { san: position.san(m), notes: vec![Note::Comment(comment.into_bytes())] }
     };
     made.map(ply).collect()
 }

@@ -142,7 +142,7 @@ impl Player {
         let params = self.params[usize::from(position.side_to_move() == Color::Black)].clone();
         let setup = SearchSetup {
             params,
-            score_type: self.config.options.score_type,
+            score_type: self.config.options.score_type.in_centipawns(),
             tablebases: self.tablebases.clone(),
             memory_limit: self.tree_bytes,
             // A root without visits gets one, so that there is a move.

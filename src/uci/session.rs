@@ -286,7 +286,8 @@ fn name(in_place_of_lc0: bool) -> String {
     format!("Rukh {}{place}", rukh_base::version::version())
 }
 
-fn cannot_log(path: &str, error: &std::io::Error) -> String {
+/// Why a log cannot be written.
+pub(crate) fn cannot_log(path: &str, error: &std::io::Error) -> String {
     format!("LogFile: cannot write {}: {}", quoted(path), in_words(error))
 }
 

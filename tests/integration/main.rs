@@ -22,6 +22,7 @@ mod exact_limits;
 mod files;
 mod first_choice;
 mod full_batches;
+mod game_files;
 mod games;
 mod goldens;
 mod graph;

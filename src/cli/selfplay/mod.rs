@@ -16,12 +16,12 @@ use super::selfplay_args::SelfplayArgs;
 use crate::concurrent::words;
 use crate::selfplay::config::PlayerConfig;
 use crate::selfplay::pgn::{self, PgnPlayer};
-use crate::selfplay::{FinishedGame, Tournament};
+use crate::selfplay::{Ending, FinishedGame, Tournament};
 use crate::uci::output::Output;
 use rukh_base::os_error::{in_words, why_not_written};
 use rukh_options::{Options, TABLE};
 use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::Path;
 
 /// Plays the tournament.
@@ -76,7 +76,8 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     let mut unplayed_games = 0;
     let interrupter = tournament.interrupter();
     let (progress, finish) = tournament.run(|game, progress| {
-        unplayed_games += u64::from(game.opening_plies == game.moves.len());
+        unplayed_games +=
+            u64::from(game.opening_plies == game.moves.len() && game.ending != Ending::Agreement);
         let chunk = game.training_chunk.as_deref();
         let stored = training.as_mut().zip(chunk).map(|(store, chunk)| store.add(chunk)).transpose();
         let appended = append_game(pgn_file.as_mut(), game, &players);
@@ -151,9 +152,23 @@ fn names(networks: [String; 2], players: &[PlayerConfig; 2]) -> [String; 2] {
     names
 }
 
+/// Opens a file to append to it. If its last line has no end, it gets one.
 fn open_to_append(path: &Path) -> Result<File, CliError> {
-    let file = OpenOptions::new().create(true).append(true).open(path);
-    Ok(file.map_err(|error| format!("cannot write {}: {}", path.display(), why_not_written(path, &error)))?)
+    let open = || {
+        let mut file = OpenOptions::new().create(true).append(true).open(path)?;
+        // Another program may have left out the line break, and not every file that can be written can be read.
+        let mut last = [b'\n'];
+        if let Ok(mut written) = File::open(path)
+            && written.seek(SeekFrom::End(-1)).is_ok()
+            && written.read_exact(&mut last).is_ok()
+            && last != [b'\n']
+        {
+            file.write_all(b"\n\n")?;
+        }
+        Ok(file)
+    };
+    let reason = |error| format!("cannot write {}: {}", path.display(), why_not_written(path, &error));
+    Ok(open().map_err(reason)?)
 }
 
 /// Writes each game at once, so that nothing is lost if the process ends.

@@ -10,7 +10,7 @@
 use super::args::BackendbenchArgs;
 use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::clippy::Recommendation;
-use super::error::{CliError, print_error_line};
+use super::error::{CliError, WrongArguments, print_error_line};
 use super::machine;
 use super::output_file::check_outputs;
 use crate::uci::output::Output;
@@ -77,10 +77,11 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     let start = arguments.start_batch_size.unwrap_or(1);
     let max = arguments.max_batch_size.unwrap_or(LARGEST_SIZE);
     if start > max {
-        return Err(format!("--start-batch-size={start} is more than --max-batch-size={max}").into());
+        let reason = format!("--start-batch-size={start} is more than --max-batch-size={max}");
+        return Err(WrongArguments(reason).into());
     }
     check_outputs(&[("--svg", arguments.svg.as_deref())], &[], options)?;
-    let position = Position::from_fen(&arguments.fen)?;
+    let position = Position::from_fen(&arguments.fen).map_err(|error| WrongArguments(error.to_string()))?;
     let mut moves = Vec::new();
     position.packed_moves(&mut moves);
     let history = PositionHistory::new(position);
@@ -197,7 +198,7 @@ impl Bench<'_> {
             Ok(ends)
         })?;
         summarise(size, self.threads, begin, &ends)
-            .ok_or_else(|| "--batches must be more than twice the number of threads".into())
+            .ok_or_else(|| WrongArguments("--batches must be more than twice --threads".to_owned()).into())
     }
 
     /// The number of batches of a size that its statistics need.

@@ -11,12 +11,12 @@
 
 use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::defaults::{default_options, with_defaults_of_bench};
-use super::error::{CliError, print_error_line};
+use super::error::{CliError, WrongArguments, print_error_line};
 use super::machine;
 use super::output_file::check_outputs;
 use crate::uci::output::Output;
 use rukh_chess::bench_positions::POSITIONS;
-use rukh_chess::uci_move;
+use rukh_chess::{Position, uci_move};
 use rukh_engine::Engine;
 use rukh_options::{BackendName, Options};
 use rukh_search::info::{BestMove, Responder, ThinkingInfo};
@@ -100,12 +100,19 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
         plan.nodes = Some(plan.nodes.unwrap_or(SIGNATURE_NODES));
     }
     if plan.nodes.is_none() && plan.movetime_ms.is_none() {
-        return Err("with both --nodes=-1 and --movetime=-1 the search would never end".into());
+        let reason = "with both --nodes=-1 and --movetime=-1 the search would never end";
+        return Err(WrongArguments(reason.to_owned()).into());
     }
     check_outputs(&[("--svg", plan.svg.as_deref())], &[], &options)?;
     let limits = GoParams { nodes: plan.nodes, movetime: plan.movetime_ms, ..GoParams::default() };
     let positions: Vec<&str> = match &plan.fen {
-        Some(fen) => vec![fen],
+        Some(fen) => {
+            let start = position_command(fen).start;
+            if let StartPosition::Fen(fen) = &start {
+                Position::from_fen(fen).map_err(|error| WrongArguments(error.to_string()))?;
+            }
+            vec![fen]
+        }
         None => POSITIONS.iter().copied().take(plan.positions).collect(),
     };
 

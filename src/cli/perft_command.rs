@@ -1,7 +1,7 @@
 //! The `perft` mode: prints the counts as lines or JSON.
 
 use super::args::PerftArgs;
-use super::error::CliError;
+use super::error::{CliError, WrongArguments};
 use crate::uci::output::Output;
 use rukh_chess::perft::divide;
 use rukh_chess::{Position, uci_move};
@@ -12,7 +12,7 @@ use std::time::Instant;
 /// # Errors
 /// The FEN is invalid.
 pub(super) fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
-    let position = Position::from_fen(&arguments.fen)?;
+    let position = Position::from_fen(&arguments.fen).map_err(|error| WrongArguments(error.to_string()))?;
     let depth = arguments.depth;
     let start = Instant::now();
     let mut moves = serde_json::Map::new();

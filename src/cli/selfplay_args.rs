@@ -10,6 +10,7 @@ use crate::selfplay::config::{
 };
 use crate::selfplay::elo::Sprt;
 use clap::ArgAction::Set;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, FromArgMatches};
 use rukh_net::InputFormat;
 use rukh_options::{Options, Spec};
@@ -253,15 +254,24 @@ impl SelfplayArgs {
             let is_of_player =
                 |spec: &Spec| flags::counts_in_games(spec) && !matches!(spec.field, "config" | "logfile");
             let command = flags::add(PlayerArgs::augment_args(command), options, false, is_of_player);
-            let mut command = command.no_binary_name(true).after_help(format!(
+            let advice = format!(
                 "These flags follow {prefix}, as in {prefix}visits=800. The tournament's flags have no player."
-            ));
-            let matches = command.try_get_matches_from_mut(flags)?;
+            );
+            let mut command = command.no_binary_name(true).after_help(advice.clone());
+            // clap names the flag without its prefix.
+            let named = |error: clap::Error| match error.get(ContextKind::InvalidArg) {
+                Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
+                    let flag = flag.trim_start_matches('-');
+                    let text = format!("unexpected argument '{prefix}{flag}' found\n\n{advice}\n");
+                    clap::Error::raw(ErrorKind::UnknownArgument, text)
+                }
+                _ => error,
+            };
+            let matches = command.try_get_matches_from_mut(flags).map_err(named)?;
             let own = PlayerArgs::from_arg_matches(&matches)?;
             let mut options = options.clone();
-            flags::apply(&matches, &mut options).map_err(|error| {
-                clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"))
-            })?;
+            flags::apply(&matches, &mut options)
+                .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))?;
             players.push((own.or(&self.player), options));
         }
         self.players = players;
@@ -350,7 +360,7 @@ pub(super) fn take_player_flags(arguments: &mut Vec<OsString>) -> Result<[Vec<Os
     });
     match refused {
         Some(flag) => Err(clap::Error::raw(
-            clap::error::ErrorKind::UnknownArgument,
+            ErrorKind::UnknownArgument,
             format!("{flag}: a player has the same settings with white and with black\n"),
         )),
         None => Ok(taken),

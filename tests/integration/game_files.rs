@@ -72,6 +72,26 @@ fn options_without_effect_are_refused_or_named() {
 }
 
 #[test]
+fn a_wrong_argument_is_named_and_gives_its_own_status() {
+    for (arguments, named) in [
+        (&["selfplay", "--player1.foo=3"][..], "'--player1.foo'"),
+        (&["backendbench", "--start-batch-size=4", "--max-batch-size=2"], "--start-batch-size=4"),
+        (&["backendbench", "--fen=junk"], "junk"),
+        (&["backendbench", "--batches=2", "--max-batch-size=1"], "--batches"),
+        (&["bench", "--fen=junk"], "junk"),
+        (&["bench", "--nodes=-1", "--movetime=-1"], "never end"),
+        (&["perft", "1", "--fen=junk"], "junk"),
+        (&["leela2onnx", "--input=x", "--output=y", "--onnx-batch-size=0"], "--onnx-batch-size"),
+    ] {
+        let output = run_any(
+            &[arguments, &["--backend=trivial"][..usize::from(arguments[0].ends_with("bench"))]].concat(),
+        );
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(2) && said.contains(named), "{arguments:?}: {said}");
+    }
+}
+
+#[test]
 fn scores_in_files_are_centipawns() {
     let text =
         |scale: &str| analyzed("1. e4 e5 *\n", "x.pgn", &["--nodes=1", &format!("--score-type={scale}")]);

@@ -226,7 +226,8 @@ pub(super) struct Leela2onnxArgs {
     #[arg(long, value_enum, default_value = "f32")]
     onnx_data_type: OnnxDataType,
     /// Positions in a batch; -1 leaves the number open
-    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "N", value_parser = onnx_batch_size)]
+    #[arg(long, default_value_t = -1, allow_negative_numbers = true, value_name = "N",
+          value_parser = clap::value_parser!(i64).range(-1..=2048))]
     onnx_batch_size: i64,
     /// Version of ONNX's operators
     #[arg(long, default_value_t = 17, value_name = "N",
@@ -369,11 +370,6 @@ pub(super) struct TuneArgs {
 pub(super) struct CompletionsArgs {
     /// The shell
     pub shell: clap_complete::Shell,
-}
-
-fn onnx_batch_size(text: &str) -> Result<i64, String> {
-    let size = text.parse().ok().filter(|size| *size == -1 || (1..=2048).contains(size));
-    size.ok_or_else(|| "not -1 or a number from 1 to 2048".to_owned())
 }
 
 /// Makes a clap error of an error that clap's own checks did not find.

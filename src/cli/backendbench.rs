@@ -12,7 +12,7 @@ use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::clippy::Recommendation;
 use super::error::{CliError, WrongArguments, print_error_line};
 use super::machine;
-use super::output_file::check_outputs;
+use super::output_file::{check_outputs, open_log};
 use crate::uci::output::Output;
 use rukh_backend::{Added, Backend, BackendError, EvalRequest};
 use rukh_chess::{Position, PositionHistory};
@@ -81,6 +81,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
         return Err(WrongArguments(reason).into());
     }
     check_outputs(&[("--svg", arguments.svg.as_deref())], &[], options)?;
+    open_log(options, output)?;
     let position = Position::from_fen(&arguments.fen).map_err(|error| WrongArguments(error.to_string()))?;
     let mut moves = Vec::new();
     position.packed_moves(&mut moves);

@@ -13,7 +13,7 @@ use super::chart::{Chart, Mark, Panel, Places, Shape};
 use super::defaults::{default_options, with_defaults_of_bench};
 use super::error::{CliError, WrongArguments, print_error_line};
 use super::machine;
-use super::output_file::check_outputs;
+use super::output_file::{check_outputs, open_log};
 use crate::uci::output::Output;
 use rukh_chess::bench_positions::POSITIONS;
 use rukh_chess::{Position, uci_move};
@@ -104,6 +104,7 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
         return Err(WrongArguments(reason.to_owned()).into());
     }
     check_outputs(&[("--svg", plan.svg.as_deref())], &[], &options)?;
+    open_log(&options, &output)?;
     let limits = GoParams { nodes: plan.nodes, movetime: plan.movetime_ms, ..GoParams::default() };
     let positions: Vec<&str> = match &plan.fen {
         Some(fen) => {

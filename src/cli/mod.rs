@@ -69,7 +69,7 @@ mod tune;
 use crate::uci::input::Input;
 use crate::uci::log::Log;
 use crate::uci::output::Output;
-use crate::uci::session::{Session, cannot_log};
+use crate::uci::session::Session;
 use args::{Invocation, Mode};
 use error::{CliError, WrongArguments, print_error_line};
 use rukh_base::version::set_version;
@@ -187,7 +187,6 @@ fn run_mode(invocation: Invocation) -> Result<(), CliError> {
         errors.iter().for_each(|error| output.error(error));
     } else {
         notes.iter().chain(&errors).for_each(|line| print_error_line(line));
-        log.set_path(&options.logfile).map_err(|error| cannot_log(&options.logfile, &error))?;
     }
     if matches!(mode, Mode::Selfplay(_) | Mode::Analyze(_)) {
         without_effect(&options).iter().for_each(|line| print_error_line(line));

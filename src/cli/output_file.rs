@@ -1,6 +1,8 @@
 //! Writes the file that a tool makes.
 
 use super::error::CliError;
+use crate::uci::output::Output;
+use crate::uci::session::cannot_log;
 use rukh_base::distinct_files::check_distinct;
 use rukh_base::os_error::why_not_written;
 use rukh_base::replace_file::{self, Access};
@@ -42,6 +44,15 @@ pub(super) fn write_file(
     write_whole(output, write).map_err(|error| {
         format!("cannot write {}: {}", output.display(), why_not_written(output, &error)).into()
     })
+}
+
+/// Logs the output of a tool from now on, if the options name a file.
+///
+/// # Errors
+/// The file cannot be opened.
+pub(super) fn open_log(options: &Options, output: &Output) -> Result<(), CliError> {
+    let opened = output.log().set_path(&options.logfile);
+    Ok(opened.map_err(|error| cannot_log(&options.logfile, &error))?)
 }
 
 /// Writes a file with `write`. The file appears when it is complete, and nothing of it is left if that fails.

@@ -10,7 +10,7 @@ use crate::selfplay::config::{
 };
 use crate::selfplay::elo::Sprt;
 use clap::ArgAction::Set;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::{ContextKind, ContextValue};
 use clap::{Args, FromArgMatches};
 use rukh_net::InputFormat;
 use rukh_options::{Options, Spec};
@@ -254,24 +254,24 @@ impl SelfplayArgs {
             let is_of_player =
                 |spec: &Spec| flags::counts_in_games(spec) && !matches!(spec.field, "config" | "logfile");
             let command = flags::add(PlayerArgs::augment_args(command), options, false, is_of_player);
-            let advice = format!(
+            let mut command = command.no_binary_name(true).after_help(format!(
                 "These flags follow {prefix}, as in {prefix}visits=800. The tournament's flags have no player."
-            );
-            let mut command = command.no_binary_name(true).after_help(advice.clone());
-            // clap names the flag without its prefix.
-            let named = |error: clap::Error| match error.get(ContextKind::InvalidArg) {
-                Some(ContextValue::String(flag)) if error.kind() == ErrorKind::UnknownArgument => {
-                    let flag = flag.trim_start_matches('-');
-                    let text = format!("unexpected argument '{prefix}{flag}' found\n\n{advice}\n");
-                    clap::Error::raw(ErrorKind::UnknownArgument, text)
+            ));
+            // clap would name the flag without its prefix, and a usage that does not exist.
+            let named = |mut error: clap::Error| {
+                if let Some(ContextValue::String(flag)) = error.get(ContextKind::InvalidArg) {
+                    let flag = format!("{prefix}{}", flag.trim_start_matches('-'));
+                    error.insert(ContextKind::InvalidArg, ContextValue::String(flag));
                 }
-                _ => error,
+                error.remove(ContextKind::Usage);
+                error
             };
             let matches = command.try_get_matches_from_mut(flags).map_err(named)?;
             let own = PlayerArgs::from_arg_matches(&matches)?;
             let mut options = options.clone();
-            flags::apply(&matches, &mut options)
-                .map_err(|error| clap::Error::raw(ErrorKind::ValueValidation, format!("{error}\n")))?;
+            flags::apply(&matches, &mut options).map_err(|error| {
+                clap::Error::raw(clap::error::ErrorKind::ValueValidation, format!("{error}\n"))
+            })?;
             players.push((own.or(&self.player), options));
         }
         self.players = players;
@@ -360,7 +360,7 @@ pub(super) fn take_player_flags(arguments: &mut Vec<OsString>) -> Result<[Vec<Os
     });
     match refused {
         Some(flag) => Err(clap::Error::raw(
-            ErrorKind::UnknownArgument,
+            clap::error::ErrorKind::UnknownArgument,
             format!("{flag}: a player has the same settings with white and with black\n"),
         )),
         None => Ok(taken),

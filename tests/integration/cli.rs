@@ -226,7 +226,7 @@ fn the_signature_is_one_number_and_can_be_repeated() {
 #[test]
 fn a_search_that_would_never_end_is_refused() {
     let output = run_any(&["bench", "-b", "trivial", "--nodes=-1", "--movetime=-1"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("would never end"));
 }
 
@@ -292,7 +292,7 @@ fn backendbench_flags_can_be_switched_off() {
 #[test]
 fn backendbench_refuses_an_empty_range_of_batch_sizes() {
     let output = run_any(&["backendbench", "-b", "trivial", "--start-batch-size=8", "--max-batch-size=4"]);
-    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(output.status.code(), Some(2));
     assert!(String::from_utf8_lossy(&output.stderr).contains("8 is more than --max-batch-size=4"));
 }
 
@@ -315,7 +315,7 @@ fn perft_counts_moves_as_text_and_json() {
     assert!(text.contains("e2e4: 600\n"));
     let json: Value = serde_json::from_str(&run(&["perft", "2", "--json"])).unwrap();
     assert_eq!((&json["nodes"], &json["moves"]["e2e4"]), (&Value::from(400), &Value::from(20)));
-    assert_eq!(run_any(&["perft", "2", "--fen", "nonsense"]).status.code(), Some(1));
+    assert_eq!(run_any(&["perft", "2", "--fen", "nonsense"]).status.code(), Some(2));
 }
 
 #[test]

@@ -81,7 +81,6 @@ fn a_wrong_argument_is_named_and_gives_its_own_status() {
         (&["bench", "--fen=junk"], "junk"),
         (&["bench", "--nodes=-1", "--movetime=-1"], "never end"),
         (&["perft", "1", "--fen=junk"], "junk"),
-        (&["leela2onnx", "--input=x", "--output=y", "--onnx-batch-size=0"], "--onnx-batch-size"),
     ] {
         let output = run_any(
             &[arguments, &["--backend=trivial"][..usize::from(arguments[0].ends_with("bench"))]].concat(),

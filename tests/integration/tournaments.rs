@@ -195,7 +195,7 @@ fn the_test_ends_the_tournament_when_it_is_decided() {
 fn wrong_flags_have_clear_messages() {
     for (flags, code, shown) in [
         (&["--games=2"][..], 2, "say when a search ends: --visits, --playouts or --movetime"),
-        (&["--visits=5", "--player1.games=3"], 2, "--games"),
+        (&["--visits=5", "--player1.games=3"], 2, "'--player1.games'"),
         (&["--visits=5", "--player2.cpukt=3"], 2, "--cpuct"),
         (
             &["--visits=5", "--player1.white.cpuct=3"],

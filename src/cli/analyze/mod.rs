@@ -12,7 +12,7 @@ use super::analyze_args::AnalyzeArgs;
 use super::end_with_stdin::EndingInput;
 use super::error::{CliError, WrongArguments, print_error_line};
 use super::interrupt::catch_interrupt;
-use super::output_file::check_outputs;
+use super::output_file::{check_outputs, open_log};
 use crate::analysis::accuracy::Accuracy;
 use crate::analysis::batch::{self, BatchError, Finished, Notice};
 use crate::analysis::pool::Pool;
@@ -46,6 +46,7 @@ pub(super) fn run(arguments: &AnalyzeArgs, options: &Options, output: &Output) -
         ("--svg", arguments.svg.as_deref()),
     ];
     check_outputs(&written, &[], options)?;
+    open_log(options, output)?;
     for path in config.inputs.iter().filter(|path| path.as_os_str() != "-") {
         let readable = fs::metadata(path).and_then(|metadata| {
             // Who writes into a pipe would lose his reader if it were opened twice.

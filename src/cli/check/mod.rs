@@ -10,6 +10,7 @@ mod positions;
 
 use super::check_args::CheckArgs;
 use super::error::{CliError, print_error_line};
+use super::output_file::open_log;
 use crate::uci::output::Output;
 use differences::{Differences, Summary};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -29,6 +30,7 @@ const PROGRESS: &str = "[{elapsed}] {bar:40} {pos} of {len} positions, {eta} lef
 /// # Errors
 /// A backend cannot be made or fails, or a file cannot be read.
 pub(super) fn run(arguments: &CheckArgs, options: &Options, output: &Output) -> Result<(), CliError> {
+    open_log(options, output)?;
     let mut positions = Positions::new(&arguments.files, arguments.seed)?;
     // The policy is compared as the network gives it.
     let config = BackendConfig {

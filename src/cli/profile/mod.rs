@@ -21,7 +21,7 @@ mod rocprof;
 use super::error::{CliError, print_error_line};
 use super::machine;
 use super::profile_args::ProfileArgs;
-use crate::cli::output_file::check_outputs;
+use crate::cli::output_file::{check_outputs, open_log};
 use crate::uci::output::Output;
 use baseline::{Outcome, use_baseline};
 use report::Measured;
@@ -56,6 +56,7 @@ pub(super) fn run(arguments: &ProfileArgs, options: &Options, output: &Output) -
     }
     let written = [("--svg", arguments.svg.as_deref()), ("--baseline", arguments.baseline.as_deref())];
     check_outputs(&written, &[], options)?;
+    open_log(options, output)?;
     let (measured, ladder) = measure(arguments, options)?;
     if let Some(path) = &arguments.svg {
         let facts = machine::facts(options, &measured.backend);

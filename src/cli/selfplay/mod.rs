@@ -11,7 +11,7 @@ mod training;
 use super::end_with_stdin::end_with_stdin;
 use super::error::{CliError, WrongArguments, print_error_line};
 use super::interrupt::catch_interrupt;
-use super::output_file::check_outputs;
+use super::output_file::{check_outputs, open_log};
 use super::selfplay_args::SelfplayArgs;
 use crate::concurrent::words;
 use crate::selfplay::config::PlayerConfig;
@@ -47,6 +47,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     for options in [options, &config.players[0].options, &config.players[1].options] {
         check_outputs(&written, &openings, options)?;
     }
+    open_log(options, output)?;
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
     let tournament = Tournament::new(config).map_err(|error| match error.is_wrong_settings() {

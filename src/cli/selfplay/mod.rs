@@ -159,7 +159,8 @@ fn open_to_append(path: &Path) -> Result<File, CliError> {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;
         // Another program may have left out the line break, and not every file that can be written can be read.
         let mut last = [b'\n'];
-        if let Ok(mut written) = File::open(path)
+        if file.metadata().is_ok_and(|metadata| metadata.is_file())
+            && let Ok(mut written) = File::open(path)
             && written.seek(SeekFrom::End(-1)).is_ok()
             && written.read_exact(&mut last).is_ok()
             && last != [b'\n']

@@ -329,7 +329,10 @@ fn set_eval(notes: &mut Vec<Note>, analysis: &Analysis, side: Color) {
             }
             is_set = true;
         }
-        !(is_cut && comment.trim_ascii().is_empty())
+        if is_cut {
+            comment.truncate(comment.trim_ascii_end().len());
+        }
+        !(is_cut && comment.is_empty())
     });
     if is_set {
         return;

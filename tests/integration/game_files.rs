@@ -158,5 +158,5 @@ fn a_move_has_one_evaluation() {
     let text = analyzed(game, "x.pgn", &["--variations=none"]);
     assert_eq!(text.matches("[%eval ").count(), 2, "{text}");
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("] a} {} 1... e5 {[%eval ") && text.contains("] b} {c } *"), "{text}");
+    assert!(text.contains("] a} {} 1... e5 {[%eval ") && text.contains("] b} {c} *"), "{text}");
 }

@@ -1,6 +1,6 @@
 """The training loss, and the metrics on held-out positions."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 import torch.nn.functional as F
@@ -29,19 +29,21 @@ MASKED = -1e4
 HUBER_DELTA = 0.5
 
 
+def _weight(default, text):
+    """A field of `Weights`, with the help of its flag."""
+    return field(default=default, metadata={"help": text})
+
+
 @dataclass
 class Weights:
     """Weights of the parts of the loss, and shares in its targets."""
 
-    policy: float = 1.0
-    value: float = 1.0
-    moves_left: float = 0.15
-    #: Share of the policy target that is spread over all legal moves.
-    smoothing: float = 0.02
-    #: Share of the game's result in the value target, if it is known.
-    result: float = 0.25
-    #: Share of a teacher's outputs in the targets of policy and value, if there is a teacher.
-    teacher: float = 0.5
+    policy: float = _weight(1.0, "weight of the policy in the loss")
+    value: float = _weight(1.0, "weight of win, draw and loss in the loss")
+    moves_left: float = _weight(0.15, "weight of the moves left in the loss")
+    smoothing: float = _weight(0.02, "share of the policy's target that is spread over all legal moves")
+    result: float = _weight(0.25, "share of the game's result in the value's target, if it is known")
+    teacher: float = _weight(0.5, "share of the teacher in the targets of policy and value, if there is one")
 
 
 def expected_score(centipawns):

@@ -18,7 +18,7 @@ import queue
 import signal
 import sys
 import time
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from pathlib import Path
 
 import torch
@@ -43,16 +43,6 @@ STEPS_BETWEEN_LOOKS = 10
 EVALUATION_BATCH = 2048
 #: The plane that says that a position has occurred before.
 REPEATED_PLANE = 12
-
-#: What the parts of `Weights` are.
-WEIGHT_HELP = {
-    "policy": "weight of the policy in the loss",
-    "value": "weight of win, draw and loss in the loss",
-    "moves_left": "weight of the moves left in the loss",
-    "smoothing": "share of the policy's target that is spread over all legal moves",
-    "result": "share of the game's result in the value's target, if it is known",
-    "teacher": "share of the teacher in the targets of policy and value",
-}
 
 
 def sizes(text):
@@ -100,8 +90,9 @@ def arguments():
     run.add_argument("--repeated", type=float, default=0.1,
                      help="share of a batch that is shown again, as repeated positions; at most 0.5")  # fmt: skip
     run.add_argument("--seed", type=int, default=1)
-    for name, value in asdict(Weights()).items():
-        run.add_argument(f"--weight-{name.replace('_', '-')}", type=float, default=value, help=WEIGHT_HELP[name])
+    for one in fields(Weights):
+        flag = f"--weight-{one.name.replace('_', '-')}"
+        run.add_argument(flag, type=float, default=one.default, help=one.metadata["help"])
 
     machine = parser.add_argument_group("machine")
     machine.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu")

@@ -82,7 +82,7 @@ pub(super) fn run(arguments: &BackendbenchArgs, options: &Options, output: &Outp
     }
     check_outputs(&[("--svg", arguments.svg.as_deref())], &[], options)?;
     open_log(options, output)?;
-    let position = Position::from_fen(&arguments.fen).map_err(|error| WrongArguments(error.to_string()))?;
+    let position = Position::from_fen(&arguments.fen).map_err(WrongArguments::because_of)?;
     let mut moves = Vec::new();
     position.packed_moves(&mut moves);
     let history = PositionHistory::new(position);

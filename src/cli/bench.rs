@@ -101,7 +101,7 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
     }
     if plan.nodes.is_none() && plan.movetime_ms.is_none() {
         let reason = "with both --nodes=-1 and --movetime=-1 the search would never end";
-        return Err(WrongArguments(reason.to_owned()).into());
+        return Err(WrongArguments::because_of(reason).into());
     }
     check_outputs(&[("--svg", plan.svg.as_deref())], &[], &options)?;
     open_log(&options, &output)?;
@@ -110,7 +110,7 @@ pub(super) fn run(plan: &Plan, mut options: Options, output: Arc<Output>) -> Res
         Some(fen) => {
             let start = position_command(fen).start;
             if let StartPosition::Fen(fen) = &start {
-                Position::from_fen(fen).map_err(|error| WrongArguments(error.to_string()))?;
+                Position::from_fen(fen).map_err(WrongArguments::because_of)?;
             }
             vec![fen]
         }

@@ -7,9 +7,16 @@ use std::io::Write;
 /// The error of a tool. Only its text is used.
 pub(super) type CliError = Box<dyn Error + Send + Sync>;
 
-/// Arguments that clap accepts one by one, but that are wrong together. The exit code is that of clap's errors.
+/// Arguments that clap accepts, but that are wrong. The exit code is that of clap's errors.
 #[derive(Debug)]
 pub(super) struct WrongArguments(pub(super) String);
+
+impl WrongArguments {
+    /// The arguments are wrong because of this error.
+    pub(super) fn because_of(error: impl fmt::Display) -> WrongArguments {
+        WrongArguments(error.to_string())
+    }
+}
 
 impl Error for WrongArguments {}
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 /// # Errors
 /// The FEN is invalid.
 pub(super) fn run(arguments: &PerftArgs, output: &Output) -> Result<(), CliError> {
-    let position = Position::from_fen(&arguments.fen).map_err(|error| WrongArguments(error.to_string()))?;
+    let position = Position::from_fen(&arguments.fen).map_err(WrongArguments::because_of)?;
     let depth = arguments.depth;
     let start = Instant::now();
     let mut moves = serde_json::Map::new();

@@ -118,15 +118,14 @@ fn a_game_is_not_joined_to_a_last_line_without_an_end() {
 
 #[test]
 fn a_game_of_chess960_says_so() {
-    let folder = tempfile::tempdir().unwrap();
-    let (openings, pgn) = (folder.path().join("x.epd"), folder.path().join("games.pgn"));
-    let flags = [format!("--openings-pgn={}", openings.display()), format!("--pgn={}", pgn.display())];
     for (fen, is_chess960) in [
         ("bqnrkrnb/pppppppp/8/8/8/8/PPPPPPPP/BQNRKRNB w KQkq - 0 1", true),
         ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", false),
     ] {
+        let folder = tempfile::tempdir().unwrap();
+        let (openings, pgn) = (folder.path().join("x.epd"), folder.path().join("games.pgn"));
+        let flags = [format!("--openings-pgn={}", openings.display()), format!("--pgn={}", pgn.display())];
         fs::write(&openings, fen).unwrap();
-        let _ = fs::remove_file(&pgn);
         played(&["--games=1", &flags[0], &flags[1]]);
         let text = fs::read_to_string(&pgn).unwrap();
         assert_eq!(text.contains("[Variant \"Chess960\"]"), is_chess960, "{text}");

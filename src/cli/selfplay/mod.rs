@@ -51,7 +51,7 @@ pub(super) fn run(arguments: &SelfplayArgs, options: &Options, output: &Output) 
     let mut pgn_file = arguments.pgn.as_deref().map(open_to_append).transpose()?;
     let mut results_file = arguments.tournament_results_file.as_deref().map(open_to_append).transpose()?;
     let tournament = Tournament::new(config).map_err(|error| match error.is_wrong_settings() {
-        true => CliError::from(WrongArguments(error.to_string())),
+        true => CliError::from(WrongArguments::because_of(error)),
         false => error.into(),
     })?;
     // Wrong settings leave no empty folder behind.

@@ -175,7 +175,8 @@ step_models() {
 
 model_checks() { RUKH_SCHEDULES=${RUKH_SCHEDULES:-20} scripts/checks/concurrency.sh; }
 
-# Tests the scripts of matches and of training. Where PyTorch is missing, only the tests of the records run of the latter.
+# Tests the scripts of matches and of training. Where PyTorch is missing, only the tests of records and chunks run among
+# those of training.
 step_training() {
     local python
     python=$(python_of_checks)

@@ -9,9 +9,9 @@ the file. A limit is nodes=N, depth=N, movetime=MS or clock=BASE+INCREMENT (seco
 another limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option says
 otherwise. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
 computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move, crashes
-or oversteps its clock loses the game; a movetime is not enforced. With --resign and --draw, a game also ends when the
-scores of both engines agree. A line on standard output that is not UCI is reported but does not lose the game, because
-some engines print a banner.
+or oversteps its clock loses the game; a movetime is enforced only with --patience on top. With --resign or --draw, a game
+also ends when the scores of both engines agree on a win or on a draw. A line on standard output that is not UCI is
+reported but does not lose the game, because some engines print a banner.
 
 With --concurrency N, N games run at a time. Each has two engine processes of its own and a Python process as referee.
 With --pin CORES, these three processes are bound to that many cores, which no other game uses. An engine's number of
@@ -45,8 +45,8 @@ DEFAULT_OPENINGS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../
 # The parts of `info` lines to parse. Principal variations would take longer to parse than a search of a few nodes.
 INFO = chess.engine.INFO_BASIC | chess.engine.INFO_SCORE
 
-#: A game ends as won when the last RESIGN_MOVES scores of each engine agree, and as drawn when its last DRAW_MOVES do, but
-#: not before the end of move DRAW_FROM_MOVE.
+#: A game ends as won when the last RESIGN_MOVES scores of each engine agree. It ends as drawn when the last DRAW_MOVES scores
+#: of each do, after move DRAW_FROM_MOVE.
 RESIGN_MOVES, DRAW_MOVES, DRAW_FROM_MOVE = 3, 10, 40
 
 

@@ -310,8 +310,8 @@ fn annotate_position(
     }
 }
 
-/// Puts the command `%eval` into the first comment of a move, in the place of the first one that is there. Other ones are
-/// deleted.
+/// Puts the command `%eval` in the place of the first `%eval` in the comments of a move, and deletes the others. If there
+/// is none, it goes into the first comment.
 fn set_eval(notes: &mut Vec<Note>, analysis: &Analysis, side: Color) {
     let Some(text) = eval_text(analysis, side) else { return };
     let command = format!("[%eval {text}]").into_bytes();

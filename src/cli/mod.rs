@@ -157,7 +157,8 @@ fn greet() {
     }
 }
 
-/// What self-play and analysis say of options, perhaps of a configuration file, that count only in a chess program.
+/// What self-play and analysis say of options, perhaps of a configuration file, that they ignore or change: limits for
+/// play in a chess program, and scores that are not in centipawns.
 fn without_effect(options: &Options) -> Vec<String> {
     let is_limited = options.limit_strength || options.nodes_per_move > 0;
     let limits = is_limited.then(|| {

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 use crate::driver::run;
 use crate::goldens::{self, GoldenSet};
 
-/// A position, two kings and a pawn after 99 moves without progress, in which lc0's and PyTorch's logits of the embedded
+/// A position, two kings and a pawn after 99 plies without progress, in which lc0's and PyTorch's logits of the embedded
 /// network differ by 1.1e-4.
 const EXTREME: &str = "8/8/8/8/4k3/8/4P3/4K3 w - - 99 150";
 

@@ -153,7 +153,7 @@ fn names(networks: [String; 2], players: &[PlayerConfig; 2]) -> [String; 2] {
     names
 }
 
-/// Opens a file to append to it. If its last line has no end, it gets one.
+/// Opens a file to append to it. If its last line has no end, it gets one and an empty line after it.
 fn open_to_append(path: &Path) -> Result<File, CliError> {
     let open = || {
         let mut file = OpenOptions::new().create(true).append(true).open(path)?;

@@ -55,21 +55,21 @@ impl Level {
 
 /// The levels, the weakest first. The rows from the second on were rated with the embedded network's first edition
 /// against Stockfish 16 (`scripts/matches/levels.py`). Their ratings were then raised by 64 (the weakest) to 32 (the
-/// strongest), from 600 games in all of the second edition against the first at the same levels. The first row is
-/// extrapolated from the next two.
+/// strongest) for the second edition, and by 0 (up to 1753) to 40 (from 2181 on) for the third: each time from 600 games
+/// in all against the edition before, at the same levels. The first row is extrapolated from the next two.
 #[rustfmt::skip]
 const LEVELS: [Level; 11] = [
     Level { elo: 1465.0, nodes: 12.0, temperature: 3.65, policy_temperature: 5.85, value_cutoff: 76.0 },
     Level { elo: 1554.0, nodes: 12.0, temperature: 3.0, policy_temperature: 4.8, value_cutoff: 70.0 },
     Level { elo: 1637.0, nodes: 12.0, temperature: 2.38, policy_temperature: 3.8, value_cutoff: 64.0 },
     Level { elo: 1753.0, nodes: 12.0, temperature: 2.2, policy_temperature: 3.45, value_cutoff: 61.0 },
-    Level { elo: 1850.0, nodes: 12.0, temperature: 1.88, policy_temperature: 2.85, value_cutoff: 55.5 },
-    Level { elo: 2010.0, nodes: 12.0, temperature: 1.4, policy_temperature: 2.2, value_cutoff: 46.0 },
-    Level { elo: 2141.0, nodes: 13.0, temperature: 1.1, policy_temperature: 1.8, value_cutoff: 40.0 },
-    Level { elo: 2233.0, nodes: 15.0, temperature: 0.9, policy_temperature: 1.4, value_cutoff: 30.0 },
-    Level { elo: 2393.0, nodes: 18.0, temperature: 0.75, policy_temperature: 1.1, value_cutoff: 22.0 },
-    Level { elo: 2515.0, nodes: 34.0, temperature: 0.5, policy_temperature: 1.0, value_cutoff: 13.0 },
-    Level { elo: 2602.0, nodes: 60.0, temperature: 0.37, policy_temperature: 1.0, value_cutoff: 9.0 },
+    Level { elo: 1860.0, nodes: 12.0, temperature: 1.88, policy_temperature: 2.85, value_cutoff: 55.5 },
+    Level { elo: 2035.0, nodes: 12.0, temperature: 1.4, policy_temperature: 2.2, value_cutoff: 46.0 },
+    Level { elo: 2181.0, nodes: 13.0, temperature: 1.1, policy_temperature: 1.8, value_cutoff: 40.0 },
+    Level { elo: 2273.0, nodes: 15.0, temperature: 0.9, policy_temperature: 1.4, value_cutoff: 30.0 },
+    Level { elo: 2433.0, nodes: 18.0, temperature: 0.75, policy_temperature: 1.1, value_cutoff: 22.0 },
+    Level { elo: 2555.0, nodes: 34.0, temperature: 0.5, policy_temperature: 1.0, value_cutoff: 13.0 },
+    Level { elo: 2642.0, nodes: 60.0, temperature: 0.37, policy_temperature: 1.0, value_cutoff: 9.0 },
 ];
 
 /// The options and limits of one search.

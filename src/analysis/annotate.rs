@@ -239,13 +239,7 @@ fn bare_game(document: &Document) -> Game {
         result: Some("*"),
         chess960: document.chess960,
     };
-    if document.chess960 {
-        game.add_tag("Variant", "Chess960");
-    }
-    if start.to_fen() != Position::startpos().to_fen() {
-        game.add_tag("SetUp", "1");
-        game.add_tag("FEN", &start.to_fen());
-    }
+    game.add_start_tags();
     game
 }
 

@@ -1,13 +1,13 @@
 //! `leela2onnx`: converts a network file to an ONNX file.
 
 use super::args::Leela2onnxArgs;
-use super::error::{CliError, print_error_line};
+use super::error::{CliError, WrongArguments, print_error_line};
 use super::output_file::write_file;
 use crate::uci::output::Output;
 use rukh_net::describe::{describe, describe_onnx};
 use rukh_net::discover::find_network;
 use rukh_net::file::proto::OnnxModel;
-use rukh_net::onnx::write::convert;
+use rukh_net::onnx::write::{WriteError, convert};
 use rukh_net::{HeadSelection, NetworkFile};
 
 /// Converts the file and prints what was read and written.
@@ -64,8 +64,13 @@ fn write_converted(arguments: &Leela2onnxArgs, file: &NetworkFile) -> Result<Onn
     };
     let settings = arguments.settings();
     let network = file.network(&heads).map_err(|error| error.to_string())?;
-    let converted = convert(&network, &settings)
-        .map_err(|error| format!("cannot convert {} to ONNX: {error}", file.path().display()))?;
+    let converted = convert(&network, &settings).map_err(|error| {
+        let text = format!("cannot convert {} to ONNX: {error}", file.path().display());
+        match error {
+            WriteError::Settings(_) | WriteError::SameName(_) => CliError::from(WrongArguments(text)),
+            WriteError::TooLarge { .. } => text.into(),
+        }
+    })?;
     drop(network);
     write_file(&arguments.output, &[("the input", file.path())], |output| converted.write_to(output))?;
     let names = settings.names;

@@ -4,7 +4,7 @@
 
 use super::tags::unescaped;
 use rukh_base::encoding::decoded;
-use rukh_chess::{Move, PositionHistory};
+use rukh_chess::{Move, Position, PositionHistory};
 use shakmaty::san::SanPlus;
 
 /// A game with its annotations.
@@ -62,6 +62,18 @@ impl Game {
     /// The value of a tag as text.
     pub fn tag(&self, name: &str) -> Option<String> {
         tag_value(&self.tags, name)
+    }
+
+    /// Adds `Variant`, `SetUp` and `FEN` if the game needs them: where it is Chess960, or does not begin as usual.
+    pub fn add_start_tags(&mut self) {
+        if self.chess960 {
+            self.add_tag("Variant", "Chess960");
+        }
+        let start = self.history.positions().first().map(Position::to_fen);
+        if let Some(fen) = start.filter(|fen| *fen != Position::startpos().to_fen()) {
+            self.add_tag("SetUp", "1");
+            self.add_tag("FEN", &fen);
+        }
     }
 
     /// Adds a tag, unless the game has one of this name.

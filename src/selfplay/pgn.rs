@@ -47,13 +47,7 @@ pub fn text(game: &FinishedGame, [player1, player2]: &[PgnPlayer; 2]) -> Vec<u8>
     pgn.add_tag("White", &white.name);
     pgn.add_tag("Black", &black.name);
     pgn.add_tag("Result", result);
-    if is_chess960 {
-        pgn.add_tag("Variant", "Chess960");
-    }
-    if let Some(fen) = &game.fen {
-        pgn.add_tag("SetUp", "1");
-        pgn.add_tag("FEN", fen);
-    }
+    pgn.add_start_tags();
     for (color, player) in [("White", white), ("Black", black)] {
         pgn.add_tag(&format!("{color}Network"), &player.network);
         if !player.limit.is_empty() {

@@ -66,6 +66,7 @@ fn write_converted(arguments: &Leela2onnxArgs, file: &NetworkFile) -> Result<Onn
     let network = file.network(&heads).map_err(|error| error.to_string())?;
     let converted = convert(&network, &settings).map_err(|error| {
         let text = format!("cannot convert {} to ONNX: {error}", file.path().display());
+        // The names of the inputs and outputs are flags, too.
         match error {
             WriteError::Settings(_) | WriteError::SameName(_) => CliError::from(WrongArguments(text)),
             WriteError::TooLarge { .. } => text.into(),

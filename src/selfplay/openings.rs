@@ -48,11 +48,16 @@ impl Opening {
     fn from_fen(fen: &str) -> Result<Opening, String> {
         let position = Position::from_fen(fen).map_err(|error| error.to_string())?;
         Ok(Opening {
-            fen: Some(position.to_fen()),
+            fen: unusual_start(&position),
             moves: Vec::new(),
             history: PositionHistory::new(position),
         })
     }
+}
+
+/// The FEN of a start that is not the usual one.
+fn unusual_start(position: &Position) -> Option<String> {
+    Some(position.to_fen()).filter(|fen| *fen != Position::startpos().to_fen())
 }
 
 /// The content of a file of openings.
@@ -152,7 +157,7 @@ fn read_opening(text: GameText) -> Result<Opening, String> {
         return Err(fault);
     }
     let game = read_game(&text.bytes)?;
-    let fen = game.tag("FEN").is_some().then(|| game.history.positions()[0].to_fen());
+    let fen = unusual_start(&game.history.positions()[0]);
     let moves: Option<Vec<Move>> = game.moves.into_iter().collect();
     let moves = moves.ok_or("a null move cannot be played")?;
     Ok(Opening { fen, moves, history: game.history })

@@ -117,10 +117,11 @@ fn a_game_is_not_joined_to_a_last_line_without_an_end() {
 }
 
 #[test]
-fn a_game_of_chess960_says_so() {
-    for (fen, is_chess960) in [
-        ("bqnrkrnb/pppppppp/8/8/8/8/PPPPPPPP/BQNRKRNB w KQkq - 0 1", true),
-        ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", false),
+fn a_game_says_where_it_begins_and_whether_it_is_chess960() {
+    for (fen, is_chess960, is_usual) in [
+        ("bqnrkrnb/pppppppp/8/8/8/8/PPPPPPPP/BQNRKRNB w KQkq - 0 1", true, false),
+        ("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", false, false),
+        ("rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1", false, true),
     ] {
         let folder = tempfile::tempdir().unwrap();
         let (openings, pgn) = (folder.path().join("x.epd"), folder.path().join("games.pgn"));
@@ -129,6 +130,9 @@ fn a_game_of_chess960_says_so() {
         played(&["--games=1", &flags[0], &flags[1]]);
         let text = fs::read_to_string(&pgn).unwrap();
         assert_eq!(text.contains("[Variant \"Chess960\"]"), is_chess960, "{text}");
+        let board = fen.split(' ').next().unwrap();
+        let begins = text.contains("[SetUp \"1\"]") && text.contains(&format!("[FEN \"{board} w"));
+        assert_eq!((begins, text.contains("[FEN ")), (!is_usual, !is_usual), "{text}");
     }
 }
 

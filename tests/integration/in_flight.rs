@@ -183,7 +183,7 @@ fn a_notice_says_once_that_a_card_waits_and_what_to_change() {
         let told = told.join().expect("the search does not panic").concat();
         assert_eq!(told.len(), 1, "{told:?}");
         assert!(told[0].contains("Threads 1 is too few for 2 cards; 0 means 6"), "{told:?}");
-        assert!(busy.join().expect("the search does not panic"), "five threads keep two cards busy");
+        assert!(busy.join().expect("the search does not panic"), "six threads keep two cards busy");
         assert_eq!(one_card.join().expect("the search does not panic"), silence);
     });
 }

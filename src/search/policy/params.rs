@@ -304,8 +304,8 @@ fn thread_count(options: &Options, attributes: &Attributes) -> usize {
 
 /// What `Threads` 0 means.
 pub(crate) fn automatic_threads(attributes: &Attributes) -> usize {
-    // As many as batches in flight, and for devices half as many more: a thread that waits for a device gathers nothing.
-    // That was the best on one card and on two.
+    // As many as batches in flight, and for devices half as many more (rounded down): a thread that waits for a device
+    // gathers nothing. Three batches for each H200 want four threads with one card and nine with two.
     let spare = if attributes.runs_on_cpu { 0 } else { (attributes.suggested_threads / 2).max(1) };
     attributes.suggested_threads + spare
 }
@@ -316,4 +316,21 @@ fn minibatch_size(options: &Options, attributes: &Attributes) -> usize {
         given => given as usize,
     };
     wanted.clamp(1, attributes.maximum_batch_size.max(1))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rukh_backend::Backend;
+    use rukh_backend::synthetic::RandomBackend;
+
+    #[test]
+    fn devices_get_more_threads_than_batches_in_flight() {
+        let random = RandomBackend::default();
+        let threads = |runs_on_cpu, suggested_threads| {
+            automatic_threads(&Attributes { runs_on_cpu, suggested_threads, ..random.attributes().clone() })
+        };
+        assert_eq!([1, 2, 3, 6, 12].map(|batches| threads(false, batches)), [2, 3, 4, 9, 18]);
+        assert_eq!([1, 2, 64].map(|batches| threads(true, batches)), [1, 2, 64]);
+    }
 }

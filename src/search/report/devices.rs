@@ -77,7 +77,7 @@ fn advice(context: &SearchContext) -> String {
         format!("Threads {threads} is too few for {cards} cards; 0 means {automatic}")
     } else if batch < attributes.recommended_batch_size {
         format!("MinibatchSize {batch} is small; 0 means {}", attributes.recommended_batch_size)
-    } else if processors < threads {
+    } else if processors < attributes.suggested_threads {
         format!("this machine's {processors} processors are too few for {cards} cards; try fewer cards")
     } else {
         format!("try more Threads than {threads}, or a smaller MinibatchSize than {batch}")

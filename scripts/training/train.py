@@ -5,9 +5,10 @@
 
 With --chunks, it trains on the chunks of self-play games instead (`rukh selfplay --training`). The data may grow during
 training. --seconds counts from the start of the program, including the wait for data and the compilation; a run that
-continues from a checkpoint counts the earlier runs too. The learning rate depends on the time alone, and ends at a
-thousandth of --learning-rate; only a loss that is not finite halves it from then on. The exported network has the moving
-average of the weights. SIGTERM and SIGINT end training early, with a checkpoint and an export. Needs PyTorch and numpy.
+continues from a checkpoint counts the earlier runs too. The learning rate depends on the time, and ends at a thousandth
+of --learning-rate. After a loss that is not finite, training goes back to the last good state, and the rate is half as
+high for the rest. The exported network has the moving average of the weights. SIGTERM and SIGINT end training early,
+with a checkpoint and an export. Needs PyTorch and numpy.
 """
 
 import argparse

@@ -304,8 +304,8 @@ fn annotate_position(
     }
 }
 
-/// Puts the command `%eval` in the place of the first `%eval` in the comments of a move, and deletes the others. If there
-/// is none, it goes into the first comment.
+/// Puts the command `%eval` in the place of the first `%eval` in the comments of a move, and deletes the others, with
+/// comments that become empty. If there is none, it goes into the first comment before any variation, or into a new one.
 fn set_eval(notes: &mut Vec<Note>, analysis: &Analysis, side: Color) {
     let Some(text) = eval_text(analysis, side) else { return };
     let command = format!("[%eval {text}]").into_bytes();

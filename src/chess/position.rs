@@ -87,6 +87,11 @@ impl Position {
         fen::write(&self.board, self.en_passant, self.rule50_ply, self.game_ply)
     }
 
+    /// The FEN, unless this is the usual starting position.
+    pub fn unusual_fen(&self) -> Option<String> {
+        Some(self.to_fen()).filter(|fen| *fen != Position::startpos().to_fen())
+    }
+
     /// The position after a legal move. Its repetition counters are zero, because only a history knows them.
     pub fn play(&self, m: Move) -> Position {
         let mut next = self.clone();

@@ -69,8 +69,7 @@ impl Game {
         if self.chess960 {
             self.add_tag("Variant", "Chess960");
         }
-        let start = self.history.positions().first().map(Position::to_fen);
-        if let Some(fen) = start.filter(|fen| *fen != Position::startpos().to_fen()) {
+        if let Some(fen) = self.history.positions().first().and_then(Position::unusual_fen) {
             self.add_tag("SetUp", "1");
             self.add_tag("FEN", &fen);
         }

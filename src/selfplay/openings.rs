@@ -48,16 +48,11 @@ impl Opening {
     fn from_fen(fen: &str) -> Result<Opening, String> {
         let position = Position::from_fen(fen).map_err(|error| error.to_string())?;
         Ok(Opening {
-            fen: unusual_start(&position),
+            fen: position.unusual_fen(),
             moves: Vec::new(),
             history: PositionHistory::new(position),
         })
     }
-}
-
-/// The FEN of a start that is not the usual one.
-fn unusual_start(position: &Position) -> Option<String> {
-    Some(position.to_fen()).filter(|fen| *fen != Position::startpos().to_fen())
 }
 
 /// The content of a file of openings.
@@ -157,7 +152,7 @@ fn read_opening(text: GameText) -> Result<Opening, String> {
         return Err(fault);
     }
     let game = read_game(&text.bytes)?;
-    let fen = unusual_start(&game.history.positions()[0]);
+    let fen = game.history.positions()[0].unusual_fen();
     let moves: Option<Vec<Move>> = game.moves.into_iter().collect();
     let moves = moves.ok_or("a null move cannot be played")?;
     Ok(Opening { fen, moves, history: game.history })

@@ -304,8 +304,8 @@ fn thread_count(options: &Options, attributes: &Attributes) -> usize {
 
 /// What `Threads` 0 means.
 pub(crate) fn automatic_threads(attributes: &Attributes) -> usize {
-    // As many as batches in flight, and for devices half as many more (rounded down): a thread that waits for a device
-    // gathers nothing. Three batches for each H200 want four threads with one card and nine with two.
+    // As many as batches in flight, and for devices half as many more (rounded down, but at least one): a thread that
+    // waits for a device gathers nothing. Three batches for each H200 want four threads with one card and nine with two.
     let spare = if attributes.runs_on_cpu { 0 } else { (attributes.suggested_threads / 2).max(1) };
     attributes.suggested_threads + spare
 }

@@ -9,13 +9,13 @@
 Positions of random games, each with the moves before it, are given as boards of python-chess, packed, and as planes;
 `dense` also makes the dense priors. Each row has a way, a value of `threads=` (own: the package's choice) and the
 positions of a call, of which there are at most 4,096 for planes, 16,384 for `dense`, and 65,536 for boards. On a card
-the package makes batches of 256, on a processor of at most 64; backendbench makes batches of 256. onnxruntime, if a
-model is given, evaluates planes that are there already. lczerolens, if a model is given, evaluates boards with torch on
-the processor, and its priors and win, draw and loss are compared with the package's. Each round measures backendbench
-and then every row once; after the last round backendbench is measured once more. The figures are the medians and the
-best of the rounds in positions per second, and their ratios to backendbench. Needs numpy and the packages rukh and
-chess, and onnxruntime or lczerolens for their options; the unzipped wheel on PYTHONPATH is enough. With two networks it
-takes less than two minutes if the device is ready within seconds.
+the package makes batches of 256, on a processor of at most 64; backendbench makes batches of 256 from the position with
+the median number of pieces. onnxruntime, if a model is given, evaluates planes that are there already. lczerolens, if a
+model is given, evaluates boards with torch on the processor, and its priors and win, draw and loss are compared with
+the package's. Each round measures backendbench and then every row once; after the last round backendbench is measured
+once more. The figures are the medians and the best of the rounds in positions per second, and their ratios to
+backendbench. Needs numpy and the packages rukh and chess, and onnxruntime or lczerolens for their options; the unzipped
+wheel on PYTHONPATH is enough. With two networks it takes less than two minutes if the device is ready within seconds.
 """
 
 import argparse
@@ -53,6 +53,11 @@ def random_boards(count):
     return boards
 
 
+def typical_fen(boards):
+    """The FEN of the position with the median number of pieces. On a processor the first convolution skips empty planes."""
+    return sorted(boards, key=lambda board: len(board.piece_map()))[len(boards) // 2].fen()
+
+
 def rate_of(work, positions, seconds):
     """The positions per second of calls of `work`, over at least so many seconds."""
     calls, begin = 0, time.perf_counter()
@@ -67,7 +72,8 @@ def backendbench(arguments, net):
     program = [arguments.rukh] if arguments.rukh else [sys.executable, "-m", "rukh"]
     command = [*program, "backendbench", f"--weights={net}", f"--backend={arguments.backend}",
                f"--backend-opts={arguments.options}", f"--threads={arguments.bench_threads}",
-               f"--start-batch-size={BATCH}", f"--max-batch-size={BATCH}", f"--batches={arguments.batches}"]  # fmt: skip
+               f"--start-batch-size={BATCH}", f"--max-batch-size={BATCH}", f"--batches={arguments.batches}",
+               f"--fen={arguments.fen}"]  # fmt: skip
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     rows = [row.split(",") for row in done.stdout.splitlines()]
     found = [row[MEAN_COLUMN] for row in rows if len(row) > MEAN_COLUMN and row[0].strip() == str(BATCH)]
@@ -195,6 +201,7 @@ def main():
 
     # Each call has whole games: the positions of a game share boards, which are read once.
     boards = {count: random_boards(min(count, MOST_BOARDS)) for count in arguments.calls}
+    arguments.fen = typical_fen(boards[arguments.calls[0]])
     all_rows = [Rows(arguments, net, boards) for net in arguments.net]
     for _ in range(arguments.rounds):
         for rows in all_rows:

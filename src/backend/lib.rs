@@ -61,7 +61,7 @@ pub struct Attributes {
     pub has_value_error: bool,
     /// Whether evaluation competes with the search for CPU cores.
     pub runs_on_cpu: bool,
-    /// The number of search threads that keep the backend busy.
+    /// The number of batches that the backend evaluates at once. A search may want more threads.
     pub suggested_threads: usize,
     /// The batch size (in positions) that the search should aim for.
     pub recommended_batch_size: usize,

@@ -21,6 +21,10 @@ use std::time::{Duration, Instant};
 /// batches in its queue would only delay Ctrl+C.
 const SLOW: Duration = Duration::from_millis(50);
 
+/// The chunks that may be read before a thread takes them. If the reader waited after each one, it would interrupt the
+/// evaluation on the processor as often.
+const READ_AHEAD: usize = 16;
+
 /// Why a call ends without its evaluations.
 pub(crate) enum Ended {
     /// An error of Python, such as that of Ctrl+C.
@@ -46,9 +50,8 @@ impl From<PyErr> for Ended {
     }
 }
 
-/// A chunk with its number and that of its first position.
+/// A chunk with the number of its first position.
 struct Numbered<'a> {
-    index: usize,
     first: usize,
     chunk: Chunk<'a>,
 }
@@ -72,11 +75,9 @@ struct Call<'a> {
 
 /// The answers so far.
 struct Results {
-    /// Those of the first chunks.
+    /// Those of the first positions.
     all: Evaluations,
-    /// The number of these chunks.
-    count: usize,
-    /// Those of later chunks, by their numbers.
+    /// Those of later chunks, by the numbers of their first positions.
     waiting: BTreeMap<usize, Evaluations>,
     failure: Option<Failure>,
 }
@@ -88,17 +89,16 @@ pub(crate) fn evaluate_array<'a>(
     count: usize,
     chunk: impl Fn(Range<usize>) -> Chunk<'a> + Sync,
 ) -> Result<Evaluations, Ended> {
-    let size = on.chunk(count);
-    if count <= size {
+    if count <= on.chunk(count, count) {
         return alone(py, on, &chunk(0..count));
     }
+    let end = |first| count.min(first + on.chunk(count, count - first));
     let taken = AtomicUsize::new(0);
     let next = |_: bool| {
-        let index = taken.fetch_add(1, Ordering::Relaxed);
-        let first = index.saturating_mul(size);
-        match first < count {
-            true => Next::Chunk(Numbered { index, first, chunk: chunk(first..count.min(first + size)) }),
-            false => Next::None,
+        let take = |first| (first < count).then(|| end(first));
+        match taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take) {
+            Ok(first) => Next::Chunk(Numbered { first, chunk: chunk(first..end(first)) }),
+            Err(_) => Next::None,
         }
     };
     run(py, on, count, next, |_| Ok(()))
@@ -111,11 +111,10 @@ pub(crate) fn evaluate_read(
     reader: &mut Reader<'_>,
 ) -> Result<Evaluations, Ended> {
     let count = reader.order().len();
-    let size = on.chunk(count);
-    if count <= size {
+    if count <= on.chunk(count, count) {
         return alone(py, on, &Chunk::Games(reader.read(0..count)?));
     }
-    let (chunks, to_do) = bounded(on.threads);
+    let (chunks, to_do) = bounded(on.threads.max(READ_AHEAD));
     let next = |may_wait: bool| match may_wait {
         true => to_do.recv().map_or(Next::None, Next::Chunk),
         false => match to_do.try_recv() {
@@ -126,13 +125,11 @@ pub(crate) fn evaluate_read(
     };
     run(py, on, count, next, move |is_over| {
         let mut first = 0;
-        for index in 0.. {
+        while first < count {
+            let size = on.chunk(count, count - first);
             // The first chunk is small, so that a card does not wait long for it.
-            let end = count.min(first + if index == 0 { on.first_chunk(size) } else { size });
-            if first == end {
-                break;
-            }
-            let mut numbered = Numbered { index, first, chunk: Chunk::Games(reader.read(first..end)?) };
+            let end = count.min(first + if first == 0 { on.first_chunk(size) } else { size });
+            let mut numbered = Numbered { first, chunk: Chunk::Games(reader.read(first..end)?) };
             while !is_over.load(Ordering::Relaxed) {
                 match py.detach(|| chunks.send_timeout(numbered, SIGNAL_INTERVAL)) {
                     Err(SendTimeoutError::Timeout(back)) => numbered = back,
@@ -166,10 +163,10 @@ fn run<'a>(
     feed: impl FnOnce(&AtomicBool) -> PyResult<()>,
 ) -> Result<Evaluations, Ended> {
     let results =
-        Results { all: Evaluations::with_capacity(count), count: 0, waiting: BTreeMap::new(), failure: None };
+        Results { all: Evaluations::with_capacity(count), waiting: BTreeMap::new(), failure: None };
     let call =
         Call { on, is_over: AtomicBool::new(false), slow: AtomicUsize::new(0), results: Mutex::new(results) };
-    let chunks = count.div_ceil(on.chunk(count));
+    let chunks = count.div_ceil(on.chunk(count, count));
     std::thread::scope(|scope| {
         let (alive, ended) = bounded::<Infallible>(0);
         let (call, next) = (&call, &next);
@@ -220,19 +217,19 @@ impl Call<'_> {
             }
             let next = if under_way.len() > on.ahead() { Next::NotYet } else { next(under_way.is_empty()) };
             let answer = match next {
-                Next::Chunk(Numbered { index, first, chunk }) => on.begin(&chunk, first).map(|asked| {
-                    under_way.push_back((index, asked));
+                Next::Chunk(Numbered { first, chunk }) => on.begin(&chunk, first).map(|asked| {
+                    under_way.push_back((first, asked));
                     None
                 }),
                 none_yet => match under_way.pop_front() {
-                    Some((index, asked)) => self.finish(asked).map(|answers| Some((index, answers))),
+                    Some((first, asked)) => self.finish(asked).map(|answers| Some((first, answers))),
                     None if matches!(none_yet, Next::None) => return,
                     None => continue,
                 },
             };
             match answer {
                 Ok(None) => {}
-                Ok(Some((index, answers))) => self.lock().add(index, answers),
+                Ok(Some((first, answers))) => self.lock().add(first, answers),
                 Err(failure) => {
                     self.is_over.store(true, Ordering::Relaxed);
                     self.lock().failure.get_or_insert(failure);
@@ -262,12 +259,11 @@ impl Call<'_> {
 }
 
 impl Results {
-    /// Adds the answers of a chunk.
-    fn add(&mut self, index: usize, answers: Evaluations) {
-        self.waiting.insert(index, answers);
-        while let Some(answers) = self.waiting.remove(&self.count) {
+    /// Adds the answers of a chunk, whose first position has the number `first`.
+    fn add(&mut self, first: usize, answers: Evaluations) {
+        self.waiting.insert(first, answers);
+        while let Some(answers) = self.waiting.remove(&self.all.count()) {
             self.all.append(&answers);
-            self.count += 1;
         }
     }
 }

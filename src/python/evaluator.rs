@@ -27,7 +27,7 @@ const BATCH_OF_PROCESSOR: usize = 64;
 /// The most threads for each batch that a card evaluates at once. A card that evaluates 1.4 million positions a second in
 /// three batches at a time needs several threads for each.
 const THREADS_OF_STREAM: usize = 4;
-/// The fewest positions for which another thread is worth it.
+/// The fewest positions in a batch on the processor. Fewer take longer each.
 const FEWEST: usize = 8;
 
 /// Evaluates positions with a network.
@@ -164,12 +164,16 @@ impl On<'_> {
         cores.min(THREADS_OF_STREAM * streams).max(streams + 1)
     }
 
-    /// The positions in a chunk when there are `count` in all.
-    pub(crate) fn chunk(&self, count: usize) -> usize {
+    /// The most positions in the next chunk of a call of `count` positions, of which `left` are in no chunk yet. Chunks of a
+    /// processor become smaller towards the end of a call, so that no core waits long for a slower one.
+    pub(crate) fn chunk(&self, count: usize, left: usize) -> usize {
         let attributes = self.backend.attributes();
-        let largest = match attributes.runs_on_cpu {
-            true => count.div_ceil(self.threads).clamp(FEWEST, BATCH_OF_PROCESSOR),
-            false => BATCH,
+        let largest = if !attributes.runs_on_cpu {
+            BATCH
+        } else if count < 4 * FEWEST * self.threads {
+            count.div_ceil(self.threads).max(FEWEST)
+        } else {
+            left.div_ceil(2 * self.threads).clamp(FEWEST, BATCH_OF_PROCESSOR)
         };
         largest.min(attributes.maximum_batch_size.max(1))
     }

@@ -59,6 +59,12 @@ pub(crate) const PREFERENCE_MIN_ALIGNMENT_A_BYTES: c_int = 5;
 /// Partial sums are added up in the compute type.
 pub(crate) const REDUCTION_SCHEME_COMPUTE_TYPE: u32 = 2;
 
+/// What makes an algorithm: each attribute with its bytes (`cublasLtMatmulAlgoConfigAttributes_t`). They are the kernel's
+/// number, its tile, the parts of K, how the parts are added up, the order of the blocks, an option of the kernel's own, the
+/// stages, the inner shape, and the shape of a cluster.
+pub(crate) const CONFIGURATION: [(c_int, usize); 9] =
+    [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4), (5, 4), (6, 4), (7, 2), (8, 2)];
+
 /// An algorithm of cuBLASLt. Only cuBLASLt knows its contents.
 #[repr(C)]
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -126,6 +132,13 @@ mod functions {
             wanted: c_int,
             results: *mut HeuristicResult,
             found: *mut c_int,
+        ) -> Status;
+        pub fn cublasLtMatmulAlgoConfigGetAttribute(
+            algorithm: *const Algorithm,
+            attribute: c_int,
+            buffer: *mut c_void,
+            bytes: usize,
+            written: *mut usize,
         ) -> Status;
         pub fn cublasLtMatmul(
             handle: Handle,

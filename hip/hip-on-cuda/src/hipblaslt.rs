@@ -347,10 +347,21 @@ fn store_algorithm(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
 }
 
-/// A number that is the same in every process: a hash of cuBLASLt's description of the algorithm (FNV-1a, shortened to a
-/// positive number).
+/// A number that is the same in every process and on every card of a kind: a hash of the algorithm's configuration (FNV-1a,
+/// shortened to a positive number). An attribute that this version of cuBLASLt does not have counts as zero.
 fn solution_index(algorithm: &Algorithm) -> i32 {
-    let bytes = algorithm.data.iter().flat_map(|word| word.to_le_bytes());
+    let bytes = cublas::CONFIGURATION.into_iter().flat_map(|(attribute, bytes)| {
+        let mut value = [0_u8; 4];
+        if let Some(cublaslt) = cublas::cublaslt() {
+            // SAFETY: the buffer has room for `bytes` bytes, and the algorithm is one that cuBLASLt has made.
+            unsafe {
+                (cublaslt.cublasLtMatmulAlgoConfigGetAttribute)(
+                    algorithm, attribute, value.as_mut_ptr().cast(), bytes, &mut 0,
+                )
+            };
+        }
+        value
+    });
     let hash = bytes.fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
     (hash >> 1) as i32
 }

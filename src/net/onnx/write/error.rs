@@ -15,7 +15,7 @@ pub(super) const BF16_OPSET: i64 = 14;
 /// Why a network cannot be converted.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// The settings contradict each other or the network.
+    /// No graph can be written with these settings.
     #[error(transparent)]
     Settings(#[from] SettingsError),
     /// A weight is larger than the largest number of the data type.

@@ -54,7 +54,7 @@ def random_boards(count):
 
 
 def typical_fen(boards):
-    """The FEN of the position with the median number of pieces. On a processor the first convolution skips empty planes."""
+    """The FEN of the position with the median number of pieces. On a processor the first layer's time grows with them."""
     return sorted(boards, key=lambda board: len(board.piece_map()))[len(boards) // 2].fen()
 
 

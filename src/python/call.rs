@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// batches in its queue would only delay Ctrl+C.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// The chunks that may be read before a thread takes them. If the reader waited after each one, it would interrupt the
-/// evaluation on the processor as often.
+/// At least so many chunks may be read before a thread takes them. With fewer, the reader would wake after nearly every
+/// chunk and take a core from the evaluation on the processor.
 const READ_AHEAD: usize = 16;
 
 /// Why a call ends without its evaluations.
@@ -125,7 +125,7 @@ pub(crate) fn evaluate_read(
     };
     run(py, on, count, next, move |is_over| {
         let mut first = 0;
-        while first < count {
+        while first < count && !is_over.load(Ordering::Relaxed) {
             let size = on.chunk(count, count - first);
             // The first chunk is small, so that a card does not wait long for it.
             let end = count.min(first + if first == 0 { on.first_chunk(size) } else { size });
@@ -162,8 +162,7 @@ fn run<'a>(
     next: impl Fn(bool) -> Next<'a> + Sync,
     feed: impl FnOnce(&AtomicBool) -> PyResult<()>,
 ) -> Result<Evaluations, Ended> {
-    let results =
-        Results { all: Evaluations::with_capacity(count), waiting: BTreeMap::new(), failure: None };
+    let results = Results { all: Evaluations::with_capacity(count), waiting: BTreeMap::new(), failure: None };
     let call =
         Call { on, is_over: AtomicBool::new(false), slow: AtomicUsize::new(0), results: Mutex::new(results) };
     let chunks = count.div_ceil(on.chunk(count, count));

@@ -27,7 +27,7 @@ const BATCH_OF_PROCESSOR: usize = 64;
 /// The most threads for each batch that a card evaluates at once. A card that evaluates 1.4 million positions a second in
 /// three batches at a time needs several threads for each.
 const THREADS_OF_STREAM: usize = 4;
-/// The fewest positions in a batch on the processor. Fewer take longer each.
+/// Batches on the processor do not become smaller than this; only the last one of a call may be.
 const FEWEST: usize = 8;
 
 /// Evaluates positions with a network.
@@ -164,16 +164,19 @@ impl On<'_> {
         cores.min(THREADS_OF_STREAM * streams).max(streams + 1)
     }
 
-    /// The most positions in the next chunk of a call of `count` positions, of which `left` are in no chunk yet. Chunks of a
-    /// processor become smaller towards the end of a call, so that no core waits long for a slower one.
+    /// The most positions in the next chunk of a call of `count` positions, of which `left` are in no chunk yet. On several
+    /// threads of a processor, chunks become smaller towards the end of a call, so that no core waits long for a slower
+    /// one. A call that is too small for this is split evenly.
     pub(crate) fn chunk(&self, count: usize, left: usize) -> usize {
         let attributes = self.backend.attributes();
+        // Several cores may share a batch.
+        let fewest = (attributes.recommended_batch_size / 2).clamp(FEWEST, BATCH_OF_PROCESSOR);
         let largest = if !attributes.runs_on_cpu {
             BATCH
-        } else if count < 4 * FEWEST * self.threads {
-            count.div_ceil(self.threads).max(FEWEST)
+        } else if self.threads == 1 || count < 4 * fewest * self.threads {
+            count.div_ceil(self.threads).clamp(fewest, BATCH_OF_PROCESSOR)
         } else {
-            left.div_ceil(2 * self.threads).clamp(FEWEST, BATCH_OF_PROCESSOR)
+            left.div_ceil(2 * self.threads).clamp(fewest, BATCH_OF_PROCESSOR)
         };
         largest.min(attributes.maximum_batch_size.max(1))
     }

@@ -59,9 +59,9 @@ pub(crate) const PREFERENCE_MIN_ALIGNMENT_A_BYTES: c_int = 5;
 /// Partial sums are added up in the compute type.
 pub(crate) const REDUCTION_SCHEME_COMPUTE_TYPE: u32 = 2;
 
-/// What makes an algorithm: each attribute with its bytes (`cublasLtMatmulAlgoConfigAttributes_t`). They are the kernel's
-/// number, its tile, the parts of K, how the parts are added up, the order of the blocks, an option of the kernel's own, the
-/// stages, the inner shape, and the shape of a cluster.
+/// The attributes that identify an algorithm, each with its size in bytes (`cublasLtMatmulAlgoConfigAttributes_t`): the
+/// kernel's number, its tile, split-K, the reduction of split-K, the swizzling of blocks, an option of the kernel's own,
+/// the stages, the inner shape, and the shape of a cluster.
 pub(crate) const CONFIGURATION: [(c_int, usize); 9] =
     [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4), (5, 4), (6, 4), (7, 2), (8, 2)];
 

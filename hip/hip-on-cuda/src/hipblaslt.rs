@@ -347,7 +347,7 @@ fn store_algorithm(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
 }
 
-/// A number that is the same in every process and on every card of a kind: a hash of the algorithm's configuration (FNV-1a,
+/// A number that is the same in every process and on every card of the same model: a hash of the algorithm's configuration (FNV-1a,
 /// shortened to a positive number). An attribute that this version of cuBLASLt does not have counts as zero.
 fn solution_index(algorithm: &Algorithm) -> i32 {
     let bytes = cublas::CONFIGURATION.into_iter().flat_map(|(attribute, bytes)| {
@@ -356,7 +356,11 @@ fn solution_index(algorithm: &Algorithm) -> i32 {
             // SAFETY: the buffer has room for `bytes` bytes, and the algorithm is one that cuBLASLt has made.
             unsafe {
                 (cublaslt.cublasLtMatmulAlgoConfigGetAttribute)(
-                    algorithm, attribute, value.as_mut_ptr().cast(), bytes, &mut 0,
+                    algorithm,
+                    attribute,
+                    value.as_mut_ptr().cast(),
+                    bytes,
+                    &mut 0,
                 )
             };
         }

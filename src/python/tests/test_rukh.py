@@ -122,6 +122,17 @@ class Evaluations(unittest.TestCase):
         np.testing.assert_allclose(shown.dense(), found.dense()[standard], atol=1e-5)
         self.assert_same(shown, self.evaluator.evaluate(planes.astype(np.uint8)))
 
+    def test_calls_of_every_size_have_all_results(self):
+        """Calls are split in several ways, by their size and the number of threads."""
+        packed = np.resize(rukh.pack(random_boards(300)), (600, 8))
+        all_found = self.evaluator.evaluate(packed)
+        for threads in (1, 2, 5):
+            evaluator = rukh.Evaluator(self.network, "cpu", threads=threads)
+            for count in (0, 1, 8, 9, 17, 63, 64, 65, 159, 160, 161, 599):
+                found = evaluator.evaluate(packed[:count])
+                np.testing.assert_allclose(found.wdl, all_found.wdl[:count], atol=1e-5, err_msg=f"{threads} {count}")
+                np.testing.assert_array_equal(found.offsets, all_found.offsets[: count + 1])
+
     def test_many_boards_have_their_results_in_order(self):
         """Many boards are read in the order of their addresses; several threads put the results in the list's order."""
         boards = random_boards(5000)
@@ -162,6 +173,10 @@ class Evaluations(unittest.TestCase):
         self.assertEqual(found.wdl.tolist(), [[0, 0, 1], [0, 1, 0]])
         self.assertEqual((len(found.moves), found.best_move(0)), (0, None))
         self.assertEqual(len(self.evaluator.evaluate([])), 0)
+        nothing = rukh.pack([])
+        self.assertEqual(len(self.evaluator.evaluate(nothing)), 0)
+        self.assertEqual(self.network.planes(nothing).shape, (0, 112, 8, 8))
+        self.assertEqual(rukh.fens(nothing), [])
 
     def test_what_is_wrong_is_named(self):
         start = chess.STARTING_FEN

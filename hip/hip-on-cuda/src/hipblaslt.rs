@@ -347,8 +347,9 @@ fn store_algorithm(result: &HeuristicResult) -> hipblasLtMatmulAlgo_t {
     hipblasLtMatmulAlgo_t { data, max_workspace_bytes: result.workspace_bytes }
 }
 
-/// A number that is the same in every process and on every card of the same model: a hash of the algorithm's configuration (FNV-1a,
-/// shortened to a positive number). An attribute that this version of cuBLASLt does not have counts as zero.
+/// A number that is the same in every process and on every card of the same model: a hash of the algorithm's
+/// configuration (FNV-1a, shortened to a positive number). An attribute that this version of cuBLASLt does not have counts
+/// as zero.
 fn solution_index(algorithm: &Algorithm) -> i32 {
     let bytes = cublas::CONFIGURATION.into_iter().flat_map(|(attribute, bytes)| {
         let mut value = [0_u8; 4];

@@ -6,12 +6,12 @@
 
 Each game is appended to the PGN file when it ends. Run the same command again to play the games that are missing from
 the file. A limit is nodes=N, depth=N, movetime=MS or clock=BASE+INCREMENT (seconds); --limit2 gives the second engine
-another limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option says
-otherwise. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence interval
-computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move, crashes
-or oversteps its clock loses the game, and so does one that is silent for --patience seconds beyond its movetime. With --resign or --draw, a game
-also ends when the scores of both engines agree on a win or on a draw. A line on standard output that is not UCI is
-reported but does not lose the game, because some engines print a banner.
+another limit. An engine with a limit of nodes uses them all: Rukh and lc0 get SmartPruningFactor=0 unless an option
+says otherwise. The script prints the first engine's wins, draws and losses, its Elo difference with a 95 % confidence
+interval computed from the pairs of games, and the speeds that the engines report. An engine that plays an illegal move,
+crashes or oversteps its clock loses the game, and so does one that is silent for --patience seconds beyond any clock or
+movetime. With --resign or --draw, a game also ends when the scores of both engines agree on a win or on a draw. A line
+on standard output that is not UCI is reported but does not lose the game, because some engines print a banner.
 
 With --concurrency N, N games run at a time. Each has two engine processes of its own and a Python process as referee.
 With --pin CORES, these three processes are bound to that many cores, which no other game uses. An engine's number of

@@ -55,7 +55,7 @@ impl Level {
 
 /// The levels, the weakest first. The rows from the second on were rated with the embedded network's first edition
 /// against Stockfish 16 (`scripts/matches/levels.py`). Their ratings were then raised by 64 (the weakest) to 32 (the
-/// strongest) for the second edition, and by 0 (up to 1753) to 40 (from 2181 on) for the third: each time from 600 games
+/// strongest) for the second edition, and by 0 (up to 1753) to 40 (from 2181 on) for the third: each time after 600 games
 /// in all against the edition before, at the same levels. (The third's strong levels gained 49 and 58, in 200 games each;
 /// they were raised by only 40, because 1,000 games at 100 visits gave 42.) The first row is extrapolated from the next two.
 #[rustfmt::skip]

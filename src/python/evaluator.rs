@@ -27,7 +27,7 @@ const BATCH_OF_PROCESSOR: usize = 64;
 /// The most threads for each batch that a card evaluates at once. A card that evaluates 1.4 million positions a second in
 /// three batches at a time needs several threads for each.
 const THREADS_OF_STREAM: usize = 4;
-/// Batches on the processor do not become smaller than this; only the last one of a call may be.
+/// Batches on the processor do not become smaller than this, except the last one of a call.
 const FEWEST: usize = 8;
 
 /// Evaluates positions with a network.
@@ -166,18 +166,16 @@ impl On<'_> {
 
     /// The most positions in the next chunk of a call of `count` positions, of which `left` are in no chunk yet. On several
     /// threads of a processor, chunks become smaller towards the end of a call, so that no core waits long for a slower
-    /// one. A call that is too small for this is split evenly.
+    /// one. A small call has equal chunks, except the last.
     pub(crate) fn chunk(&self, count: usize, left: usize) -> usize {
         let attributes = self.backend.attributes();
-        // Several cores may share a batch.
+        // Where several cores share a batch, the recommended size is larger.
         let fewest = (attributes.recommended_batch_size / 2).clamp(FEWEST, BATCH_OF_PROCESSOR);
-        let largest = if !attributes.runs_on_cpu {
-            BATCH
-        } else if self.threads == 1 || count < 4 * fewest * self.threads {
-            count.div_ceil(self.threads).clamp(fewest, BATCH_OF_PROCESSOR)
-        } else {
-            left.div_ceil(2 * self.threads).clamp(fewest, BATCH_OF_PROCESSOR)
+        let share = match self.threads == 1 || count < 4 * fewest * self.threads {
+            true => count.div_ceil(self.threads),
+            false => left.div_ceil(2 * self.threads),
         };
+        let largest = if attributes.runs_on_cpu { share.clamp(fewest, BATCH_OF_PROCESSOR) } else { BATCH };
         largest.min(attributes.maximum_batch_size.max(1))
     }
 

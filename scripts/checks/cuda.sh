@@ -23,7 +23,9 @@
 #            cuda and cuda-fp16)
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
-#   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full)
+#   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full); wide-N, which needs PyTorch, is the
+#            embedded network at N times its width: it costs as much as a large one (8: T82's shape, 12: BT4's), and its
+#            searches are those of a trained one
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 #   CUBLASLT the folder of a cuBLASLt (default: that of Python's packages, if there is one)
 #   TARGETS  for the step correct: the targets whose kernels are used, or `card` for what suits the card (default: card)
@@ -65,21 +67,32 @@ random=$store/networks
 mkdir -p "$random"
 read -ra names <<<"${NETWORKS:-t82-like t1-like bt4-full}"
 
+# make_network FOLDER NAME: makes a large network.
+make_network() {
+    case $2 in
+        wide-*)
+            timeout 150 python3 "$here/scripts/training/export.py" --widen "$here/weights/rukh-128x6.pb.gz" \
+                --factor "${2#wide-}" "$1/$2.pb.gz"
+            ;;
+        *) timeout 150 python3 "$packed/make_nets.py" --out "$1" "$2" ;;
+    esac
+}
+
 # The large networks are made while the first step runs.
 makers=()
-if [ -f "$packed/net_pb2.py" ] && [ -f "$packed/make_nets.py" ]; then
-    for name in "${names[@]}"; do
-        [ ! -e "$random/$name.pb.gz" ] || continue
-        mkdir -p "$random/.part-$name"
-        {
-            timeout 150 python3 "$packed/make_nets.py" --out "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &&
-                mv "$random/.part-$name/$name.pb.gz" "$random/"
-        } &
-        makers+=($!)
-    done
-else
-    echo "$packed lacks net_pb2.py or make_nets.py: there are no large networks"
-fi
+for name in "${names[@]}"; do
+    [ ! -e "$random/$name.pb.gz" ] || continue
+    if [[ $name != wide-* && ! (-f $packed/net_pb2.py && -f $packed/make_nets.py) ]]; then
+        echo "$packed lacks net_pb2.py or make_nets.py: there is no $name"
+        continue
+    fi
+    mkdir -p "$random/.part-$name"
+    {
+        make_network "$random/.part-$name" "$name" >"$work/make-$name.log" 2>&1 &&
+            mv "$random/.part-$name/$name.pb.gz" "$random/"
+    } &
+    makers+=($!)
+done
 large_networks() {
     local pid
     for pid in ${makers[@]+"${makers[@]}"}; do

@@ -1,19 +1,23 @@
 #!/usr/bin/env python3
-"""Writes a checkpoint as a network file (.pb.gz), or a network with random weights, to measure its size and speed.
+"""Writes a checkpoint as a network file (.pb.gz), or a network for measurements: one with random weights, or one that
+gives the outputs of another and is several times as wide (`widen.py`).
 
 Needs PyTorch and numpy.
 
 scripts/training/export.py --checkpoint small.pt small.pb.gz
 scripts/training/export.py --random '{"width": 192, "layers": 8, "ffn": 384, "policy": 192}' random.pb.gz
+scripts/training/export.py --widen weights/rukh-128x6.pb.gz --factor 8 wide.pb.gz
 """
 
 import argparse
 import json
+import os
 
 import torch
 
 import lc0_file
 from model import Network, Shape
+from widen import widen
 
 
 def main():
@@ -21,6 +25,8 @@ def main():
     source = parser.add_mutually_exclusive_group(required=True)
     source.add_argument("--checkpoint", help="file that train.py wrote")
     source.add_argument("--random", help="fields of model.Shape as JSON", type=json.loads)
+    source.add_argument("--widen", help="network file that export.py or train.py wrote")
+    parser.add_argument("--factor", type=int, default=8, help="how many times as wide (default: 8)")
     parser.add_argument("network", help="network file to write")
     arguments = parser.parse_args()
     if arguments.checkpoint:
@@ -28,6 +34,9 @@ def main():
         network, steps = Network(Shape(**state["shape"])), state["step"]
         network.load_state_dict(state["average"])
         origin = "Rukh, scripts/training"
+    elif arguments.widen:
+        network, steps = widen(lc0_file.read(arguments.widen), arguments.factor), 0
+        origin = f"{os.path.basename(arguments.widen)}, {arguments.factor} times as wide"
     else:
         torch.manual_seed(1)
         network, steps, origin = Network(Shape(**arguments.random)), 0, "random weights"

@@ -37,6 +37,7 @@ from model import Network, Shape
 from policy_map import MIRRORED_INDEX
 from positions import chunk_record, policy_index, random_games, raw_records
 from records import PLANES, RULE50_SCALE, plausible, position_hash
+from widen import widen
 
 SMALL = Shape(width=32, layers=2, heads=2, ffn=48, smolgen=(4, 16, 8), policy=32, value=(4, 16), moves_left=(2, 8))
 #: The shape that `program` trains.
@@ -307,6 +308,21 @@ class FileTest(unittest.TestCase):
         matrix = lc0_file._embedding(Network(SMALL))
         unseen = [plane for plane in range(112) if plane not in PLANES]
         self.assertEqual(np.abs(matrix[:, unseen]).max(), 0)
+
+
+class WidenTest(unittest.TestCase):
+    def test_a_wider_network_has_the_same_outputs(self):
+        torch.manual_seed(3)
+        network = Network(Shape(width=32, layers=2, heads=4, ffn=48, smolgen=(4, 16, 8), policy=32))
+        with torch.no_grad():
+            for parameter in network.parameters():
+                parameter.add_(0.1 * torch.randn_like(parameter))
+        wide = widen(network, 3)
+        self.assertEqual((wide.shape.width, wide.shape.heads, wide.shape.ffn), (96, 12, 144))
+        planes = torch.rand(2, 64, len(PLANES))
+        with torch.no_grad():
+            for expected, found in zip(network(planes), wide(planes)):
+                torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-4)
 
 
 class DataTest(unittest.TestCase):

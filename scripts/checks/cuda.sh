@@ -24,13 +24,13 @@
 #   AGAINST  for the step compare: a folder that cuda_pack.sh made of another version
 #   OUT      the folder for logs and tables (default: a temporary one)
 #   NETWORKS the large networks that are made (default: t82-like t1-like bt4-full); wide-N, which needs PyTorch, is the
-#            embedded network at N times its width: it computes as much as a large one (8: 6.7 GFLOP for a position, 12:
-#            15; T82's shape has 8.9, BT4's 16.4), and its searches are those of a trained one
+#            embedded network at N times its width: it costs as much as a large one (GFLOP for a position: wide-8 6.7,
+#            wide-12 15; T82's shape 8.9, BT4's 16.4), and is searched like a trained one
 #   STORE    the folder for files that later calls reuse: large networks, compiled kernels, tables of measured GEMMs
 #   CUBLASLT the folder of a cuBLASLt (default: that of Python's packages, if there is one)
 #   TARGETS  for the step correct: the targets whose kernels are used, or `card` for what suits the card (default: card)
 # Needs the display driver, python3 with numpy and protobuf for the large networks, compute-sanitizer for the step sanitize,
-# python-chess for match and duel, and PyTorch for loop. The variables that lead to a toolkit are unset.
+# python-chess for match and duel, and PyTorch for loop and wide-N. The variables that lead to a toolkit are unset.
 set -uo pipefail
 here=$(cd "$(dirname "$0")/../.." && pwd)
 name_of_call=$(IFS=-; echo "${*:2}")

@@ -26,7 +26,7 @@ def main():
     source.add_argument("--checkpoint", help="file that train.py wrote")
     source.add_argument("--random", help="fields of model.Shape as JSON", type=json.loads)
     source.add_argument("--widen", help="network file that export.py or train.py wrote")
-    parser.add_argument("--factor", type=int, default=8, help="how many times as wide (default: 8)")
+    parser.add_argument("--factor", type=int, default=8, help="with --widen: how many times as wide (default: 8)")
     parser.add_argument("network", help="network file to write")
     arguments = parser.parse_args()
     if arguments.checkpoint:

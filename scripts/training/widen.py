@@ -1,9 +1,9 @@
 """Makes a network wider that then gives the same outputs.
 
 Every channel of the body gets copies, and so do heads, and the channels of the feed-forward layers. The weights of a sum
-over all copies are divided by their number; a mean and a variance over all copies are those of one. Such a network costs
-as much as a large one and searches like a trained one. Networks with random weights do not: their searches find fewer
-leaves for a batch, and so show less of what several cards can do.
+over all copies are divided by their number; a mean and a variance over all copies are those of one. Such a network can
+cost as much as a large one, and is searched like a trained one. With random weights, searches find fewer leaves for a
+batch, and so show less of what several cards can do.
 """
 
 from dataclasses import replace

@@ -21,8 +21,8 @@ use std::time::{Duration, Instant};
 /// batches in its queue would only delay Ctrl+C.
 const SLOW: Duration = Duration::from_millis(50);
 
-/// The queue of read chunks has room for at least so many. With fewer, the reader would wake after nearly every chunk and
-/// take a core from the evaluation on the processor.
+/// The queue of read chunks has room for at least this many. A shorter queue would often be full, and the reader would
+/// wake after nearly every chunk and take a core from the evaluation.
 const READ_AHEAD: usize = 16;
 
 /// Why a call ends without its evaluations.

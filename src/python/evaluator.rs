@@ -27,7 +27,7 @@ const BATCH_OF_PROCESSOR: usize = 64;
 /// The most threads for each batch that a card evaluates at once. A card that evaluates 1.4 million positions a second in
 /// three batches at a time needs several threads for each.
 const THREADS_OF_STREAM: usize = 4;
-/// Batches on the processor do not become smaller than this, except the last one of a call.
+/// The lower limit of the smallest batch on the processor, apart from the last one of a call.
 const FEWEST: usize = 8;
 
 /// Evaluates positions with a network.

@@ -90,9 +90,9 @@ impl Network {
 /// The bytes of packed positions as boards.
 ///
 /// # Errors
-/// `ValueError`: the bytes do not end with a position.
+/// `ValueError`: the bytes are unaligned, or do not end with a position.
 pub(crate) fn rows(bytes: &[u8]) -> PyResult<&[[PackedBoard; BOARDS]]> {
-    // The address of an empty array may be any.
+    // An empty array may be unaligned.
     if bytes.is_empty() {
         return Ok(&[]);
     }

@@ -439,7 +439,7 @@ all_cards() {
 # Measures how searches of ten seconds scale with the number of cards: simulated ones, and those of the machine beside
 # their evaluations alone.
 step_many() {
-    local status=0 name more many=(python3 "$here/scripts/matches/many_cards.py" "$rukh" --seconds 10 --positions 1 --rounds 1)
+    local status=0 name more many=(python3 "$here/scripts/matches/many_cards.py" "$rukh" --seconds 10 --rounds 1)
     lscpu | grep -E "Model name|^CPU\(s\)|Thread|Socket"
     if [ -n "${SIMULATED=1,2,4,8,16}" ]; then
         run 160 many-simulated.log "${many[@]}" --cards "$SIMULATED" --shapes t82 || status=1

@@ -7,6 +7,7 @@
 A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each
 search is made twice (see --trees): from an empty tree, and, after its first two moves, from what is left of it. A figure
 is the mean of `--positions` openings, and the median of the `--rounds` rounds in which the numbers of cards take turns.
+The openings are usual ones: where one move is much better than the others, a search finds few leaves for many cards.
 The columns: visits a second; these as a multiple of the visits per card with the first number of cards; the share of the
 time in which a card had no batch, of the least and of the most idle card; positions in a batch; evaluations a second, and
 those of them that were for leaves (the others fill batches, and some are used later); visits a second for each
@@ -23,7 +24,7 @@ import shlex
 import statistics
 import tempfile
 
-from plain_engine import OPENINGS, PlainEngine, backend_speed, read_positions
+from plain_engine import PlainEngine, backend_speed
 
 # Evaluations a second in fp16 by batch size: one H100, the driver alone, three batches in flight (`rukh backendbench
 # --threads=3 --batches=100 --start-batch-size=SIZE --max-batch-size=SIZE`, 26 November 2026). A card takes as long for one
@@ -34,6 +35,9 @@ RATES = {
     "t1": {16: 72_200, 64: 144_000, 256: 203_000, 512: 214_000},
 }
 STREAMS = 3
+
+# The moves of the openings. The first is the start position, as in lc0's `benchmark`.
+OPENINGS = ["", "d2d4 g8f6 c2c4 e7e6", "e2e4 c7c5 g1f3 d7d6", "e2e4 e7e5 g1f3 b8c6"]
 
 COLUMNS = ["cards", "seconds", "tree", "visits/s", "of one", "idle %", "batch", "evals/s", "leaves %", "visits/eval",
            "us/visit", "cores"]  # fmt: skip
@@ -81,18 +85,18 @@ def processor_seconds(process):
     return (int(user) + int(system)) / os.sysconf("SC_CLK_TCK")
 
 
-def measure(program, flags, positions, milliseconds, trees):
-    """Searches all positions with an empty tree, and again after two moves if `trees` says so; the searches of each kind."""
+def measure(program, flags, openings, milliseconds, trees):
+    """Searches all openings with an empty tree, and again after two moves if `trees` says so; the searches of each kind."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
         engine = PlainEngine(shlex.join([program, *flags, f"--logfile={log.name}"]))
         fresh, reused = [], []
-        for fen in positions:
+        for opening in openings:
             engine.ask("ucinewgame\nisready", "readyok")
-            position = f"position fen {fen}"
+            position = f"position startpos moves {opening}"
             first = Search(engine, position, milliseconds, log.name)
             fresh.append(first)
             if "reused" in trees and len(first.line) >= 2:
-                moves = f"{position} moves {first.line[0]} {first.line[1]}"
+                moves = f"{position} {first.line[0]} {first.line[1]}"
                 reused.append(Search(engine, moves, milliseconds, log.name))
         engine.quit()
     return {"empty": fresh, "reused": reused}
@@ -141,16 +145,15 @@ def main():
     parser.add_argument("--options", default="", help="its options")
     parser.add_argument("--combined", default="multiplexing", help="backend in front of several cards")
     parser.add_argument("--seconds", default="1,3,10", help="times of a search")
-    parser.add_argument("--positions", type=int, default=2, help="openings of each round")
+    parser.add_argument("--positions", type=int, default=2, choices=range(1, len(OPENINGS) + 1), help="openings of each round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--slower", type=float, default=1.0, help="multiple of the time of all batches and searches")
     parser.add_argument("--flags", default="", help="more flags of the engine, such as --flags='--threads=8'")
     parser.add_argument("--trees", default="empty,reused", help="those that are printed; `empty` is searched in any case")
     parser.add_argument("--alone", action="store_true", help="also print the evaluations of the cards without a search")
-    parser.add_argument("--file", default=OPENINGS, help="EPD file")
     arguments = parser.parse_args()
     counts = [int(count) for count in arguments.cards.split(",")]
-    positions = read_positions(arguments.file, arguments.positions)
+    openings = OPENINGS[: arguments.positions]
     trees = arguments.trees.split(",")
     networks = arguments.weights or arguments.shapes.split(",")
     print("| network | " + " | ".join(COLUMNS) + " |\n" + "|---" + "|---:" * len(COLUMNS) + "|")
@@ -171,7 +174,7 @@ def main():
             for _ in range(arguments.rounds):
                 one = {}
                 for count in counts:
-                    found = measure(arguments.engine, [*flags(count), *arguments.flags.split()], positions,
+                    found = measure(arguments.engine, [*flags(count), *arguments.flags.split()], openings,
                                     round(1000 * seconds * arguments.slower), trees)  # fmt: skip
                     for tree in trees:
                         searches = found[tree]

@@ -26,9 +26,13 @@ def main():
     source.add_argument("--checkpoint", help="file that train.py wrote")
     source.add_argument("--random", help="fields of model.Shape as JSON", type=json.loads)
     source.add_argument("--widen", help="network file that export.py or train.py wrote")
-    parser.add_argument("--factor", type=int, default=8, help="with --widen: how many times as wide (default: 8)")
+    parser.add_argument("--factor", type=int, help="with --widen: how many times as wide")
     parser.add_argument("network", help="network file to write")
     arguments = parser.parse_args()
+    if arguments.widen and (arguments.factor or 0) < 1:
+        parser.error("--widen needs a --factor of at least 1")
+    if arguments.factor is not None and not arguments.widen:
+        parser.error("--factor belongs to --widen")
     if arguments.checkpoint:
         state = torch.load(arguments.checkpoint, map_location="cpu", weights_only=True)
         network, steps = Network(Shape(**state["shape"])), state["step"]

@@ -42,7 +42,7 @@ pub(super) struct SelfplayArgs {
     /// The same with the move after which the value is best
     #[arg(long, default_value_t = 0, value_name = "N", value_parser = clap::value_parser!(u32).range(0..=64))]
     value_mode_size: u32,
-    /// File of openings: a PGN, or positions as EPD or FEN lines in a file named *.epd or *.fen; it may be a .gz
+    /// File of openings: a PGN, or positions as EPD or FEN lines in a file named *.epd or *.fen; also as .gz or .zst
     #[arg(long, value_name = "FILE")]
     pub(super) openings_pgn: Option<PathBuf>,
     /// Order of the openings

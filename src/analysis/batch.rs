@@ -385,6 +385,7 @@ impl<'a> Batch<'a> {
                 limits: document.limits.unwrap_or(self.config.limits),
                 multipv: document.multipv.unwrap_or(self.config.multipv),
                 includes_policy: document.includes_policy.unwrap_or(self.config.includes_policy),
+                ends_game: document.ends_at(index),
                 searchmoves: document.searchmoves.get(&index).cloned().unwrap_or_default(),
                 chess960: document.chess960,
                 priority: 0,

@@ -153,6 +153,11 @@ impl Document {
         Some(m.map_or_else(|| uci_move::NULL_MOVE.to_owned(), |m| uci_move::text(m, self.chess960)))
     }
 
+    /// Whether a game ended in the position at `index`. Other documents are positions of games that go on.
+    pub(super) fn ends_at(&self, index: usize) -> bool {
+        matches!(self.origin, Origin::Game(_)) && index > 0 && index == self.moves.len()
+    }
+
     /// The position at an index of `wanted`.
     pub(super) fn position(&self, index: usize) -> &Position {
         &self.history.positions()[index]

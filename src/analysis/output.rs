@@ -289,7 +289,7 @@ mod tests {
     fn a_position_without_a_move_loses_the_line_of_an_older_analysis() {
         let line = "7k/5Q2/6K1/8/8/8/8/8 b - - acd 9; ce -900; pm Kg8; pv Kg8; bm Kg8; c0 \"x\";";
         let document = Document::of_epd(line, &Selection::default()).unwrap();
-        let end = Analysis::of_end(document.position(0)).unwrap();
+        let end = Analysis::of_end(&document.history, false).unwrap();
         let line = written(OutputFormat::Epd, &document, &BTreeMap::from([(0, end)]));
         assert_eq!(
             line,

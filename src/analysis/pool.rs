@@ -17,6 +17,7 @@ use rukh_backend::ticket::evaluate_one;
 use rukh_backend::{Backend, BackendError, EvalRequest};
 use rukh_chess::tablebase::{TablebaseError, Tablebases};
 use rukh_chess::{PackedMove, PositionHistory, uci_move};
+use rukh_engine::RootProbe;
 use rukh_options::Options;
 use rukh_search::time::{TimeManager, TimeManagerError, make_time_manager};
 use rukh_search::{
@@ -54,6 +55,8 @@ pub(super) struct Task {
     pub(super) multipv: usize,
     /// Whether the result has the policy.
     pub(super) includes_policy: bool,
+    /// Whether the game ended in the position, so that the rules may have made it a draw.
+    pub(super) ends_game: bool,
     /// The root moves to search; empty means all.
     pub(super) searchmoves: Vec<PackedMove>,
     /// Whether castling is written as king takes rook.
@@ -392,7 +395,7 @@ impl Searcher {
             return Ok(Analysis::default());
         }
         let history = task.history_to_ply();
-        if let Some(end) = Analysis::of_end(history.last()) {
+        if let Some(end) = Analysis::of_end(&history, task.ends_game) {
             return Ok(end);
         }
         if !self.tree.clear() {
@@ -417,11 +420,20 @@ impl Searcher {
             partial: task.report_every.map(|every| (every, self.events.clone())),
             state: Mutex::new(ListenerState { last_report: Instant::now(), result: None }),
         });
+        let score_type = shared.options.score_type.in_centipawns();
+        let RootProbe { searchmoves, tablebases, tablebase_hits, known } = RootProbe::of(
+            shared.tablebases.as_ref(),
+            &history,
+            task.searchmoves.clone(),
+            shared.options.syzygy_fast_play,
+        );
+        let draw_score = shared.params.draw_score_for(history.last().side_to_move());
         let setup = SearchSetup {
             params: SearchParams { multi_pv: task.multipv.max(1), ..shared.params.clone() },
-            score_type: shared.options.score_type.in_centipawns(),
-            searchmoves: task.searchmoves.clone(),
-            tablebases: shared.tablebases.clone(),
+            score_type,
+            searchmoves,
+            tablebases,
+            tablebase_hits,
             memory_limit: shared.shares.tree_bytes_for(nodes),
             // A root without visits gets one, so that there is a move.
             visit_limit: nodes.map(|nodes| nodes.max(1)),
@@ -432,7 +444,10 @@ impl Searcher {
                 Box::new(FlagStopper { inner: stopper, is_ending: Arc::clone(&task.is_cancelled) }),
             )
         };
-        let responder = Arc::clone(&listener) as Arc<dyn Responder>;
+        let mut responder = Arc::clone(&listener) as Arc<dyn Responder>;
+        if let Some(root) = known {
+            responder = root.report_to(responder, score_type, draw_score);
+        }
         let ended = run_to_end(setup, movetime_ms.is_some(), &shared.evaluator, responder)
             .map_err(|error| format!("cannot start a search: {error}"))?;
         match (ended.failure, listener.take()) {

@@ -1,6 +1,6 @@
 //! What a search has found out about a position.
 
-use rukh_chess::{Position, PositionHistory, uci_move};
+use rukh_chess::{GameResult, Position, PositionHistory, uci_move};
 use rukh_search::{Score, ThinkingInfo};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -46,13 +46,13 @@ pub struct Line {
 /// The result of the search of a position.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Analysis {
-    /// The visits of the root; 0 if there is no legal move.
+    /// The visits of the root; 0 at the end of a game.
     pub nodes: u64,
     /// The average depth of the visits.
     pub depth: u32,
-    /// The best lines, the best one first. There is none if the side to move has no legal move.
+    /// The best lines, the best one first. There is none at the end of a game.
     pub lines: Vec<Line>,
-    /// The result of the position without a legal move.
+    /// The result of the position, if it is the end of the game.
     pub end: Option<End>,
     /// The legal moves in UCI notation with the network's probabilities, the highest first. Empty if nobody asked for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -62,7 +62,7 @@ pub struct Analysis {
 /// The results of a document's positions, by their index.
 pub(super) type Results = BTreeMap<usize, Analysis>;
 
-/// Why a position has no legal move.
+/// Why a position is the end of its game.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum End {
@@ -70,15 +70,21 @@ pub enum End {
     Checkmate,
     /// The side to move is not in check.
     Stalemate,
+    /// There are legal moves, but the game ended here in a draw: by a third occurrence, fifty moves or insufficient
+    /// material.
+    Draw,
 }
 
 impl Analysis {
-    /// The result of a position without a legal move. `None` if there is a legal move.
-    pub(super) fn of_end(position: &Position) -> Option<Analysis> {
-        let end = match position.is_check() {
-            _ if !position.legal_moves().is_empty() => return None,
-            true => End::Checkmate,
-            false => End::Stalemate,
+    /// The result of the last position of `history`, if it has no legal move, or if the game ended there and the rules
+    /// make it a draw. `None` if it can be searched.
+    pub(super) fn of_end(history: &PositionHistory, ends_game: bool) -> Option<Analysis> {
+        let has_moves = !history.last().legal_moves().is_empty();
+        let end = match history.result()? {
+            GameResult::Won(_) => End::Checkmate,
+            GameResult::Drawn if !has_moves => End::Stalemate,
+            GameResult::Drawn if ends_game => End::Draw,
+            GameResult::Drawn => return None,
         };
         Some(Analysis { end: Some(end), ..Analysis::default() })
     }
@@ -126,7 +132,7 @@ impl Analysis {
     pub fn score(&self) -> Option<LineScore> {
         match self.end {
             Some(End::Checkmate) => Some(LineScore::Mate(0)),
-            Some(End::Stalemate) => Some(LineScore::Cp(0)),
+            Some(End::Stalemate | End::Draw) => Some(LineScore::Cp(0)),
             None => self.lines.first().map(|line| line.score),
         }
     }
@@ -135,7 +141,7 @@ impl Analysis {
     pub fn wdl(&self) -> Option<[u16; 3]> {
         match self.end {
             Some(End::Checkmate) => Some([0, 0, 1000]),
-            Some(End::Stalemate) => Some([0, 1000, 0]),
+            Some(End::Stalemate | End::Draw) => Some([0, 1000, 0]),
             None => self.lines.first().map(|line| line.wdl),
         }
     }
@@ -190,7 +196,10 @@ mod tests {
 
     #[test]
     fn a_position_without_a_move_needs_no_search() {
-        let end = |fen| Analysis::of_end(&Position::from_fen(fen).unwrap()).map(|end| end.expected_score());
+        let end = |fen| {
+            let history = PositionHistory::new(Position::from_fen(fen).unwrap());
+            Analysis::of_end(&history, false).map(|end| end.expected_score())
+        };
         assert_eq!(end("7k/5Q2/6K1/8/8/8/8/8 b - - 0 1"), Some(Some(0.5)));
         assert_eq!(end("7k/6Q1/6K1/8/8/8/8/8 b - - 0 1"), Some(Some(0.0)));
         assert_eq!(end("7k/8/6K1/8/8/8/8/8 b - - 0 1"), None);

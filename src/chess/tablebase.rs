@@ -7,7 +7,7 @@
 //! A table that is damaged is left out, and [`Tablebases::faults`] has the reason ([`super::table_files`]).
 
 use super::table_files::TableFiles;
-use super::{Move, PackedMove, Position, PositionHistory};
+use super::{GameResult, Move, PackedMove, Position, PositionHistory};
 use shakmaty::Position as _;
 use shakmaty_syzygy::Wdl;
 use std::fmt;
@@ -55,6 +55,8 @@ pub struct RootMoves {
     /// Whether the moves were ranked by distance to zeroing, which takes the fifty-move rule into account. Otherwise a
     /// table was missing, and the moves were ranked by their results alone.
     pub by_distance: bool,
+    /// Whether the result is a draw, possibly because a position has occurred often enough. The tables do not know that.
+    pub is_draw: bool,
 }
 
 impl Tablebases {
@@ -115,7 +117,8 @@ impl Tablebases {
 
     /// The moves that keep the best result for the last position of `history`. If it is a win, these are all moves that
     /// still win in time, or with `shortest` only those with the smallest distance to zeroing. After a repetition the
-    /// distance always counts, so that the engine makes progress.
+    /// distance always counts, so that the engine makes progress. A move that ends the game in a draw, or after which a
+    /// reply can make a third occurrence, wins nothing.
     ///
     /// `None` if the tables do not have the position or the position after one of its moves.
     pub fn root_moves(&self, history: &PositionHistory, shortest: bool) -> Option<RootMoves> {
@@ -124,13 +127,18 @@ impl Tablebases {
         if moves.is_empty() || !self.covers(position) {
             return None;
         }
-        let shortest = shortest || history.has_repetition_since_zeroing();
-        let by_distance = |m: &Move| self.rank_by_distance(position, *m, shortest);
-        if let Some(best) = best_ranked(&moves, by_distance) {
-            return Some(RootMoves { best, by_distance: true });
-        }
-        let best = best_ranked(&moves, |m| self.rank_by_result(position, *m))?;
-        Some(RootMoves { best, by_distance: false })
+        let has_repetition = history.has_repetition_since_zeroing();
+        let shortest = shortest || has_repetition;
+        let mut line = history.clone();
+        let draws: Vec<Draw> = moves.iter().map(|&m| draw_after(&mut line, m, has_repetition)).collect();
+        let by_distance = |m: Move| self.rank_by_distance(position, m, shortest);
+        let by_result = |m: Move| self.rank_by_result(position, m);
+        best_ranked(&moves, &draws, by_distance)
+            .map(|(best, rank)| RootMoves { best, by_distance: true, is_draw: (0..=1).contains(&rank) })
+            .or_else(|| {
+                let (best, rank) = best_ranked(&moves, &draws, by_result)?;
+                Some(RootMoves { best, by_distance: false, is_draw: (0..=1).contains(&rank) })
+            })
     }
 
     /// Plies to the next capture or pawn move under best play, from the side to move's view: positive for a win,
@@ -183,14 +191,55 @@ impl Tablebases {
     }
 }
 
-/// The moves with the highest rank; `None` if the rank of a move is unknown.
-fn best_ranked(moves: &[Move], rank: impl Fn(&Move) -> Option<i32>) -> Option<Vec<PackedMove>> {
-    let ranks: Vec<i32> = moves.iter().map(rank).collect::<Option<_>>()?;
+/// Whether a move draws by the rules, whatever the tables say.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Draw {
+    No,
+    /// The game ends in a draw.
+    Now,
+    /// The other side can make a third occurrence.
+    ByReply,
+}
+
+/// How `m` draws in the last position of `line`, which stays as it is. No reply makes a third occurrence unless the line
+/// `has_repetition`.
+fn draw_after(line: &mut PositionHistory, m: Move, has_repetition: bool) -> Draw {
+    line.push(m);
+    let draw = match line.result() {
+        Some(GameResult::Drawn) => Draw::Now,
+        None if has_repetition => {
+            let replies = line.last().legal_moves();
+            let repeats = replies.into_iter().any(|reply| {
+                line.push(reply);
+                let is_third = line.last().repetitions() >= 2;
+                line.pop();
+                is_third
+            });
+            if repeats { Draw::ByReply } else { Draw::No }
+        }
+        _ => Draw::No,
+    };
+    line.pop();
+    draw
+}
+
+/// The moves with the highest rank, and this rank; `None` if the rank of a move is unknown. `draws` has what the rules say
+/// of each move.
+fn best_ranked(
+    moves: &[Move],
+    draws: &[Draw],
+    rank: impl Fn(Move) -> Option<i32>,
+) -> Option<(Vec<PackedMove>, i32)> {
+    let ranked = moves.iter().zip(draws).map(|(&m, draw)| {
+        Some(match draw {
+            Draw::Now => 0,
+            // A move that needs the other side's help to win is still better than a draw.
+            Draw::ByReply => rank(m)?.min(1),
+            Draw::No => rank(m)?,
+        })
+    });
+    let ranks: Vec<i32> = ranked.collect::<Option<_>>()?;
     let highest = ranks.iter().copied().max()?;
-    Some(
-        (moves.iter().zip(&ranks))
-            .filter(|&(_, &rank)| rank == highest)
-            .map(|(&m, _)| PackedMove::new(m))
-            .collect(),
-    )
+    let best = moves.iter().zip(&ranks).filter(|&(_, &rank)| rank == highest);
+    Some((best.map(|(&m, _)| PackedMove::new(m)).collect(), highest))
 }

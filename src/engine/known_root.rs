@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// The certain result of a root, from the side to move's view.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum KnownRoot {
+pub enum KnownRoot {
     /// Won, because the next move mates.
     Mate,
     /// The side to move wins, and by no mate in one.
@@ -37,6 +37,17 @@ impl KnownRoot {
             1.. => Some(KnownRoot::Won),
             ..0 => Some(KnownRoot::Lost),
         }
+    }
+
+    /// A responder that passes a search's reports on to `responder`, with this result as their scores. `draw_score` is the
+    /// value of a draw for the side to move.
+    pub fn report_to(
+        self,
+        responder: Arc<dyn Responder>,
+        score_type: ScoreType,
+        draw_score: f32,
+    ) -> Arc<dyn Responder> {
+        Arc::new(KnownScores { responder, root: self, score_type, draw_score })
     }
 
     /// The score of every move that keeps this result.
@@ -65,12 +76,11 @@ pub(super) fn mating_moves(history: &PositionHistory, best: &[PackedMove]) -> Ve
 
 /// Passes a search's reports on to `responder`, with the score of the known root. If the search has proven a mate
 /// with the same result, that mate is reported.
-pub(super) struct KnownScores {
-    pub(super) responder: Arc<dyn Responder>,
-    pub(super) root: KnownRoot,
-    pub(super) score_type: ScoreType,
-    /// The value of a draw for the side to move.
-    pub(super) draw_score: f32,
+struct KnownScores {
+    responder: Arc<dyn Responder>,
+    root: KnownRoot,
+    score_type: ScoreType,
+    draw_score: f32,
 }
 
 impl KnownScores {

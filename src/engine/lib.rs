@@ -26,12 +26,13 @@ mod strength;
 mod without_search;
 
 pub use self::error::EngineError;
+pub use self::known_root::KnownRoot;
+pub use self::root_tablebases::RootProbe;
 
 use self::evaluator::Evaluator;
 use self::game::Game;
 use self::game_tree::GameTree;
-use self::known_root::KnownScores;
-use self::root_tablebases::{RootProbe, RootTablebases};
+use self::root_tablebases::RootTablebases;
 use self::strength::Plan;
 use self::without_search::best_without_search;
 use rukh_backend::Backend;
@@ -469,12 +470,10 @@ impl Engine {
             false => nodes,
         });
         let responder: Arc<dyn Responder> = match known {
-            Some(root) => Arc::new(KnownScores {
-                responder: self.responder.clone(),
-                root,
-                score_type: options.score_type,
-                draw_score: params.draw_score_for(self.game.history.last().side_to_move()),
-            }),
+            Some(root) => {
+                let draw_score = params.draw_score_for(self.game.history.last().side_to_move());
+                root.report_to(self.responder.clone(), options.score_type, draw_score)
+            }
             None => self.responder.clone(),
         };
         let setup = SearchSetup {

@@ -19,15 +19,15 @@ pub(super) struct RootTablebases {
 }
 
 /// The results of the tablebases for a search.
-pub(super) struct RootProbe {
+pub struct RootProbe {
     /// The root moves to search; empty means all.
-    pub(super) searchmoves: Vec<PackedMove>,
+    pub searchmoves: Vec<PackedMove>,
     /// The tables to probe at the leaves; `None` if the leaves are not probed.
-    pub(super) tablebases: Option<Arc<Tablebases>>,
+    pub tablebases: Option<Arc<Tablebases>>,
     /// The number of probes at the root.
-    pub(super) tablebase_hits: u64,
+    pub tablebase_hits: u64,
     /// The root's result, if the tables know it.
-    pub(super) known: Option<KnownRoot>,
+    pub known: Option<KnownRoot>,
 }
 
 impl RootProbe {
@@ -35,14 +35,44 @@ impl RootProbe {
     pub(super) fn none(searchmoves: Vec<PackedMove>) -> RootProbe {
         RootProbe { searchmoves, tablebases: None, tablebase_hits: 0, known: None }
     }
-}
 
-impl RootTablebases {
-    /// Probes the last position of `history`. Unless the user chose `searchmoves`, only the root moves that keep the
-    /// best result are searched.
+    /// Probes `tables`, if there are any, for the last position of `history`. Unless the user chose `searchmoves`, only the
+    /// root moves that keep the best result are searched; of the wins, with `fast_play` only the fastest.
     ///
     /// If the moves are ranked by distance to zeroing, the leaves are not probed: every leaf would be a win, and only
     /// the network can tell which way leads to mate.
+    pub fn of(
+        tables: Option<&Arc<Tablebases>>,
+        history: &PositionHistory,
+        searchmoves: Vec<PackedMove>,
+        fast_play: bool,
+    ) -> RootProbe {
+        let mut probe = RootProbe { tablebases: tables.cloned(), ..RootProbe::none(searchmoves) };
+        if let Some(tables) = tables
+            && probe.searchmoves.is_empty()
+            && let Some(root) = tables.root_moves(history, fast_play)
+        {
+            probe.searchmoves = root.best;
+            probe.tablebase_hits = 1;
+            if root.by_distance {
+                probe.tablebases = None;
+                probe.known = match root.is_draw {
+                    true => Some(KnownRoot::Drawn),
+                    false => KnownRoot::look_up(tables, history),
+                };
+                let mates = mating_moves(history, &probe.searchmoves);
+                if !mates.is_empty() {
+                    probe.searchmoves = mates;
+                    probe.known = Some(KnownRoot::Mate);
+                }
+            }
+        }
+        probe
+    }
+}
+
+impl RootTablebases {
+    /// Probes the last position of `history` ([`RootProbe::of`]).
     pub(super) fn probe(
         &mut self,
         options: &Options,
@@ -51,23 +81,7 @@ impl RootTablebases {
         responder: &dyn Responder,
     ) -> RootProbe {
         self.open(&options.syzygy_paths, responder);
-        let mut probe = RootProbe { tablebases: self.tables.clone(), ..RootProbe::none(searchmoves) };
-        if let Some(tables) = &self.tables
-            && probe.searchmoves.is_empty()
-            && let Some(root) = tables.root_moves(history, options.syzygy_fast_play)
-        {
-            probe.searchmoves = root.best;
-            probe.tablebase_hits = 1;
-            if root.by_distance {
-                probe.tablebases = None;
-                probe.known = KnownRoot::look_up(tables, history);
-                let mates = mating_moves(history, &probe.searchmoves);
-                if !mates.is_empty() {
-                    probe.searchmoves = mates;
-                    probe.known = Some(KnownRoot::Mate);
-                }
-            }
-        }
+        let probe = RootProbe::of(self.tables.as_ref(), history, searchmoves, options.syzygy_fast_play);
         self.report_faults(responder);
         probe
     }

@@ -171,6 +171,7 @@ fn word_length(text: &[u8]) -> usize {
                 }
                 _ => byte == b'(',
             },
+            _ if matches!(text[length - 1], b'!' | b'?') && begins_move(&text[length..]) => true,
             _ => space_length(&text[length..]) > 0,
         };
         if ends {
@@ -179,6 +180,15 @@ fn word_length(text: &[u8]) -> usize {
         length += 1;
     }
     length
+}
+
+/// Whether a move, a move number or a result may begin here, behind a sign that judges a move. `N` and `ch` are signs.
+fn begins_move(text: &[u8]) -> bool {
+    match text {
+        [b'a'..=b'h', b'1'..=b'8' | b'x', ..] | [b'0'..=b'9', ..] => true,
+        [b'K' | b'Q' | b'R' | b'B' | b'N', b'a'..=b'h' | b'1'..=b'8' | b'x', ..] => true,
+        _ => text.starts_with(b"O-O"),
+    }
 }
 
 /// The length of a letter or a figurine in brackets at the beginning of `text`.
@@ -244,6 +254,8 @@ mod tests {
         assert_eq!(words("Kd8(Kc8)")[1], "OpenVariation");
         assert!(words("[x} 1-0")[0].starts_with("BadTag"));
         assert_eq!(words("e4 [x] }"), ["e4", "[x]", "}"]);
+        assert_eq!(words("Bb5!?a6?Nf3!!O-O?1-0"), ["Bb5!?", "a6?", "Nf3!!", "O-O?", "1-0"]);
+        assert_eq!(words("dxe5!ep Bb5!ch e4!N 4.Ba4??+="), ["dxe5!ep", "Bb5!ch", "e4!N", "4.Ba4??+="]);
         assert_eq!(words("e4\n%x\n %y"), ["e4", "Escape", "%y"]);
     }
 

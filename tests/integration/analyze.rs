@@ -158,6 +158,50 @@ fn every_input_has_every_output() {
     assert!(folder.text("out.csv").contains("scholar,0,"), "{}", folder.text("out.csv"));
 }
 
+/// A draw by the rules ends a game as mate does, whatever a search of its last position would find.
+#[test]
+fn the_last_move_of_a_drawn_game_is_judged_by_the_draw() {
+    let folder = Folder::new();
+    let repeated =
+        "[FEN \"6k1/8/8/8/8/6Q1/8/K7 b - - 0 1\"]\n\n1... Kf8 2. Qc3 Kg8 3. Qd3 Kf8 4. Qc3 Kf7 5. Qg3 Kf8";
+    let input = folder.file("a.pgn", format!("{repeated} 6. Qc3 1/2-1/2\n\n{repeated} 6. Qd3 *\n"));
+    let written = analyze(&[&input]).replace('\n', " ");
+    assert!(written.contains("6. Qc3 $4 {[%eval 0.00]}"), "{written}");
+    assert!(!written.contains("6. Qd3 $"), "{written}");
+    let rows = analyze(&[&input, "--format=jsonl"]);
+    let rows: Vec<Value> = rows.lines().map(|row| serde_json::from_str(row).unwrap()).collect();
+    assert_eq!(rows[11]["rootInfo"]["end"], "draw");
+    assert!(rows[11]["moveInfos"].as_array().unwrap().is_empty(), "{}", rows[11]);
+    // Kings alone, and a hundred plies without a capture or pawn move.
+    for (fen, move_, result) in [
+        ("8/8/8/8/8/2k5/1P6/K7 b - - 0 1", "1... Kxb2+", "1/2-1/2"),
+        ("8/8/8/8/8/2k5/8/K6R w - - 99 90", "90. Rh2", "1/2-1/2"),
+    ] {
+        let input = folder.file("b.pgn", format!("[FEN \"{fen}\"]\n\n{move_} {result}\n"));
+        let written = analyze(&[&input]);
+        assert!(written.contains("[%eval 0.00]"), "{written}");
+    }
+}
+
+#[test]
+fn tablebases_give_the_results_of_positions() {
+    let folder = Folder::new();
+    let input = folder.file(
+        "a.epd",
+        "8/1kQK4/8/8/8/8/8/8 b - - 0 1\n8/8/8/8/2r5/k2K4/8/8 b - - 0 50\n8/8/8/8/8/1k6/1p6/1K6 w - - 0 1\n",
+    );
+    let tables = concat!("--syzygy-paths=", env!("CARGO_MANIFEST_DIR"), "/tests/data/syzygy");
+    let written = analyze(&[&input, tables, "--format=csv"]);
+    let mut rows = written.lines();
+    let names: Vec<&str> = rows.next().unwrap().split(',').collect();
+    let column = |name: &str| names.iter().position(|&own| own == name).unwrap();
+    let found: Vec<(&str, &str)> = rows
+        .map(|row| row.split(',').collect::<Vec<_>>())
+        .map(|row| (row[column("score_cp")], row[column("expected_score")]))
+        .collect();
+    assert_eq!(found, [("-12800", "0"), ("12800", "1"), ("0", "0.5")]);
+}
+
 #[test]
 fn ranges_and_sides_choose_the_moves() {
     let folder = Folder::new();

@@ -1,6 +1,6 @@
 //! Syzygy tablebases: our results compared with those of python-chess on the same files.
 
-use crate::driver::Driver;
+use crate::driver::{Driver, best_move};
 use rand::{RngExt, SeedableRng, rngs::StdRng};
 use rukh_chess::tablebase::{TablebaseError, Tablebases};
 use rukh_chess::{Position, PositionHistory};
@@ -112,6 +112,37 @@ fn the_fifty_move_counter_narrows_the_choice() {
     };
     assert!(count(0) > count(72), "{} and {}", count(0), count(72));
     assert!(count(72) >= 1);
+}
+
+/// The winner's king and rook wander back and forth, as they do for a player without tables.
+#[test]
+fn a_win_is_not_given_away_by_a_third_occurrence() {
+    let start = "position fen 8/8/8/8/2r5/k2K4/8/8 b - - 0 50 moves a3b3 d3e2 b3a3 e2d3 a3b3 d3e2";
+    let mut engine = Driver::start(&["--backend=trivial", "-s", THREE_PIECES]);
+    // A reply to b3a3 would be the third occurrence of the start, and a3b3 is one itself.
+    for (moves, drawn) in [("", "b3a3"), (" b3a3 e2d3", "a3b3")] {
+        for fast in [false, true] {
+            engine.ask(&format!("setoption name SyzygyFastPlay value {fast}"));
+            engine.ask("ucinewgame");
+            engine.ask(&format!("{start}{moves}"));
+            let lines = engine.search("go nodes 100");
+            assert_ne!(best_move(&lines), drawn);
+            assert!(last_info(&lines).contains(" score cp 12800 "), "{lines:?}");
+        }
+    }
+}
+
+#[test]
+fn a_third_occurrence_saves_the_loser() {
+    let mut engine = Driver::start(&["--backend=trivial", "-s", THREE_PIECES, "--show-wdl"]);
+    engine.ask("position fen 4K3/8/8/7k/8/8/8/5R2 w - - 60 50 moves f1g1 h5h6 g1f1 h6h5 f1g1 h5h6 g1f1");
+    let lines = engine.search("go nodes 100");
+    assert_eq!(best_move(&lines), "h6h5");
+    assert!(last_info(&lines).contains(" score cp 0 wdl 0 1000 0 "), "{lines:?}");
+}
+
+fn last_info(lines: &[String]) -> &str {
+    lines.iter().rfind(|line| line.contains(" score ")).expect("an info line")
 }
 
 #[test]

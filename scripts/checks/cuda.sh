@@ -442,7 +442,7 @@ step_many() {
     local status=0 name more many=(python3 "$here/scripts/matches/many_cards.py" "$rukh" --seconds 10 --rounds 1)
     lscpu | grep -E "Model name|^CPU\(s\)|Thread|Socket"
     if [ -n "${SIMULATED=1,2,4,8,16}" ]; then
-        run 160 many-simulated.log "${many[@]}" --cards "$SIMULATED" --shapes t82 || status=1
+        run 160 many-simulated.log "${many[@]}" --positions 1 --cards "$SIMULATED" --shapes t82 || status=1
         cat "$out/many-simulated.log"
     fi
     read -ra more <<<"${MANY:-}"

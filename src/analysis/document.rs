@@ -153,9 +153,10 @@ impl Document {
         Some(m.map_or_else(|| uci_move::NULL_MOVE.to_owned(), |m| uci_move::text(m, self.chess960)))
     }
 
-    /// Whether a game ended in the position at `index`. Other documents are positions of games that go on.
+    /// Whether the position at `index` is the last one of a game that nobody has won.
     pub(super) fn ends_at(&self, index: usize) -> bool {
-        matches!(self.origin, Origin::Game(_)) && index > 0 && index == self.moves.len()
+        let Origin::Game(game) = &self.origin else { return false };
+        index > 0 && index == self.moves.len() && !matches!(game.result, Some("1-0" | "0-1"))
     }
 
     /// The position at an index of `wanted`.

@@ -55,8 +55,29 @@ pub struct RootMoves {
     /// Whether the moves were ranked by distance to zeroing, which takes the fifty-move rule into account. Otherwise a
     /// table was missing, and the moves were ranked by their results alone.
     pub by_distance: bool,
-    /// Whether the result is a draw, possibly because a position has occurred often enough. The tables do not know that.
-    pub is_draw: bool,
+    /// What the best moves reach.
+    pub outlook: Outlook,
+}
+
+/// What the best moves at the root reach, with the fifty-move rule and the positions so far.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Outlook {
+    /// They certainly win.
+    Win,
+    /// They draw.
+    Draw,
+    /// They lose, or the fifty-move rule may change the result.
+    Open,
+}
+
+impl Outlook {
+    fn of_rank(rank: i32) -> Outlook {
+        match rank {
+            0 | 1 => Outlook::Draw,
+            _ if rank > CERTAIN / 2 => Outlook::Win,
+            _ => Outlook::Open,
+        }
+    }
 }
 
 impl Tablebases {
@@ -118,9 +139,9 @@ impl Tablebases {
     /// The moves that keep the best result for the last position of `history`. If it is a win, these are all moves that
     /// still win in time, or with `shortest` only those with the smallest distance to zeroing. After a repetition the
     /// distance always counts, so that the engine makes progress. A move that ends the game in a draw, or after which a
-    /// reply can make a third occurrence, wins nothing.
+    /// reply can make a third occurrence, does not count as a win.
     ///
-    /// `None` if the tables do not have the position or the position after one of its moves.
+    /// `None` if the tables do not have the position, or the position after one of its moves that does not end the game.
     pub fn root_moves(&self, history: &PositionHistory, shortest: bool) -> Option<RootMoves> {
         let position = history.last();
         let moves = position.legal_moves();
@@ -134,10 +155,10 @@ impl Tablebases {
         let by_distance = |m: Move| self.rank_by_distance(position, m, shortest);
         let by_result = |m: Move| self.rank_by_result(position, m);
         best_ranked(&moves, &draws, by_distance)
-            .map(|(best, rank)| RootMoves { best, by_distance: true, is_draw: (0..=1).contains(&rank) })
+            .map(|(best, rank)| RootMoves { best, by_distance: true, outlook: Outlook::of_rank(rank) })
             .or_else(|| {
                 let (best, rank) = best_ranked(&moves, &draws, by_result)?;
-                Some(RootMoves { best, by_distance: false, is_draw: (0..=1).contains(&rank) })
+                Some(RootMoves { best, by_distance: false, outlook: Outlook::of_rank(rank) })
             })
     }
 
@@ -191,7 +212,7 @@ impl Tablebases {
     }
 }
 
-/// Whether a move draws by the rules, whatever the tables say.
+/// What the rules say of a move beside the tables.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Draw {
     No,

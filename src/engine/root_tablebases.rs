@@ -2,7 +2,7 @@
 
 use super::known_root::{KnownRoot, mating_moves};
 use rukh_base::sync::Arc;
-use rukh_chess::tablebase::Tablebases;
+use rukh_chess::tablebase::{Outlook, Tablebases};
 use rukh_chess::{PackedMove, PositionHistory};
 use rukh_options::Options;
 use rukh_search::Responder;
@@ -56,9 +56,13 @@ impl RootProbe {
             probe.tablebase_hits = 1;
             if root.by_distance {
                 probe.tablebases = None;
-                probe.known = match root.is_draw {
-                    true => Some(KnownRoot::Drawn),
-                    false => KnownRoot::look_up(tables, history),
+                probe.known = match root.outlook {
+                    Outlook::Win => Some(KnownRoot::Won),
+                    Outlook::Draw => Some(KnownRoot::Drawn),
+                    // The moves by which the tables win may be those that draw by a third occurrence.
+                    Outlook::Open => {
+                        KnownRoot::look_up(tables, history).filter(|known| *known != KnownRoot::Won)
+                    }
                 };
                 let mates = mating_moves(history, &probe.searchmoves);
                 if !mates.is_empty() {

@@ -182,10 +182,11 @@ fn word_length(text: &[u8]) -> usize {
     length
 }
 
-/// Whether a move, a move number or a result may begin here, behind a sign that judges a move. `N` and `ch` are signs.
+/// Whether a move with English letters, a move number or a result begins here, behind a sign that judges a move. `N` and
+/// `ch` are signs.
 fn begins_move(text: &[u8]) -> bool {
     match text {
-        [b'a'..=b'h', b'1'..=b'8' | b'x', ..] | [b'0'..=b'9', ..] => true,
+        [b'a'..=b'h', b'1'..=b'8' | b'x', ..] | [b'0'..=b'9' | b'*', ..] => true,
         [b'K' | b'Q' | b'R' | b'B' | b'N', b'a'..=b'h' | b'1'..=b'8' | b'x', ..] => true,
         _ => text.starts_with(b"O-O"),
     }
@@ -254,7 +255,7 @@ mod tests {
         assert_eq!(words("Kd8(Kc8)")[1], "OpenVariation");
         assert!(words("[x} 1-0")[0].starts_with("BadTag"));
         assert_eq!(words("e4 [x] }"), ["e4", "[x]", "}"]);
-        assert_eq!(words("Bb5!?a6?Nf3!!O-O?1-0"), ["Bb5!?", "a6?", "Nf3!!", "O-O?", "1-0"]);
+        assert_eq!(words("Bb5!?a6?Nf3!!O-O?1-0 e4?*"), ["Bb5!?", "a6?", "Nf3!!", "O-O?", "1-0", "e4?", "*"]);
         assert_eq!(words("dxe5!ep Bb5!ch e4!N 4.Ba4??+="), ["dxe5!ep", "Bb5!ch", "e4!N", "4.Ba4??+="]);
         assert_eq!(words("e4\n%x\n %y"), ["e4", "Escape", "%y"]);
     }

@@ -178,9 +178,12 @@ fn the_last_move_of_a_drawn_game_is_judged_by_the_draw() {
         ("8/8/8/8/8/2k5/8/K6R w - - 99 90", "90. Rh2", "1/2-1/2"),
     ] {
         let input = folder.file("b.pgn", format!("[FEN \"{fen}\"]\n\n{move_} {result}\n"));
-        let written = analyze(&[&input]);
-        assert!(written.contains("[%eval 0.00]"), "{written}");
+        let written = analyze(&[&input, "--format=jsonl"]);
+        let last: Value = serde_json::from_str(written.lines().last().unwrap()).unwrap();
+        assert_eq!(last["rootInfo"]["end"], "draw", "{fen}");
     }
+    let won = folder.file("c.pgn", format!("{repeated} 6. Qc3 1-0\n"));
+    assert!(!analyze(&[&won]).contains("6. Qc3 $"), "nobody has claimed the draw");
 }
 
 #[test]
@@ -188,7 +191,7 @@ fn tablebases_give_the_results_of_positions() {
     let folder = Folder::new();
     let input = folder.file(
         "a.epd",
-        "8/1kQK4/8/8/8/8/8/8 b - - 0 1\n8/8/8/8/2r5/k2K4/8/8 b - - 0 50\n8/8/8/8/8/1k6/1p6/1K6 w - - 0 1\n",
+        "8/1kQK4/8/8/8/8/8/8 b - - 0 1\n8/8/8/8/2r5/k2K4/8/8 b - - 0 50\n8/8/8/8/1k6/1p6/8/1K6 w - - 0 1\n",
     );
     let tables = concat!("--syzygy-paths=", env!("CARGO_MANIFEST_DIR"), "/tests/data/syzygy");
     let written = analyze(&[&input, tables, "--format=csv"]);

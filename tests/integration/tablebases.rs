@@ -114,22 +114,33 @@ fn the_fifty_move_counter_narrows_the_choice() {
     assert!(count(72) >= 1);
 }
 
-/// The winner's king and rook wander back and forth, as they do for a player without tables.
+/// The pieces have wandered back and forth, as they do for players without tables.
 #[test]
 fn a_win_is_not_given_away_by_a_third_occurrence() {
-    let start = "position fen 8/8/8/8/2r5/k2K4/8/8 b - - 0 50 moves a3b3 d3e2 b3a3 e2d3 a3b3 d3e2";
+    let own = "8/8/8/8/2r5/k2K4/8/8 b - - 0 50 moves a3b3 d3e2 b3a3 e2d3 a3b3 d3e2 b3a3 e2d3";
+    let replied = "8/3K1R2/8/8/7k/8/8/8 w - - 0 60 moves f7h7 h4g3 h7f7 g3h4 f7h7 h4g3";
     let mut engine = Driver::start(&["--backend=trivial", "-s", THREE_PIECES]);
-    // A reply to b3a3 would be the third occurrence of the start, and a3b3 is one itself.
-    for (moves, drawn) in [("", "b3a3"), (" b3a3 e2d3", "a3b3")] {
+    // The move that wins fastest is the third occurrence itself, or lets the reply be one.
+    for (game, drawn) in [(own, "a3b3"), (replied, "h7f7")] {
         for fast in [false, true] {
             engine.ask(&format!("setoption name SyzygyFastPlay value {fast}"));
             engine.ask("ucinewgame");
-            engine.ask(&format!("{start}{moves}"));
+            engine.ask(&format!("position fen {game}"));
             let lines = engine.search("go nodes 100");
             assert_ne!(best_move(&lines), drawn);
             assert!(last_info(&lines).contains(" score cp 12800 "), "{lines:?}");
         }
     }
+}
+
+/// The only move that wins before the fifty-move rule applies is a third occurrence.
+#[test]
+fn a_win_that_comes_too_late_is_no_win() {
+    let mut engine = Driver::start(&["--backend=trivial", "-s", THREE_PIECES]);
+    engine.ask("position fen 8/3K1R2/8/8/8/6k1/8/8 b - - 69 60 moves g3h4 f7h7 h4g3 h7f7 g3h4 f7h7 h4g3");
+    let lines = engine.search("go nodes 100");
+    assert_ne!(best_move(&lines), "h7f7");
+    assert!(!last_info(&lines).contains(" score cp 12800 "), "{lines:?}");
 }
 
 #[test]

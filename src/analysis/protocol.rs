@@ -251,7 +251,7 @@ impl Server<'_> {
                 limits,
                 multipv: document.multipv.unwrap_or(self.defaults.multipv),
                 includes_policy: document.includes_policy.unwrap_or(self.defaults.includes_policy),
-                ends_game: false,
+                ends_game: document.ends_at(turn),
                 searchmoves: document.searchmoves.get(&turn).cloned().unwrap_or_default(),
                 chess960: document.chess960,
                 priority,

@@ -7,7 +7,7 @@
 A simulated card is the backend `trivial`, which plays sane chess, with the times of a measured card (`RATES`). Each
 search is made twice (see --trees): from an empty tree, and, after its first two moves, from what is left of it. A figure
 is the mean of `--positions` openings, and the median of the `--rounds` rounds in which the numbers of cards take turns.
-The openings are usual ones: where one move is much better than the others, a search finds few leaves for many cards.
+The openings are usual ones, because a search with one clearly best move finds few leaves for many cards.
 The columns: visits a second; these as a multiple of the visits per card with the first number of cards; the share of the
 time in which a card had no batch, of the least and of the most idle card; positions in a batch; evaluations a second, and
 those of them that were for leaves (the others fill batches, and some are used later); visits a second for each
@@ -86,7 +86,7 @@ def processor_seconds(process):
 
 
 def measure(program, flags, openings, milliseconds, trees):
-    """Searches all openings with an empty tree, and again after two moves if `trees` says so; the searches of each kind."""
+    """Searches all openings with an empty tree, and again after two moves if `trees` says so. Returns the searches of each kind."""
     with tempfile.NamedTemporaryFile(suffix=".log") as log:
         engine = PlainEngine(shlex.join([program, *flags, f"--logfile={log.name}"]))
         fresh, reused = [], []

@@ -55,7 +55,7 @@ pub(super) struct Task {
     pub(super) multipv: usize,
     /// Whether the result has the policy.
     pub(super) includes_policy: bool,
-    /// Whether the game ended in the position, so that a rule may have made it a draw.
+    /// Whether the game stops here and nobody has won it: a rule may have drawn it.
     pub(super) ends_game: bool,
     /// The root moves to search; empty means all.
     pub(super) searchmoves: Vec<PackedMove>,

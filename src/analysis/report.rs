@@ -46,11 +46,11 @@ pub struct Line {
 /// The result of the search of a position.
 #[derive(Clone, PartialEq, Debug, Default, Serialize, Deserialize)]
 pub struct Analysis {
-    /// The visits of the root; 0 at the end of a game.
+    /// The visits of the root; 0 if `end` is set.
     pub nodes: u64,
     /// The average depth of the visits.
     pub depth: u32,
-    /// The best lines, the best one first. There is none at the end of a game.
+    /// The best lines, the best one first. There is none if `end` is set.
     pub lines: Vec<Line>,
     /// The result of the position, if it is the end of the game.
     pub end: Option<End>,
@@ -68,7 +68,7 @@ pub(super) type Results = BTreeMap<usize, Analysis>;
 pub enum End {
     /// The side to move is mated.
     Checkmate,
-    /// The side to move is not in check.
+    /// There is no legal move, and no check.
     Stalemate,
     /// There are legal moves, but the game ended here in a draw: by a third occurrence, fifty moves or insufficient
     /// material.

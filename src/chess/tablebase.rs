@@ -59,7 +59,7 @@ pub struct RootMoves {
     pub outlook: Outlook,
 }
 
-/// What the best moves at the root reach, with the fifty-move rule and the positions so far.
+/// What the best moves at the root reach, given earlier repetitions, and with `by_distance` also the fifty-move rule.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Outlook {
     /// They certainly win.
@@ -141,7 +141,7 @@ impl Tablebases {
     /// distance always counts, so that the engine makes progress. A move that ends the game in a draw, or after which a
     /// reply can make a third occurrence, does not count as a win.
     ///
-    /// `None` if the tables do not have the position, or the position after one of its moves that does not end the game.
+    /// `None` if the tables do not have the position, or a position after a move that does not end the game.
     pub fn root_moves(&self, history: &PositionHistory, shortest: bool) -> Option<RootMoves> {
         let position = history.last();
         let moves = position.legal_moves();
@@ -212,7 +212,7 @@ impl Tablebases {
     }
 }
 
-/// What the rules say of a move beside the tables.
+/// Whether a move draws by rule, whatever the tables say.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 enum Draw {
     No,
@@ -222,7 +222,7 @@ enum Draw {
     ByReply,
 }
 
-/// How `m` draws in the last position of `line`, which stays as it is. No reply makes a third occurrence unless the line
+/// Whether and how `m` draws after `line`, which is left unchanged. No reply makes a third occurrence unless the line
 /// `has_repetition`.
 fn draw_after(line: &mut PositionHistory, m: Move, has_repetition: bool) -> Draw {
     line.push(m);
@@ -244,7 +244,7 @@ fn draw_after(line: &mut PositionHistory, m: Move, has_repetition: bool) -> Draw
     draw
 }
 
-/// The moves with the highest rank, and this rank; `None` if the rank of a move is unknown. `draws` has what the rules say
+/// The moves with the highest rank, and this rank; `None` if a rank that counts is unknown. `draws` has what the rules say
 /// of each move.
 fn best_ranked(
     moves: &[Move],

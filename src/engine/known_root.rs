@@ -18,7 +18,7 @@ pub enum KnownRoot {
     Mate,
     /// The side to move wins, and by no mate in one.
     Won,
-    /// Drawn, possibly by the fifty-move rule.
+    /// Drawn, possibly by the fifty-move rule or a third occurrence.
     Drawn,
     /// The side to move loses.
     Lost,
@@ -39,8 +39,8 @@ impl KnownRoot {
         }
     }
 
-    /// A responder that passes a search's reports on to `responder`, with this result as their scores. `draw_score` is the
-    /// value of a draw for the side to move.
+    /// Passes a search's reports on to `responder`, scored by this result unless a mate is proven. `draw_score` is the value
+    /// of a draw for the side to move.
     pub fn report_to(
         self,
         responder: Arc<dyn Responder>,

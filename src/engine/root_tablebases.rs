@@ -59,7 +59,7 @@ impl RootProbe {
                 probe.known = match root.outlook {
                     Outlook::Win => Some(KnownRoot::Won),
                     Outlook::Draw => Some(KnownRoot::Drawn),
-                    // The moves by which the tables win may be those that draw by a third occurrence.
+                    // A move that wins by the tables may draw by a third occurrence.
                     Outlook::Open => {
                         KnownRoot::look_up(tables, history).filter(|known| *known != KnownRoot::Won)
                     }

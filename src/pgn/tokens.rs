@@ -182,8 +182,8 @@ fn word_length(text: &[u8]) -> usize {
     length
 }
 
-/// Whether a move with English letters, a move number or a result begins here, behind a sign that judges a move. `N` and
-/// `ch` are signs.
+/// Whether a move with English letters, a move number or a result begins here, after `!` or `?`. A lone `N` or `ch` begins
+/// none.
 fn begins_move(text: &[u8]) -> bool {
     match text {
         [b'a'..=b'h', b'1'..=b'8' | b'x', ..] | [b'0'..=b'9' | b'*', ..] => true,

@@ -90,7 +90,7 @@ impl Network {
 /// The bytes of packed positions as boards.
 ///
 /// # Errors
-/// `ValueError`: the bytes are unaligned, or do not end with a position.
+/// `ValueError`: the bytes are unaligned, or not whole positions.
 pub(crate) fn rows(bytes: &[u8]) -> PyResult<&[[PackedBoard; BOARDS]]> {
     // An empty array may be unaligned.
     if bytes.is_empty() {
